@@ -1,0 +1,50 @@
+# Everything happens in an own virtual environment, .venv; a second run starts at once.
+#   make demo             the main job: FashionMNIST, classified by code that weft compiled
+#   make test             lint, types, house tests, all tests
+#   make fuzz MINUTES=30  the random-program tests, long
+#   make lint | types | clean
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+MINUTES ?= 30
+JOBS    ?= 2
+DATA    ?=
+
+.PHONY: demo test lint types house fuzz clean
+.DELETE_ON_ERROR:
+
+# torch is pinned (a later one may bring another ABI and gigabytes of CUDA); torchvision goes in
+# without its dependencies, so that it cannot ask for another torch.
+$(STAMP): pyproject.toml Makefile
+	@test -n "$(PYTHON)" || { echo "weft needs Python 3.11 or newer: none found"; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else \
+	  f"weft needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --no-deps "torchvision==0.28.0"
+	$(BIN)/python -m pip install --quiet pillow ipython matplotlib tabulate
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/weft demo $(if $(DATA),--data "$(DATA)")
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+house: $(STAMP)
+	$(BIN)/python -m pytest -q tests/house
+
+test: lint types house
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house
+
+fuzz: $(STAMP)
+	WEFT_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -1,0 +1,206 @@
+"""Import levels (the design's table), import cycles, and the slots as the only upward calls.
+
+Every import statement counts, inside functions and under TYPE_CHECKING too. A room is one entry
+of LEVEL; a module imports from its own room and from rooms of lower levels.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+# The longest matching prefix decides. Several prefixes that form one room share its name.
+LEVEL: dict[str, tuple[int, str]] = {
+    "weft.support": (0, "support"),
+    "weft.data": (1, "data"),
+    "weft.runtime": (1, "runtime"),
+    "weft.ir": (1, "ir"),
+    "weft.target": (2, "target"),
+    "weft.tir.expr": (2, "tir expressions"),
+    "weft.tir.op": (2, "tir expressions"),
+    "weft.tir.buffer": (2, "tir expressions"),
+    "weft.arith": (3, "arith"),
+    "weft.tir": (4, "tir"),
+    "weft.te": (5, "te"),
+    "weft.tir.schedule": (5, "schedule"),
+    "weft.topi": (6, "topi"),
+    "weft.relax": (6, "relax"),
+    "weft.relax.transform": (7, "relax transform"),
+    "weft.relax.reference": (7, "relax transform"),
+    "weft.script": (7, "script"),
+    "weft.codegen": (7, "codegen"),
+    "weft.relax.vm": (8, "relax vm"),
+    "weft.relax.frontend": (8, "frontend"),
+    "weft.dlight": (8, "dlight"),
+    "weft.tensor_intrin": (8, "tensor_intrin"),
+    "weft.driver": (9, "driver"),
+    "weft.cli": (10, "cli"),
+    "weft.compat": (10, "compat"),
+    "weft.meta_schedule": (10, "meta_schedule"),
+    "weft.testing": (10, "testing"),
+    "weft.viz": (10, "viz"),
+}
+# Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
+FACADES = {"weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith"}
+# Late-bound references to higher rooms: slot name -> the module that fills it.
+SLOTS = {
+    "text": "weft.script.printer",
+    "operators": "weft.tir.op",
+    "relax_operators": "weft.relax.op",
+    "evaluate": "weft.driver.evaluate",
+    "reference": "weft.relax.reference",
+    "legacy": "weft.compat.adapt",
+}
+
+
+def place(module: str) -> tuple[int, str] | None:
+    """Level and room of a module: the entry with the longest matching prefix."""
+    parts = module.split(".")
+    for length in range(len(parts), 1, -1):
+        found = LEVEL.get(".".join(parts[:length]))
+        if found is not None:
+            return found
+    return None
+
+
+def imports(source, modules) -> Iterator[tuple[str, int, bool]]:
+    """(imported first-party module, line, whether only for the type checker) of one file."""
+    checked_only = {
+        id(inner)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [
+                submodule
+                if (submodule := f"{node.module}.{alias.name}") in modules
+                else node.module
+                for alias in node.names
+            ]
+        else:
+            continue
+        for name in names:
+            if name == "weft" or name.startswith("weft."):
+                yield name, node.lineno, id(node) in checked_only
+
+
+def test_every_module_has_a_level(weft_sources):
+    lost = [
+        s.module for s in weft_sources
+        if s.module not in FACADES and s.module != "weft.__main__" and place(s.module) is None
+    ]  # fmt: skip
+    assert not lost, f"not in LEVEL (give them one, by the design's table): {lost}"
+
+
+def test_modules_import_only_from_lower_levels(weft_sources):
+    modules = {s.module for s in weft_sources}
+    wrong = []
+    for source in weft_sources:
+        if source.module in FACADES or place(source.module) is None:
+            continue
+        level, room = place(source.module)
+        for name, line, _ in imports(source, modules):
+            where = f"{source.path}:{line}: "
+            if name in FACADES:
+                wrong.append(f"{where}imports the facade {name}; name the defining module")
+            elif place(name) is None:
+                wrong.append(f"{where}{name} has no level")
+            elif place(name)[1] != room and place(name)[0] >= level:
+                their_level, their_room = place(name)
+                wrong.append(
+                    f"{where}{room} ({level}) imports {name} of {their_room} ({their_level})"
+                )
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_facades_hold_only_their_table(weft_sources):
+    allowed = {"weft.support.facade", "weft.support.slots"}
+    modules = {s.module for s in weft_sources}
+    wrong = []
+    for source in weft_sources:
+        if source.module in FACADES:
+            wrong += [
+                f"{source.path}:{line}: a facade imports {name} at run time"
+                for name, line, checked_only in imports(source, modules)
+                if not checked_only and name not in allowed
+            ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_no_import_cycles(weft_sources):
+    modules = {s.module for s in weft_sources}
+    graph = {
+        s.module: {name for name, _, checked_only in imports(s, modules) if not checked_only}
+        for s in weft_sources
+        if s.module not in FACADES
+    }
+    cycles = [sorted(c) for c in strong_components(graph) if len(c) > 1]
+    assert not cycles, f"import cycles: {cycles}"
+
+
+def test_slots_are_the_listed_ones_and_each_is_filled_by_its_owner(weft_sources):
+    by_module = {s.module: s for s in weft_sources}
+    declared = {}
+    for node in ast.walk(by_module["weft.support.slots"].tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "Slot"
+        ):
+            name, owner = (argument.value for argument in node.args)
+            declared[name] = owner
+    assert declared == SLOTS
+    for source in weft_sources:
+        for node in ast.walk(source.tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "fill"
+                and ast.unparse(node.func.value).startswith("slots.")
+            ):
+                name = ast.unparse(node.func.value).removeprefix("slots.")
+                assert name in SLOTS, f"{source.path}:{node.lineno}: no slot {name}"
+                owner = SLOTS[name]
+                inside = source.module == owner or source.module.startswith(f"{owner}.")
+                assert inside, f"{source.path}:{node.lineno}: {name} is filled by {owner} alone"
+
+
+def strong_components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Tarjan's strongly connected components, without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+    for start in graph:
+        if start in index:
+            continue
+        work = [(start, iter(sorted(graph[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while work:
+            node, edges = work[-1]
+            target = next(edges, None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = set(stack[stack.index(node) :])
+                    del stack[stack.index(node) :]
+                    found.append(component)
+            elif target in graph and target not in index:
+                index[target] = low[target] = len(index)
+                stack.append(target)
+                work.append((target, iter(sorted(graph[target]))))
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+    return found
+
+
+def test_strong_components_finds_a_cycle_and_only_that():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
+    assert sorted(map(sorted, strong_components(graph))) == [["a"], ["b", "c"], ["d"], ["e"]]

@@ -1,0 +1,69 @@
+"""Sizes: files, functions and lines stay within what a reader holds in mind."""
+
+from __future__ import annotations
+
+import ast
+
+FILE_LIMIT = 800
+TABLE_LIMIT = 1000
+BODY_LIMIT = 60
+DISPATCH_LIMIT = 100
+LINE_LIMIT = 100
+
+# Files that are one table of operators or rules: path -> reason.
+TABLES: dict[str, str] = {}
+# Functions that are one flat dispatch or one flat program text: "path:name" -> reason.
+LONG_BODIES: dict[str, str] = {}
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body without its docstring."""
+    body = function.body
+    if ast.get_docstring(function, clean=False) is not None:
+        body = body[1:]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_files_are_short(sources):
+    long = [
+        f"{s.path}: {s.text.count(chr(10))} lines"
+        for s in sources
+        if s.text.count("\n") > (TABLE_LIMIT if str(s.path) in TABLES else FILE_LIMIT)
+    ]
+    assert not long, f"over {FILE_LIMIT} lines (where is the seam?): {long}"
+
+
+def test_function_bodies_are_short(sources):
+    long = []
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                listed = f"{source.path}:{node.name}" in LONG_BODIES
+                lines = body_lines(node)
+                if lines > (DISPATCH_LIMIT if listed else BODY_LIMIT):
+                    long.append(f"{source.path}:{node.lineno}: {node.name} has {lines} lines")
+    assert not long, f"bodies over {BODY_LIMIT} lines:\n" + "\n".join(long)
+
+
+def test_lines_are_short(sources):
+    long = [
+        f"{s.path}:{number}: {len(line)}"
+        for s in sources
+        for number, line in enumerate(s.text.splitlines(), 1)
+        if len(line) > LINE_LIMIT and "# noqa: E501" not in line
+    ]
+    assert not long, f"lines over {LINE_LIMIT} characters:\n" + "\n".join(long)
+
+
+def test_listed_exceptions_exist_and_have_reasons(sources):
+    paths = {str(s.path) for s in sources}
+    functions = {
+        f"{s.path}:{node.name}"
+        for s in sources
+        for node in ast.walk(s.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert set(TABLES) <= paths
+    assert set(LONG_BODIES) <= functions
+    assert all(TABLES.values())
+    assert all(LONG_BODIES.values())
