@@ -1,0 +1,37 @@
+"""Nodes, functors, structural equality, operators, modules and passes: what both IRs share."""
+
+from weft.support.facade import module_getattr
+
+_NAMES = {
+    "Array": "weft.ir.node",
+    "Attrs": "weft.ir.attrs",
+    "BaseExpr": "weft.ir.expr",
+    "BaseFunc": "weft.ir.function",
+    "DictAttrs": "weft.ir.attrs",
+    "FloatImm": "weft.ir.expr",
+    "FuncType": "weft.ir.type",
+    "GlobalVar": "weft.ir.expr",
+    "IRModule": "weft.ir.module",
+    "IntImm": "weft.ir.expr",
+    "Map": "weft.ir.node",
+    "Node": "weft.ir.node",
+    "Object": "weft.ir.node:Node",
+    "Op": "weft.ir.op",
+    "PointerType": "weft.ir.type",
+    "PrimExpr": "weft.ir.expr",
+    "PrimType": "weft.ir.type",
+    "Range": "weft.ir.expr",
+    "RelaxExpr": "weft.ir.expr",
+    "SourceName": "weft.support.span",
+    "Span": "weft.support.span",
+    "TupleType": "weft.ir.type",
+    "Type": "weft.ir.type",
+    "assert_structural_equal": "weft.ir.structural",
+    "get_first_structural_mismatch": "weft.ir.structural",
+    "register_op_attr": "weft.ir.op",
+    "structural_equal": "weft.ir.structural",
+    "structural_hash": "weft.ir.structural",
+}
+__getattr__, __dir__ = module_getattr(
+    __name__, _NAMES, ("expr", "module", "op", "transform", "type", "instrument", "structural")
+)

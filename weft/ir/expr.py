@@ -1,0 +1,351 @@
+"""Expressions that both IRs build on: constants, ranges, references to functions.
+
+Python's operators on a ``PrimExpr`` call the operator functions of ``weft.tir.op`` through the
+slot ``operators``, so that constant folding and type promotion live in one place. ``==`` builds an
+``EQ`` node whose truth value is: equal constants, or the same object (design.md 3.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.ir.node import Node, derived, field, node, register_conversion
+from weft.support import slots
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+
+if TYPE_CHECKING:
+    from weft.ir.type import Type
+
+
+class BaseExpr(Node):
+    """The base of scalar and graph expressions."""
+
+
+class RelaxExpr(BaseExpr):
+    """The base of graph expressions: each has struct info once it is known."""
+
+    struct_info: Any = derived()
+
+
+class ExprOp:
+    """Python's operators, for everything that converts to a PrimExpr (see ``as_prim_expr``)."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _binary("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _binary("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _binary("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _binary("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _binary("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _binary("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _binary("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _binary("floormod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _binary("floormod", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _binary("power", self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _binary("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _binary("left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _binary("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _binary("right_shift", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return _binary("bitwise_and", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _binary("bitwise_and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _binary("bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _binary("bitwise_or", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _binary("bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _binary("bitwise_xor", other, self)
+
+    def __neg__(self) -> Any:
+        return slots.operators.get().negative(self)
+
+    def __invert__(self) -> Any:
+        return slots.operators.get().bitwise_neg(self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _binary("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _binary("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _binary("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _binary("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return slots.operators.get().python_equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return slots.operators.get().python_not_equal(self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise IRValueError(
+            "a symbolic expression has no truth value; use tir.all, tir.any or tir.Not for and, "
+            "or, not, and tir.if_then_else or tir.Select for a choice"
+        )
+
+    def equal(self, other: Any) -> Any:
+        """The ``EQ`` node of both."""
+        return _binary("equal", self, other)
+
+    def astype(self, dtype: str, span: Any = None) -> Any:
+        """The value converted to ``dtype``."""
+        return slots.operators.get().cast(dtype, self, span)
+
+
+def _binary(name: str, lhs: Any, rhs: Any) -> Any:
+    if not (_convertible(lhs) and _convertible(rhs)):
+        return NotImplemented
+    return getattr(slots.operators.get(), name)(lhs, rhs)
+
+
+def _convertible(value: Any) -> bool:
+    return isinstance(value, ExprOp | int | float | np.generic) or hasattr(value, "as_prim_expr")
+
+
+class PrimExpr(ExprOp, BaseExpr):
+    """The base of scalar expressions; ``dtype`` is the type of the value."""
+
+    _extra_slots_ = ("dtype",)
+    if TYPE_CHECKING:
+        dtype: DataType
+
+
+@node
+class IntImm(PrimExpr):
+    """An integer or boolean constant; hashes and compares as its Python value."""
+
+    dtype: DataType
+    value: int
+
+    def _check_(self) -> None:
+        self.dtype = dtype = DataType(self.dtype)
+        if not dtype.is_integral or dtype.lanes != 1:
+            raise IRTypeError(f"IntImm: expected an integer type, got {dtype}")
+        value = self.value
+        if isinstance(value, IntImm):
+            value = value.value
+        if isinstance(value, float) or not hasattr(value, "__index__"):
+            raise IRTypeError(f"IntImm: expected an int, got {value!r}")
+        self.value = value = int(value)
+        low, high = integer_range(dtype)
+        if not low <= value <= high:
+            raise IRValueError(f"IntImm: {value} does not fit {dtype}, [{low}, {high}]")
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+
+@node
+class FloatImm(PrimExpr):
+    """A floating-point constant; hashes and compares as its Python value."""
+
+    dtype: DataType
+    value: float
+
+    def _check_(self) -> None:
+        self.dtype = dtype = DataType(self.dtype)
+        if not dtype.is_float or dtype.lanes != 1:
+            raise IRTypeError(f"FloatImm: expected a floating-point type, got {dtype}")
+        value = float(self.value)
+        if dtype.bits < 64 and value - value == 0:
+            with np.errstate(over="ignore"):
+                value = float(dtype.numpy.type(value))
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+
+@node
+class StringImm(PrimExpr):
+    """A string constant; hashes and compares as its Python value."""
+
+    value: str
+
+    def _check_(self) -> None:
+        self.dtype = DataType("handle")
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == (other.value if isinstance(other, StringImm) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+
+def integer_range(dtype: DataType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer type."""
+    if dtype.is_int:
+        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+    return 0, (1 << dtype.bits) - 1
+
+
+def as_prim_expr(value: Any) -> PrimExpr:
+    """A PrimExpr from a PrimExpr, a Python or numpy number, a str, or what wraps an expression.
+
+    int becomes int32 (int64 where it does not fit), bool ``bool``, float float32. Objects that
+    stand for an expression (IterVar, te.TensorSlice) offer ``as_prim_expr()``.
+    """
+    if isinstance(value, PrimExpr):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return IntImm(DataType("bool"), int(value))
+    if isinstance(value, np.generic):
+        dtype = DataType(str(value.dtype))
+        return IntImm(dtype, int(value)) if dtype.is_integral else FloatImm(dtype, float(value))
+    if isinstance(value, int):
+        wide = not -(1 << 31) <= value < 1 << 31
+        return IntImm(DataType("int64" if wide else "int32"), value)
+    if isinstance(value, float):
+        return FloatImm(DataType("float32"), value)
+    if isinstance(value, str):
+        return StringImm(value)
+    unwrap = getattr(value, "as_prim_expr", None)
+    if unwrap is not None:
+        made: PrimExpr = unwrap()
+        return made
+    raise IRTypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
+
+
+register_conversion("PrimExpr", PrimExpr, as_prim_expr)
+
+
+@node
+class Range(Node):
+    """The half-open interval ``[min, min + extent)``.
+
+    ``Range(end)``, ``Range(begin, end)`` as in TVM; the fields are ``min`` and ``extent``.
+    """
+
+    min: PrimExpr
+    extent: PrimExpr
+
+    def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
+        if end is None:
+            extent = as_prim_expr(begin)
+            self.min, self.extent = _zero_like(extent), extent
+        else:
+            self.min = as_prim_expr(begin)
+            self.extent = as_prim_expr(end) - self.min
+        self.span, self._cache = span, None
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Range:
+        """The range that starts at ``min_value`` and has ``extent`` values."""
+        made = Range(0, 1, span)
+        made.min, made.extent = as_prim_expr(min_value), as_prim_expr(extent)
+        return made
+
+    def with_(self, **changes: Any) -> Range:
+        """As ``Node.with_``, for the fields ``min`` and ``extent``."""
+        new_min, extent = changes.get("min", self.min), changes.get("extent", self.extent)
+        if new_min is self.min and extent is self.extent:
+            return self
+        return Range.from_min_extent(new_min, extent, self.span)
+
+
+def _zero_like(extent: PrimExpr) -> PrimExpr:
+    return IntImm(extent.dtype if extent.dtype.is_integral else DataType("int32"), 0)
+
+
+def as_range(value: Any) -> Range:
+    """A Range from a Range, an extent, or a pair ``(begin, end)``."""
+    if isinstance(value, Range):
+        return value
+    if isinstance(value, list | tuple):
+        return Range(*value)
+    return Range(value)
+
+
+register_conversion("Range", Range, as_range)
+
+
+@node
+class GlobalVar(RelaxExpr):
+    """The name of a function of an IRModule; two with the same name are still two objects."""
+
+    name_hint: str
+    type_: Type | None = field(default=None, compare=False, visit=False)
+
+    def _check_(self) -> None:
+        self.struct_info = None
+
+    def __call__(self, *args: Any) -> Any:
+        """A call of the function: of graph functions with relax arguments, else a TIR call."""
+        return slots.relax_operators.get().call_global(self, args)

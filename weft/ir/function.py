@@ -1,0 +1,44 @@
+"""BaseFunc: what PrimFunc and relax Function share: attributes, hidden provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import RelaxExpr
+from weft.ir.node import freeze
+
+
+class BaseFunc(RelaxExpr):
+    """A function of an IRModule. ``attrs`` is an immutable map, never None.
+
+    ``provenance`` is the hidden slot of design.md 3.12 ("te" where the compiler made the function
+    from tensor expressions): printing, attributes and equality do not see it.
+    """
+
+    _extra_slots_ = ("attrs", "provenance")
+    attrs: Attrs
+    provenance: str | None
+
+    def _carry_(self, made: Self) -> None:
+        made.provenance = self.provenance
+
+    def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
+        """A copy with one attribute (or a dict of them) set."""
+        if isinstance(attr_key_or_dict, str):
+            changes: dict[str, Any] = {attr_key_or_dict: attr_value}
+        else:
+            changes = dict(attr_key_or_dict)
+        frozen = {key: freeze(value) for key, value in changes.items()}
+        return self.with_(attrs=Attrs({**self.attrs, **frozen}))
+
+    def with_attrs(self, attr_map: Mapping[str, Any]) -> Self:
+        """A copy whose attributes are exactly ``attr_map``."""
+        return self.with_(attrs=Attrs({key: freeze(value) for key, value in attr_map.items()}))
+
+    def without_attr(self, attr_key: str) -> Self:
+        """A copy without that attribute."""
+        if attr_key not in self.attrs:
+            return self
+        return self.with_(attrs=Attrs({k: v for k, v in self.attrs.items() if k != attr_key}))

@@ -1,0 +1,220 @@
+"""Visitor and Mutator: one of each for both IRs; helpers for the common short walks.
+
+A subclass defines ``visit_For``, ``visit_BufferStore`` ... (the class names of nodes); what it
+does not define goes through the node's children. Where both IRs have a class of one name, relax's
+says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node is a TypeError
+when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.support.recursion import deep_recursion
+
+N = TypeVar("N", bound=Node)
+
+_FRAMEWORK = frozenset({"visit_default", "visit_field"})
+
+
+class _Dispatcher:
+    """Finds the handler of a node class: nearest class of its MRO with a ``visit_`` method."""
+
+    _handlers: ClassVar[dict[type, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._handlers = {}
+        for name in cls.__dict__:
+            if name.startswith("visit_") and name not in _FRAMEWORK:
+                kind = name.removeprefix("visit_")
+                if kind not in NODE_TYPES and kind not in _ABSTRACT:
+                    raise TypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
+
+    def _handler_of(self, kind: type) -> str:
+        for base in kind.__mro__:
+            name = f"visit_{base.__dict__.get('KIND', base.__name__)}"
+            if base is not Node and hasattr(self, name):
+                break
+        else:
+            name = "visit_default"
+        self._handlers[kind] = name
+        return name
+
+
+# Bases that are no nodes themselves, and the two node classes of higher rooms named in this module.
+_ABSTRACT = frozenset({"Var", "Buffer", "PrimExpr", "RelaxExpr", "Expr", "Stmt", "StructInfo", "BinaryExpr", "Type",
+                       "BaseFunc", "Binding", "CompareExpr"})  # fmt: skip
+
+
+class Visitor(_Dispatcher):
+    """Walks nodes for effect; ``visit(node)`` dispatches, ``visit_default`` enters children."""
+
+    def visit(self, node: Any) -> None:
+        """Visit a node, or every node in a sequence or mapping; other values pass."""
+        kind = type(node)
+        name = self._handlers.get(kind)
+        if name is None:
+            if not isinstance(node, Node):
+                self.visit_field(node)
+                return
+            name = self._handler_of(kind)
+        getattr(self, name)(node)
+
+    def visit_default(self, node: Node) -> None:
+        """Visit the children in declaration order."""
+        for name in node.CHILDREN:
+            value = getattr(node, name)
+            if value is not None:
+                self.visit(value)
+
+    def visit_field(self, value: Any) -> None:
+        """Visit what is inside a sequence or mapping."""
+        if isinstance(value, tuple | list):
+            for item in value:
+                self.visit(item)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self.visit(item)
+
+
+class Mutator(_Dispatcher):
+    """Rebuilds nodes bottom up; what does not change stays the same object.
+
+    A Buffer (and any class in ``MEMOISED``) is rebuilt once per mutator, so that all its uses
+    still share one object.
+    """
+
+    MEMOISED: ClassVar[frozenset[str]] = frozenset({"Buffer"})
+
+    def __init__(self) -> None:
+        self._memo: dict[int, tuple[Node, Any]] = {}
+
+    def visit(self, node: Any) -> Any:
+        """The rewritten node, sequence or mapping; other values pass unchanged."""
+        kind = type(node)
+        name = self._handlers.get(kind)
+        if name is None:
+            if not isinstance(node, Node):
+                return self.visit_field(node)
+            name = self._handler_of(kind)
+        if kind.__name__ in self.MEMOISED:
+            known = self._memo.get(id(node))
+            if known is None:
+                known = self._memo[id(node)] = (node, getattr(self, name)(node))
+            return known[1]
+        return getattr(self, name)(node)
+
+    def visit_default(self, node: Node) -> Any:
+        """Rewrite the children; the same object if none changed."""
+        changes: dict[str, Any] | None = None
+        for name in node.CHILDREN:
+            old = getattr(node, name)
+            if old is None:
+                continue
+            new = self.visit(old)
+            if new is not old:
+                if changes is None:
+                    changes = {}
+                changes[name] = new
+        return node if changes is None else node.with_(**changes)
+
+    def visit_field(self, value: Any) -> Any:
+        """Rewrite what is inside a sequence or mapping; the same object if nothing changed."""
+        if isinstance(value, tuple | list):
+            items = []
+            changed = False
+            for item in value:
+                new = self.visit(item)
+                changed = changed or new is not item
+                items.append(new)
+            return Array(items) if changed else value
+        if isinstance(value, Map):
+            entries = {}
+            changed = False
+            for key, item in value.items():
+                new = self.visit(item)
+                changed = changed or new is not item
+                entries[key] = new
+            return type(value)(entries) if changed else value
+        return value
+
+
+class _PostOrder(Visitor):
+    def __init__(self, function: Callable[[Node], None], once: bool) -> None:
+        self.function = function
+        self.seen: dict[int, Node] | None = {} if once else None
+
+    def visit_default(self, node: Node) -> None:
+        if self.seen is not None:
+            if id(node) in self.seen:
+                return
+            self.seen[id(node)] = node
+        for name in node.CHILDREN:
+            value = getattr(node, name)
+            if value is not None:
+                self.visit(value)
+        self.function(node)
+
+
+@deep_recursion
+def post_order_visit(root: Any, function: Callable[[Node], None]) -> None:
+    """Call ``function`` on every node below ``root``, children first, each object once."""
+    _PostOrder(function, once=True).visit(root)
+
+
+def collect(root: Any, kind: type[N] | tuple[type[N], ...]) -> list[N]:
+    """Every node of a class below ``root``, in post order, each object once."""
+    found: list[N] = []
+
+    def add(item: Node) -> None:
+        if isinstance(item, kind):
+            found.append(item)
+
+    post_order_visit(root, add)
+    return found
+
+
+class _Rewrite(Mutator):
+    def __init__(self, function: Callable[[Node], Node | None]) -> None:
+        super().__init__()
+        self.function = function
+
+    def visit_default(self, node: Node) -> Any:
+        rebuilt = Mutator.visit_default(self, node)
+        replaced = self.function(rebuilt)
+        return rebuilt if replaced is None else replaced
+
+
+@deep_recursion
+def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
+    """Rebuild bottom up: each node, its children done, is replaced by what ``function`` returns.
+
+    None keeps the node.
+    """
+    result: N = _Rewrite(function).visit(root)
+    return result
+
+
+class _Substitute(Mutator):
+    def __init__(self, mapping: Mapping[Node, Any]) -> None:
+        super().__init__()
+        self.mapping = {id(key): value for key, value in mapping.items()}
+
+    def visit_Var(self, node: Node) -> Any:
+        return self.mapping.get(id(node), node)
+
+    def visit_Buffer(self, node: Node) -> Any:
+        found = self.mapping.get(id(node))
+        return self.visit_default(node) if found is None else found
+
+
+@deep_recursion
+def substitute(root: Any, mapping: Mapping[Any, Any]) -> Any:
+    """Replace variables (and whole buffers), by identity, everywhere below ``root``.
+
+    Binding places are replaced too; the caller sees to it that this makes sense.
+    """
+    return _Substitute(mapping).visit(root) if mapping else root

@@ -1,0 +1,182 @@
+"""IRModule: the functions of a program by name, with module attributes and global infos."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping
+from typing import Any
+
+from weft.ir.attrs import Attrs, as_attrs
+from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
+from weft.ir.functor import Mutator
+from weft.ir.node import Array, Map, Node, freeze, node
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+
+
+@node
+class IRModule(Node):
+    """Functions keyed by GlobalVar. The one node that users edit in place (``mod["f"] = func``).
+
+    Passes return new modules; ``mod.clone()`` copies. Iteration yields GlobalVars in order of
+    definition.
+    """
+
+    functions: Map[GlobalVar, BaseFunc]
+    attrs: Attrs
+    global_infos: Map[str, Array[Any]]
+
+    def __init__(
+        self,
+        functions: Mapping[Any, BaseFunc] | None = None,
+        type_definitions: Any = None,
+        attrs: Mapping[str, Any] | None = None,
+        global_infos: Mapping[str, Any] | None = None,
+        span: Any = None,
+    ) -> None:
+        """Functions may be keyed by GlobalVar or by name."""
+        self.functions = Map()
+        self.attrs = as_attrs(attrs)
+        self.global_infos = Map({k: freeze(list(v)) for k, v in (global_infos or {}).items()})
+        self.span, self._cache = span, None
+        for var, func in (functions or {}).items():
+            self._add(GlobalVar(var) if isinstance(var, str) else var, func)
+
+    def _add(self, var: GlobalVar, func: BaseFunc) -> None:
+        if not isinstance(func, Node):
+            raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
+        if self._find(var.name_hint) not in (None, var):
+            raise IRValueError(f"IRModule: the name {var.name_hint!r} is already taken")
+        self.functions[var] = func
+
+    def _find(self, name: str) -> GlobalVar | None:
+        for var in self.functions:
+            if var.name_hint == name:
+                return var
+        return None
+
+    def with_(self, **changes: Any) -> IRModule:
+        """As ``Node.with_``: self if nothing changes."""
+        if all(getattr(self, name) is value for name, value in changes.items()):
+            return self
+        fields = {n: getattr(self, n) for n in ("functions", "attrs", "global_infos")} | changes
+        return IRModule(fields["functions"], None, fields["attrs"], fields["global_infos"])
+
+    def clone(self) -> IRModule:
+        """A copy that shares the functions."""
+        return IRModule(self.functions, None, self.attrs, self.global_infos)
+
+    def __getitem__(self, var: GlobalVar | str) -> Any:
+        """The function of that name or GlobalVar."""
+        if isinstance(var, str):
+            return self.functions[self.get_global_var(var)]
+        if var not in self.functions:
+            return self.functions[self.get_global_var(var.name_hint)]
+        return self.functions[var]
+
+    def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
+        if isinstance(var, str):
+            var = self._find(var) or GlobalVar(var)
+        self.functions[var] = func
+
+    def __delitem__(self, var: GlobalVar | str) -> None:
+        del self.functions[self.get_global_var(var) if isinstance(var, str) else var]
+
+    def __contains__(self, var: GlobalVar | str) -> bool:
+        name = var if isinstance(var, str) else var.name_hint
+        return self._find(name) is not None
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        return iter(self.functions)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def functions_items(self) -> ItemsView[GlobalVar, BaseFunc]:
+        """Pairs of GlobalVar and function, sorted by name."""
+        ordered = sorted(self.functions.items(), key=lambda pair: pair[0].name_hint)
+        return dict(ordered).items()
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The GlobalVar of that name; raises IRKeyError with the names there are."""
+        found = self._find(name)
+        if found is None:
+            names = ", ".join(sorted(var.name_hint for var in self.functions)[:8]) or "none"
+            raise IRKeyError(f"the module has no function {name!r}; it has: {names}")
+        return found
+
+    def get_global_vars(self) -> Array:
+        """All GlobalVars."""
+        return Array(self.functions)
+
+    def update(self, other: IRModule | Mapping[Any, BaseFunc]) -> None:
+        """Take over every function of ``other``, in place; same names are replaced."""
+        for var, func in getattr(other, "functions", other).items():
+            self.update_func(var if isinstance(var, GlobalVar) else GlobalVar(var), func)
+
+    def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
+        """Set the function of that name, in place."""
+        self.functions[self._find(var.name_hint) or var] = func
+
+    def update_global_info(self, name: str, global_info: Any) -> None:
+        """Set a list of global infos, in place."""
+        self.global_infos[name] = freeze(list(global_info))
+
+    def replace_global_vars(self, replacements: Mapping[Any, Any]) -> IRModule:
+        """A module in which functions are renamed, calls included."""
+        from_name = {getattr(k, "name_hint", k): v for k, v in replacements.items()}
+        mapping = {}
+        for var in self.functions:
+            new = from_name.get(var.name_hint)
+            if new is not None:
+                mapping[var] = GlobalVar(new) if isinstance(new, str) else new
+        return rename_functions(self, mapping)
+
+    def get_attr(self, attr_key: str) -> Any:
+        """The module attribute, or None."""
+        return self.attrs.get(attr_key)
+
+    def with_attr(self, attr_key: str, attr_value: Any) -> IRModule:
+        """A copy with one module attribute set."""
+        return self.with_(attrs=Attrs({**self.attrs, attr_key: freeze(attr_value)}))
+
+    def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
+        """A copy with these module attributes."""
+        return self.with_(attrs=as_attrs(attr_map))
+
+    def without_attr(self, attr_key: str) -> IRModule:
+        """A copy without that module attribute."""
+        kept = {key: value for key, value in self.attrs.items() if key != attr_key}
+        return self.with_(attrs=Attrs(kept))
+
+    @staticmethod
+    def from_expr(expr: Any, functions: Mapping[Any, BaseFunc] | None = None) -> IRModule:
+        """A module of one function, named by its ``global_symbol`` or else ``main``."""
+        module = IRModule(functions)
+        if not isinstance(expr, BaseFunc):
+            raise IRTypeError(f"from_expr: expected a function, got {type(expr).__name__}")
+        module[str(expr.attrs.get("global_symbol", "main"))] = expr
+        return module
+
+
+def rename_functions(module: IRModule, mapping: Mapping[GlobalVar, GlobalVar]) -> IRModule:
+    """Replace GlobalVars as keys and in all bodies; ``global_symbol`` follows the new name."""
+    renamer = _Renamer(mapping)
+    functions = {}
+    for var, func in module.functions.items():
+        new_var, new_func = mapping.get(var, var), renamer.visit(func)
+        if new_var is not var and "global_symbol" in new_func.attrs:
+            new_func = new_func.with_attr("global_symbol", new_var.name_hint)
+        functions[new_var] = new_func
+    return IRModule(functions, None, module.attrs, module.global_infos)
+
+
+class _Renamer(Mutator):
+    def __init__(self, mapping: Mapping[GlobalVar, GlobalVar]) -> None:
+        super().__init__()
+        self.mapping = mapping
+
+    def visit_GlobalVar(self, var: GlobalVar) -> GlobalVar:
+        return self.mapping.get(var, var)

@@ -1,0 +1,321 @@
+"""``@node``: the one way to declare an IR node (design.md 3.1).
+
+A node class lists its fields as annotations. From them the metaclass lays out ``__slots__`` and
+the decorator generates a plain ``__init__`` (fields in order, ``span`` last), ``with_``, and the
+tables that visitors, mutators, structural equality and printing read::
+
+    @node
+    class Add(PrimExpr):
+        a: PrimExpr
+        b: PrimExpr
+        dtype: DataType = derived()
+
+        def _check_(self) -> None:
+            ...  # may raise, and fills the derived fields
+
+Kinds of field, chosen by ``field(...)`` or ``derived()`` in the place of a default:
+
+- plain: a constructor argument that takes part in structural equality and in traversal;
+- ``defines=True``: variables inside are *definitions* (a loop variable, a parameter);
+- ``compare=False``: carried, but ignored by structural equality and hash;
+- ``visit=False``: not a child (traversals pass it by), still compared;
+- ``derived()``: no constructor argument; computed in ``_check_``; neither compared nor visited.
+
+Sequences become ``Array`` and mappings ``Map``; a field annotated ``PrimExpr`` takes Python
+numbers too. Nodes are immutable by rule (the type checker's, not the runtime's); facts derived
+later are cached in ``_cache``. Equality and hash are identity unless a class says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self, TypeVar, dataclass_transform
+
+from weft.support import slots
+from weft.support.errors import IRTypeError
+
+MISSING: Final[Any] = object()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """What is known of one field of a node class."""
+
+    name: str
+    annotation: str
+    default: Any = MISSING
+    defines: bool = False
+    compare: bool = True
+    visit: bool = True
+    derived: bool = False
+
+    @property
+    def optional(self) -> bool:
+        """Whether None is an allowed value."""
+        return "None" in self.annotation
+
+
+class Array(tuple[Any, ...]):
+    """The sequence of a node's children: a tuple that prints ``[...]`` and adds to any sequence."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Iterable[Any]) -> Array:  # type: ignore[override]
+        return Array((*self, *other))
+
+    def __radd__(self, other: Iterable[Any]) -> Array:
+        return Array((*other, *self))
+
+    def __getitem__(self, index: Any) -> Any:
+        item = tuple.__getitem__(self, index)
+        return Array(item) if isinstance(index, slice) else item
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | tuple) or len(self) != len(other):
+            return False
+        return all(mine is its or bool(mine == its) for mine, its in zip(self, other, strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+    def __repr__(self) -> str:
+        return f"[{', '.join([repr(item) for item in self])}]"
+
+    __str__ = __repr__
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same object."""
+        return self is other
+
+
+class Map(dict[Any, Any]):
+    """A mapping inside a node: a dict that nobody changes after construction.
+
+    String keys are plain ``str``. ``items()`` keep insertion order.
+    """
+
+    __slots__ = ()
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same object."""
+        return self is other
+
+
+def field(
+    *, default: Any = MISSING, defines: bool = False, compare: bool = True, visit: bool = True
+) -> Any:
+    """Describe a field whose treatment is not the plain one (see the module's docstring)."""
+    return FieldSpec("", "", default, defines, compare, visit)
+
+
+def derived() -> Any:
+    """Describe a slot that ``_check_`` fills and that is no constructor argument."""
+    return FieldSpec("", "", derived=True, compare=False, visit=False)
+
+
+class NodeMeta(type):
+    """Lays out ``__slots__`` from the annotations before the class exists (no second class)."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> NodeMeta:
+        """Create the class; annotated names become slots, their defaults move to ``_own_``."""
+        inherited = {slot for base in bases for slot in getattr(base, "_all_slots_", ())}
+        own: list[FieldSpec] = []
+        for key, annotation in namespace.get("__annotations__", {}).items():
+            text = annotation if isinstance(annotation, str) else str(annotation)
+            if text.startswith("ClassVar"):
+                continue
+            own.append(_spec(key, text, namespace.pop(key, MISSING)))
+        extra = namespace.pop("_extra_slots_", ())
+        fresh = [spec.name for spec in own if spec.name not in inherited | set(extra)]
+        namespace["__slots__"] = (*fresh, *extra)
+        namespace["_all_slots_"] = inherited | set(fresh) | set(extra)
+        namespace["_own_"] = tuple(own)
+        return super().__new__(mcs, name, bases, namespace)
+
+
+def _spec(name: str, annotation: str, given: Any) -> FieldSpec:
+    if isinstance(given, FieldSpec):
+        return FieldSpec(
+            name, annotation, given.default, given.defines, given.compare, given.visit,
+            given.derived,
+        )  # fmt: skip
+    return FieldSpec(name, annotation, given)
+
+
+class Node(metaclass=NodeMeta):
+    """The base of everything in both IRs."""
+
+    _extra_slots_ = ("_cache", "span", "__weakref__")
+    KIND: ClassVar[str] = "Node"
+    """The name that visitors dispatch on: the class name, unless both IRs have that name."""
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = ()
+    """Every field in declaration order, inherited ones first."""
+    INIT_FIELDS: ClassVar[tuple[str, ...]] = ()
+    """Names of the constructor's arguments, in order, without ``span``."""
+    CHILDREN: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that traversals enter."""
+    STRUCTURE: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    """``(field, defines)`` in the order in which structural equality and hash take them."""
+
+    _cache: dict[Any, Any] | None
+    span: Any
+
+    def _check_(self) -> None:
+        """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same object."""
+        return self is other
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some fields changed; ``self`` if every new value is the old object."""
+        for name, value in changes.items():
+            if getattr(self, name) is not value:
+                break
+        else:
+            return self
+        values = [changes.pop(name, MISSING) for name in self.INIT_FIELDS]
+        if changes:
+            raise IRTypeError(f"{type(self).__name__} has no field {', '.join(sorted(changes))}")
+        args = [
+            getattr(self, name) if value is MISSING else value
+            for name, value in zip(self.INIT_FIELDS, values, strict=True)
+        ]
+        made = type(self)(*args, span=self.span)
+        self._carry_(made)
+        return made
+
+    def _carry_(self, made: Self) -> None:
+        """Pass derived facts that survive a change of fields on to ``made`` (hook)."""
+
+    def script(self, **config: Any) -> str:
+        """The node as TVMScript text (options: weft.script.printer)."""
+        return str(slots.text.get().to_text(self, **config))
+
+    def show(self, *args: Any, **config: Any) -> None:
+        """Print the node's script, highlighted where the terminal or notebook can."""
+        slots.text.get().show(self, *args, **config)
+
+    def __repr__(self) -> str:
+        return str(slots.text.get().to_repr(self))
+
+    def __str__(self) -> str:
+        return str(slots.text.get().to_repr(self))
+
+    def _repr_html_(self) -> str:
+        """The script as highlighted HTML, for notebooks."""
+        return str(slots.text.get().to_html(self))
+
+
+NODE_TYPES: Final[dict[str, type[Node]]] = {}
+"""KIND -> class of every declared node; visitors check their method names against it."""
+
+T = TypeVar("T", bound=type[Node])
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field, derived))
+def node(cls: T) -> T:
+    """Generate the constructor and the field tables of a node class (module docstring)."""
+    by_name: dict[str, FieldSpec] = {}
+    for base in reversed(cls.__mro__):
+        for spec in base.__dict__.get("_own_", ()):
+            if spec.name not in ("_cache", "span"):
+                by_name.pop(spec.name, None) if spec.derived else None
+                by_name[spec.name] = spec
+    cls.FIELDS = tuple(by_name.values())
+    arguments = [spec for spec in cls.FIELDS if not spec.derived]
+    cls.INIT_FIELDS = tuple(spec.name for spec in arguments)
+    cls.CHILDREN = tuple(
+        spec.name for spec in arguments if spec.visit and _holds_nodes(spec.annotation)
+    )
+    if "KIND" not in cls.__dict__:
+        cls.KIND = cls.__name__
+    if "STRUCTURE" not in cls.__dict__:
+        cls.STRUCTURE = tuple((spec.name, spec.defines) for spec in arguments if spec.compare)
+    if "__init__" not in cls.__dict__:
+        _generate_init(cls, arguments)
+    NODE_TYPES[cls.KIND] = cls
+    return cls
+
+
+_VALUES: Final = frozenset(
+    {"str", "int", "bool", "float", "DataType", "object", "ForKind", "IterType", "Any", "bytes"}
+)
+
+
+def _holds_nodes(annotation: str) -> bool:
+    parts = annotation.replace("|", " ").replace("[", " ").replace("]", " ").replace(",", " ")
+    names = [part for part in parts.split() if part not in ("None", "Array", "Map", "tuple")]
+    return not names or any(name not in _VALUES for name in names)
+
+
+def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
+    """Write and compile ``__init__``: conversions by annotation, then the ``_check_`` hook."""
+    scope: dict[str, Any] = {"Array": Array, "Map": Map}
+    for kind, (accepted, converter) in CONVERSIONS.items():
+        scope[kind], scope[f"as_{kind}"] = accepted, converter
+    parameters, lines = ["self"], []
+    for spec in arguments:
+        default = ""
+        if spec.default is not MISSING:
+            scope[f"_default_{spec.name}"] = spec.default
+            default = f"=_default_{spec.name}"
+        parameters.append(f"{spec.name}{default}")
+        lines.append(f"    self.{spec.name} = {_conversion(spec)}")
+    parameters.append("span=None")
+    lines += ["    self.span = span", "    self._cache = None"]
+    if cls._check_ is not Node._check_:
+        lines.append("    self._check_()")
+    source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
+    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
+    init: Callable[..., None] = scope["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = init  # type: ignore[method-assign, misc]
+
+
+def _conversion(spec: FieldSpec) -> str:
+    """The expression that turns the argument of that name into the field's value."""
+    name = spec.name
+    kind = spec.annotation.removesuffix(" | None")
+    element = kind[6:-1] if kind.startswith("Array[") else ""
+    if element in CONVERSIONS:
+        one = f"(x if isinstance(x, {element}) else as_{element}(x))"
+        text = f"Array([{one} for x in {name}])"
+    elif kind.startswith("Array"):
+        text = f"({name} if type({name}) is Array else Array({name}))"
+    elif kind.startswith("Map"):
+        return f"({name} if isinstance({name}, Map) else Map({name} or ()))"
+    elif kind in CONVERSIONS:
+        text = f"({name} if isinstance({name}, {kind}) else as_{kind}({name}))"
+    else:
+        return name
+    return f"None if {name} is None else {text}" if spec.optional else text
+
+
+CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {}
+"""Annotation name -> (class, conversion of anything else to it), for constructor arguments."""
+
+
+def register_conversion(kind: str, accepted: type, converter: Callable[[Any], Any]) -> None:
+    """Let fields annotated ``kind`` (or ``Array[kind]``) take what ``converter`` understands."""
+    CONVERSIONS[kind] = (accepted, converter)
+
+
+def is_node_sequence(value: object) -> bool:
+    """Whether ``value`` is a sequence that may hold nodes."""
+    return isinstance(value, list | tuple)
+
+
+def freeze(value: Any) -> Any:
+    """Attribute values as nodes keep them: list to Array, dict to Map, recursively."""
+    if isinstance(value, Array | Map | Node):
+        return value
+    if isinstance(value, list | tuple):
+        return Array([freeze(item) for item in value])
+    if isinstance(value, Mapping):
+        return Map({key: freeze(item) for key, item in value.items()})
+    return value

@@ -1,0 +1,270 @@
+"""Structural equality and hash of nodes, and the first place where two programs differ.
+
+Two programs are equal when their nodes agree field by field (``Node.STRUCTURE``). Variables are
+compared through a mapping that grows where fields *define* variables (loop variables, parameters,
+buffers); with ``map_free_vars`` free variables map too. Shared variables must be shared alike.
+The hash agrees with equality: variables hash by the order in which they are met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.node import Node
+from weft.support import slots
+from weft.support.errors import IRValueError
+from weft.support.recursion import deep_recursion
+
+VARIABLE_KINDS: set[str] = {"Var", "SizeVar", "RelaxVar", "DataflowVar"}
+"""Kinds compared through the mapping."""
+MAPPED_KINDS: set[str] = {"Buffer"}
+"""Kinds compared by structure once, and by identity of the pair after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first difference: the path from the root, and what stands there on both sides."""
+
+    path: str
+    lhs: Any
+    rhs: Any
+    reason: str
+
+
+class _Comparer:
+    """One comparison; ``mismatch`` is set at the first difference."""
+
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.forward: dict[int, Node] = {}
+        self.backward: dict[int, Node] = {}
+        self.path: list[str] = []
+        self.mismatch: Mismatch | None = None
+
+    def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
+        if self.mismatch is None:
+            self.mismatch = Mismatch("<root>" + "".join(self.path), lhs, rhs, reason)
+        return False
+
+    def equal(self, lhs: Any, rhs: Any, defines: bool) -> bool:
+        if isinstance(lhs, Node) and isinstance(rhs, Node):
+            return self.nodes(lhs, rhs, defines)
+        if isinstance(lhs, tuple | list) and isinstance(rhs, tuple | list):
+            return self.sequences(lhs, rhs, defines)
+        if isinstance(lhs, dict) and isinstance(rhs, dict):
+            return self.maps(lhs, rhs, defines)
+        if plain_equal(lhs, rhs):
+            return True
+        return self.fail(lhs, rhs, "the values differ")
+
+    def sequences(self, lhs: Any, rhs: Any, defines: bool) -> bool:
+        for index in range(min(len(lhs), len(rhs))):
+            self.path.append(f"[{index}]")
+            if not self.equal(lhs[index], rhs[index], defines):
+                return False
+            self.path.pop()
+        if len(lhs) != len(rhs):
+            return self.fail(lhs, rhs, f"the lengths differ: {len(lhs)} and {len(rhs)}")
+        return True
+
+    def maps(self, lhs: dict[Any, Any], rhs: dict[Any, Any], defines: bool) -> bool:
+        if not all(isinstance(key, str) for key in lhs):
+            return self.node_maps(lhs, rhs, defines)
+        if set(lhs) != set(rhs):
+            odd = sorted(str(key) for key in set(lhs) ^ set(rhs))
+            return self.fail(lhs, rhs, f"the keys differ: {', '.join(odd)}")
+        for key in lhs:
+            self.path.append(f"[{key!r}]")
+            if not self.equal(lhs[key], rhs[key], defines):
+                return False
+            self.path.pop()
+        return True
+
+    def node_maps(self, lhs: dict[Any, Any], rhs: dict[Any, Any], defines: bool) -> bool:
+        """Maps keyed by nodes: global variables pair by name, variables by their mapping."""
+        if len(lhs) != len(rhs):
+            return self.fail(lhs, rhs, f"the sizes differ: {len(lhs)} and {len(rhs)}")
+        by_name = {getattr(key, "name_hint", key): (key, value) for key, value in rhs.items()}
+        for key, value in lhs.items():
+            if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
+                other_key = self.forward.get(id(key), key)
+            else:
+                other_key = by_name.get(getattr(key, "name_hint", key), (None, None))[0]
+            if other_key is None or other_key not in rhs:
+                return self.fail(key, None, "the key is missing on the right")
+            self.path.append(f"[{getattr(key, 'name_hint', getattr(key, 'name', key))!r}]")
+            if not self.equal(value, rhs[other_key], defines):
+                return False
+            self.path.pop()
+        return True
+
+    def nodes(self, lhs: Node, rhs: Node, defines: bool) -> bool:
+        kind = lhs.KIND
+        if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
+            known = self.forward.get(id(lhs))
+            if known is not None:
+                return known is rhs or self.fail(lhs, rhs, "the variables are not the same one")
+        elif lhs is rhs and not self.forward:
+            return True
+        if type(lhs) is not type(rhs):
+            names = f"{type(lhs).__name__} and {type(rhs).__name__}"
+            return self.fail(lhs, rhs, f"the kinds of node differ: {names}")
+        if kind in VARIABLE_KINDS:
+            return self.variables(lhs, rhs, defines)
+        if kind in MAPPED_KINDS:
+            if id(rhs) in self.backward:
+                return self.fail(lhs, rhs, "the buffers are not the same one")
+            self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
+        for name, field_defines in lhs.STRUCTURE:
+            self.path.append(f".{name}")
+            if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
+                return False
+            self.path.pop()
+        return True
+
+    def variables(self, lhs: Node, rhs: Node, defines: bool) -> bool:
+        if id(rhs) in self.backward:
+            return self.fail(lhs, rhs, "the variables are not the same one")
+        if lhs is not rhs and not (defines or self.map_free_vars):
+            return self.fail(lhs, rhs, "two different free variables")
+        self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
+        for name in ("dtype", "type_annotation", "struct_info"):
+            mine, its = getattr(lhs, name, None), getattr(rhs, name, None)
+            if lhs is rhs or (mine is None and its is None):
+                continue
+            self.path.append(f".{name}")
+            if not self.equal(mine, its, defines):
+                return False
+            self.path.pop()
+        return True
+
+
+def plain_equal(lhs: Any, rhs: Any) -> bool:
+    """Equality of values that are no nodes: numbers by value and kind, NaN equal to NaN."""
+    if lhs is rhs:
+        return True
+    if isinstance(lhs, float) and isinstance(rhs, float):
+        same_sign = math.copysign(1.0, lhs) == math.copysign(1.0, rhs)
+        return (lhs == rhs and same_sign) or (math.isnan(lhs) and math.isnan(rhs))
+    if isinstance(lhs, bool) != isinstance(rhs, bool):
+        return False
+    if hasattr(lhs, "structural_bytes") and hasattr(rhs, "structural_bytes"):
+        return bool(lhs.structural_bytes() == rhs.structural_bytes())
+    if isinstance(lhs, Node) or isinstance(rhs, Node):
+        return False
+    return bool(lhs == rhs)
+
+
+@deep_recursion
+def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatch | None:
+    """The first place where the two differ in structure, or None."""
+    comparer = _Comparer(map_free_vars)
+    return None if comparer.equal(lhs, rhs, map_free_vars) else comparer.mismatch
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether both have the same structure; bound variables are mapped to each other."""
+    return first_difference(lhs, rhs, map_free_vars) is None
+
+
+def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Any:
+    """The ``Mismatch``, or None (TVM's name of ``first_difference``)."""
+    return first_difference(lhs, rhs, map_free_vars)
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """Raise IRValueError with the path and both texts where the two first differ."""
+    mismatch = first_difference(lhs, rhs, map_free_vars)
+    if mismatch is not None:
+        raise IRValueError(
+            f"StructuralEqual check failed at {mismatch.path}: {mismatch.reason}\n"
+            f"lhs: {_short(mismatch.lhs)}\nrhs: {_short(mismatch.rhs)}"
+        )
+
+
+def _short(value: Any) -> str:
+    try:
+        text = str(slots.text.get().to_repr(value)) if isinstance(value, Node) else repr(value)
+    except ModuleNotFoundError:
+        text = f"<{type(value).__name__}>"
+    lines = text.splitlines()
+    return "\n".join(lines[:4] + ["..."] if len(lines) > 4 else lines)
+
+
+class _Hasher:
+    """Feeds a canonical byte form of a program to a digest; equal programs feed equal bytes."""
+
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.numbers: dict[int, int] = {}
+        self.kept: list[Node] = []
+        self.free: dict[int, int] = {}
+        self.digest = hashlib.blake2b(digest_size=16)
+
+    def feed(self, value: Any, defines: bool) -> None:
+        if isinstance(value, Node):
+            self.node(value, defines)
+        elif isinstance(value, tuple | list):
+            self.digest.update(b"[%d" % len(value))
+            for item in value:
+                self.feed(item, defines)
+        elif isinstance(value, dict):
+            self.digest.update(b"{%d" % len(value))
+            for key in sorted(value, key=_key_text):
+                self.digest.update(_key_text(key).encode())
+                self.feed(value[key], defines)
+        else:
+            self.digest.update(_plain_bytes(value))
+
+    def node(self, item: Node, defines: bool) -> None:
+        kind = item.KIND
+        if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
+            number = self.numbers.get(id(item))
+            if number is not None:
+                self.digest.update(b"#%d" % number)
+                return
+            self.numbers[id(item)] = len(self.numbers)
+            self.kept.append(item)
+        self.digest.update(kind.encode() + b"(")
+        if kind in VARIABLE_KINDS:
+            self.variable(item, defines)
+            return
+        for name, field_defines in item.STRUCTURE:
+            self.feed(getattr(item, name), defines or field_defines)
+        self.digest.update(b")")
+
+    def variable(self, item: Node, defines: bool) -> None:
+        self.digest.update(_plain_bytes(getattr(item, "dtype", None)))
+        if not (defines or self.map_free_vars):
+            self.digest.update(b"free")
+
+
+def _key_text(key: Any) -> str:
+    """Keys of maps: names; the mapping of variables itself is not part of the order."""
+    return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
+
+
+def _plain_bytes(value: Any) -> bytes:
+    if isinstance(value, float):
+        return b"f" + struct.pack("<d", math.nan if math.isnan(value) else value)
+    if hasattr(value, "structural_bytes"):
+        content: bytes = value.structural_bytes()
+        return b"a" + content
+    return f"{type(value).__name__}:{value}".encode()
+
+
+@deep_recursion
+def structural_digest(root: Any, map_free_vars: bool = False) -> bytes:
+    """16 bytes equal for structurally equal programs, in every process."""
+    hasher = _Hasher(map_free_vars)
+    hasher.feed(root, map_free_vars)
+    return hasher.digest.digest()
+
+
+def structural_hash(root: Any, map_free_vars: bool = False) -> int:
+    """A 64-bit hash that agrees with ``structural_equal``."""
+    return int.from_bytes(structural_digest(root, map_free_vars)[:8], "little", signed=True)

@@ -1,0 +1,472 @@
+"""Expressions of the graph, bindings, blocks and functions.
+
+``struct_info`` is a derived field: constructors fill it where it follows from the parts at hand;
+for calls the block builder's ``normalize`` does. It takes no part in structural equality, except
+for variables, where it is their annotation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.function import BaseFunc
+from weft.ir.node import Array, Node, field, node, register_conversion
+from weft.ir.op import Op
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+    as_dimension,
+)
+from weft.runtime.ndarray import NDArray, array
+from weft.support import slots
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+
+
+class Expr(RelaxExpr):
+    """The base of graph expressions; Python's operators build operator calls."""
+
+    _extra_slots_ = ()
+
+    def __add__(self, other: Any) -> Expr:
+        return _operator("add", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _operator("add", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _operator("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _operator("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _operator("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _operator("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return _operator("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _operator("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return _operator("floor_divide", self, other)
+
+    def __pow__(self, other: Any) -> Expr:
+        return _operator("power", self, other)
+
+    def __mod__(self, other: Any) -> Expr:
+        return _operator("mod", self, other)
+
+    def __matmul__(self, other: Any) -> Expr:
+        return _operator("matmul", self, other)
+
+    def __neg__(self) -> Expr:
+        return _operator("negative", self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return _operator("less", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return _operator("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return _operator("greater", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return _operator("greater_equal", self, other)
+
+    def __call__(self, *args: Any, attrs: Any = None) -> Call:
+        """A call of this value as a function."""
+        return Call(self, args, attrs)
+
+    def __getitem__(self, index: int) -> Expr:
+        """The field of a tuple."""
+        try:
+            return TupleGetItem(self, index)
+        except IRValueError as error:
+            raise IndexError(str(error)) from error
+
+    def astype(self, dtype: str) -> Expr:
+        """The tensor converted to ``dtype``."""
+        return _operator("astype", self, dtype)
+
+    @property
+    def checked_type(self) -> StructInfo:
+        """The struct info (the name of 2022)."""
+        info: StructInfo = self.struct_info
+        return info
+
+
+def _operator(name: str, *args: Any) -> Expr:
+    made: Expr = getattr(slots.relax_operators.get(), name)(*args)
+    return made
+
+
+def as_relax_expr(value: Any) -> RelaxExpr:
+    """A graph expression from one, a tuple, a number (PrimValue), a str or an array."""
+    if isinstance(value, RelaxExpr):
+        return value
+    if isinstance(value, tuple | list):
+        return Tuple([as_relax_expr(item) for item in value])
+    if isinstance(value, PrimExpr | int | float):
+        return PrimValue(value)
+    if isinstance(value, str):
+        return StringImm(value)
+    if isinstance(value, NDArray | np.ndarray):
+        return const(value)
+    raise IRTypeError(f"expected a graph expression, got {type(value).__name__}: {value!r}")
+
+
+register_conversion("Expr", RelaxExpr, as_relax_expr)
+
+
+@node
+class Var(Expr):
+    """A variable. ``struct_info`` is its annotation; None until it is bound."""
+
+    KIND = "RelaxVar"
+    name_hint: str
+    struct_info: Any = field(default=None, visit=False, compare=False)
+
+    def _check_(self) -> None:
+        if not isinstance(self.name_hint, str):
+            raise IRTypeError(f"Var: expected a name, got {type(self.name_hint).__name__}")
+        if self.struct_info is not None and not isinstance(self.struct_info, StructInfo):
+            adapted = slots.legacy.get().adapt("relax.Var", (self.name_hint, self.struct_info), {})
+            if adapted is None:
+                raise IRTypeError(
+                    f"Var {self.name_hint}: expected struct info such as "
+                    f"TensorStructInfo((2, 3), 'float32'), got {self.struct_info!r}"
+                )
+            self.struct_info = adapted[0][1]
+
+
+@node
+class DataflowVar(Var):
+    """A variable that only its dataflow block sees."""
+
+    KIND = "DataflowVar"
+
+
+@node
+class Call(Expr):
+    """A call of an operator, a GlobalVar, an ExternFunc or a closure.
+
+    ``sinfo_args`` carry the result's struct info of call_tir and of packed calls.
+    """
+
+    KIND = "RelaxCall"
+    op: RelaxExpr
+    args: Array[Expr]
+    attrs: Attrs = field(default=None)
+    sinfo_args: Array[StructInfo] = field(default=())
+
+    def __init__(
+        self, op: RelaxExpr, args: Any, attrs: Any = None, sinfo_args: Any = None, span: Any = None
+    ) -> None:
+        self.op = Op.get(op) if isinstance(op, str) else op
+        self.args = Array([a if isinstance(a, RelaxExpr) else as_relax_expr(a) for a in args])
+        self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
+        self.sinfo_args = Array(sinfo_args or ())
+        self.struct_info, self.span, self._cache = None, span, None
+
+
+@node
+class Tuple(Expr):
+    """A tuple of values."""
+
+    fields: Array[Expr]
+
+    def _check_(self) -> None:
+        infos = [item.struct_info for item in self.fields]
+        complete = all(info is not None for info in infos)
+        self.struct_info = TupleStructInfo(infos) if complete else None
+
+    def __getitem__(self, index: int) -> Expr:
+        item: Expr = self.fields[index]
+        return item
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+@node
+class TupleGetItem(Expr):
+    """Field ``index`` of a tuple."""
+
+    tuple_value: Expr
+    index: int
+
+    def _check_(self) -> None:
+        info = self.tuple_value.struct_info
+        self.struct_info = None
+        if isinstance(info, TupleStructInfo):
+            if not 0 <= self.index < len(info.fields):
+                raise IRValueError(
+                    f"TupleGetItem: index {self.index} of a tuple of {len(info.fields)} fields"
+                )
+            self.struct_info = info.fields[self.index]
+
+
+@node
+class ShapeExpr(Expr):
+    """A shape: int64 dimensions."""
+
+    values: Array[PrimExpr]
+
+    def _check_(self) -> None:
+        self.values = Array([as_dimension(value) for value in self.values])
+        self.struct_info = ShapeStructInfo(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+
+@node
+class Constant(Expr):
+    """A constant tensor; ``data`` is an NDArray."""
+
+    data: Any = field(visit=False)
+
+    def __init__(self, data: Any, struct_info: StructInfo | None = None, span: Any = None) -> None:
+        self.data = data if isinstance(data, NDArray) else array(data)
+        shape, dtype = tuple(self.data.shape), self.data.dtype
+        self.struct_info = struct_info or TensorStructInfo(shape, dtype)
+        self.span, self._cache = span, None
+
+
+@node
+class PrimValue(Expr):
+    """A scalar as a graph value; Python ints are int64."""
+
+    value: PrimExpr
+
+    def __init__(self, value: Any, span: Any = None) -> None:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = slots.operators.get().const(value, "int64")
+        elif isinstance(value, float):
+            value = slots.operators.get().const(value, "float64")
+        self.value = as_prim_expr(value)
+        self.struct_info = PrimStructInfo(value=self.value)
+        self.span, self._cache = span, None
+
+
+@node
+class StringImm(Expr):
+    """A string as a graph value."""
+
+    KIND = "RelaxStringImm"
+    value: str
+
+    def _check_(self) -> None:
+        self.struct_info = ObjectStructInfo()
+
+
+@node
+class DataTypeImm(Expr):
+    """A data type as a graph value."""
+
+    value: DataType
+
+    def _check_(self) -> None:
+        self.value = DataType(self.value)
+        self.struct_info = ObjectStructInfo()
+
+
+@node
+class ExternFunc(BaseFunc, Expr):
+    """A function registered at run time under ``global_symbol``."""
+
+    global_symbol: str
+
+    def __init__(
+        self, global_symbol: str, struct_info: StructInfo | None = None, span: Any = None
+    ) -> None:
+        self.global_symbol = str(global_symbol)
+        self.attrs, self.provenance = Attrs(), None
+        self.struct_info = struct_info or FuncStructInfo.opaque_func()
+        self.span, self._cache = span, None
+
+
+class Binding(Node):
+    """The base of bindings: ``var`` gets a value."""
+
+
+@node
+class VarBinding(Binding):
+    """``var = value``."""
+
+    var: Var = field(defines=True)
+    value: Expr
+    STRUCTURE = (("value", False), ("var", True))
+
+
+@node
+class MatchCast(Binding):
+    """``var = value`` after checking that it matches ``struct_info``, whose symbols it defines."""
+
+    var: Var = field(defines=True)
+    value: Expr
+    struct_info: StructInfo = field(defines=True)
+    STRUCTURE = (("value", False), ("struct_info", True), ("var", True))
+
+
+@node
+class BindingBlock(Node):
+    """Bindings in order."""
+
+    bindings: Array[Binding]
+
+
+@node
+class DataflowBlock(BindingBlock):
+    """Bindings without side effects."""
+
+
+@node
+class SeqExpr(Expr):
+    """Blocks of bindings, then the value ``body``."""
+
+    blocks: Array[BindingBlock]
+    body: Expr
+
+    def _check_(self) -> None:
+        self.struct_info = getattr(self.body, "struct_info", None)
+
+
+@node
+class If(Expr):
+    """``true_branch`` if the bool scalar ``cond`` holds, else ``false_branch``."""
+
+    cond: Expr
+    true_branch: Expr
+    false_branch: Expr
+
+    def _check_(self) -> None:
+        self.struct_info = None
+
+
+@node
+class Function(BaseFunc, Expr):
+    """A graph function. ``ret_struct_info`` None is derived from the body."""
+
+    params: Array[Var] = field(defines=True)
+    body: Expr
+    ret_struct_info: StructInfo | None = None
+    is_pure: bool = True
+    attrs: Attrs = field(default=None)
+
+    STRUCTURE = (
+        ("params", True), ("attrs", False), ("is_pure", False), ("body", False),
+        ("ret_struct_info", False),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        body: Expr,
+        ret_struct_info: StructInfo | None = None,
+        is_pure: bool = True,
+        attrs: Any = None,
+        span: Any = None,
+    ) -> None:
+        if not isinstance(body, SeqExpr):
+            body = SeqExpr([], body)
+        self.params, self.body, self.is_pure = Array(params), body, bool(is_pure)
+        if ret_struct_info is None:
+            ret_struct_info = body.struct_info
+        self.ret_struct_info = ret_struct_info
+        self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
+        self.provenance = None
+        self.struct_info = FuncStructInfo(
+            [param.struct_info or ObjectStructInfo() for param in self.params],
+            ret_struct_info or ObjectStructInfo(),
+            self.is_pure,
+        )
+        self.span, self._cache = span, None
+
+    @staticmethod
+    def create_empty(
+        params: Any, ret_struct_info: StructInfo, is_pure: bool = True, attrs: Any = None,
+        span: Any = None,
+    ) -> Function:
+        """A declaration without a body, as the parser needs for mutual references."""
+        made = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
+        return made  # fmt: skip
+
+    def bind_params(self, binding_map: Any) -> Function:
+        """The function with parameters (by name or Var) bound to constants."""
+        made: Function = slots.relax_operators.get().bind_params(self, binding_map)
+        return made
+
+    def bind_symbolic_vars(self, binding_map: Any) -> Function:
+        """The function with symbolic variables (by name or Var) bound to expressions."""
+        made: Function = slots.relax_operators.get().bind_symbolic_vars(self, binding_map)
+        return made
+
+    def inline_functions(self, function_map: Any) -> Self:
+        """The function with calls of the given functions inlined."""
+        made: Self = slots.relax_operators.get().inline_functions(self, function_map)
+        return made
+
+
+def const(value: Any, dtype: Any = None) -> Constant:
+    """A constant from a number, a list, a numpy array, a torch tensor or an NDArray.
+
+    Python floats are float32, ints int32 and bools bool, unless ``dtype`` (a name or a
+    TensorStructInfo) says otherwise.
+    """
+    info = dtype if isinstance(dtype, StructInfo) else None
+    name = getattr(dtype, "dtype", dtype)
+    if name is not None and not isinstance(name, str):
+        name = str(DataType(name))
+    if isinstance(value, NDArray):
+        return Constant(value, info)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    data = np.asarray(value)
+    if name is None and not isinstance(value, np.ndarray | np.generic):
+        name = {"f": "float32", "i": "int32", "b": "bool"}.get(data.dtype.kind)
+    if name:
+        data = data.astype(DataType(name).numpy)
+    if info is not None and not isinstance(info, TensorStructInfo):
+        info = None
+    if info is not None and info.shape is None:
+        info = None
+    return Constant(array(data), info)
+
+
+def extern(name: str, struct_info: StructInfo | None = None) -> ExternFunc:
+    """A reference to a function registered at run time."""
+    return ExternFunc(name, struct_info)
+
+
+def get_shape_of(expr: Expr) -> Expr:
+    """The shape of a tensor: its ShapeExpr where known, else a call of shape_of."""
+    info = expr.struct_info
+    if isinstance(info, TensorStructInfo) and info.shape is not None:
+        shape: Expr = info.shape
+        return shape
+    return _operator("shape_of", expr)
+
+
+

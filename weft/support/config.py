@@ -1,0 +1,46 @@
+"""Settings from the environment: read, checked, and refused with the name and the value.
+
+Every variable that weft reads is in ``VARIABLES``, with what it means; reading another is a bug.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from weft.support.errors import InternalError, IRValueError
+
+VARIABLES: Final[dict[str, str]] = {
+    "WEFT_CACHE_DIR": "folder of the object cache (default: ~/.cache/weft)",
+    "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
+    "WEFT_NO_CACHE": "1 turns the object cache off",
+    "WEFT_NUM_THREADS": "threads of parallel loops (default: the affinity mask)",
+    "WEFT_COMPILE_WORKERS": "processes that compile kernels (default: by the processors)",
+}
+
+
+def environment_text(name: str) -> str | None:
+    """The value of a variable, or None when it is not set or empty."""
+    if name not in VARIABLES:
+        raise InternalError(f"environment variable {name} is not in weft.support.config.VARIABLES")
+    return os.environ.get(name) or None
+
+
+def environment_int(name: str, minimum: int = 0) -> int | None:
+    """The value of a variable as an integer of at least ``minimum``, or None when not set."""
+    text = environment_text(name)
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise IRValueError(f"{name}: expected an integer, got {text!r}") from error
+    if value < minimum:
+        raise IRValueError(f"{name}: expected an integer of at least {minimum}, got {value}")
+    return value
+
+
+def environment_flag(name: str) -> bool:
+    """Whether a variable is set to something other than 0, false, no or off."""
+    text = environment_text(name)
+    return text is not None and text.lower() not in ("0", "false", "no", "off")

@@ -1,0 +1,70 @@
+"""The error tree of weft (design.md 3.16).
+
+``TVMError`` is the root. An error about an argument derives also from the Python class that
+callers already catch (``TypeError``, ``ValueError``, ``IndexError``). A message says what was
+expected, what was found, where, and what to do; it ends without a period and stays under ten lines.
+"""
+
+
+class TVMError(RuntimeError):
+    """The root of every error that weft raises on purpose."""
+
+
+class InternalError(TVMError):
+    """A bug of weft itself: an invariant of the compiler does not hold."""
+
+
+class DiagnosticError(TVMError):
+    """A script cannot be parsed; the text shows the user's file, line and a caret."""
+
+
+class ScheduleError(TVMError):
+    """A schedule primitive is not applicable to the program at hand."""
+
+
+class IRTypeError(TVMError, TypeError):
+    """A node or an argument has the wrong type or data type."""
+
+
+class IRValueError(TVMError, ValueError):
+    """A node or an argument has a value that is not allowed."""
+
+
+class IRIndexError(TVMError, IndexError):
+    """An axis or an index lies outside of its range."""
+
+
+class IRKeyError(TVMError, KeyError):
+    """A name is not in the table it was looked up in."""
+
+    def __str__(self) -> str:
+        """The message itself: ``KeyError`` would print its ``repr``."""
+        return str(self.args[0]) if self.args else ""
+
+
+class IRAttributeError(TVMError, AttributeError):
+    """A module, class or node has no such attribute."""
+
+
+class VerifyError(TVMError):
+    """A program is not well formed at the stage where it must be."""
+
+
+class PassError(TVMError):
+    """A pass cannot be applied, configured or found."""
+
+
+class LegalizeError(TVMError):
+    """An operator has no lowering to TensorIR for these arguments."""
+
+
+class CodegenError(TVMError):
+    """A program cannot be translated to native code."""
+
+
+class UnsupportedError(TVMError, NotImplementedError):
+    """A capability that weft does not have (yet); the message says which."""
+
+
+class RuntimeFault(TVMError):
+    """A compiled program stopped: an assertion, a bad index or a failed allocation."""

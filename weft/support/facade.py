@@ -1,0 +1,60 @@
+"""Facades: a package ``__init__`` that is one literal table of public names (design.md 2).
+
+``module_getattr`` builds the PEP 562 ``__getattr__`` and ``__dir__`` of such a package. A name is
+imported from its defining module at first use; an unknown one is first offered to the table of old
+spellings (slot ``legacy``), and else answered with the nearest names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.support import slots
+from weft.support.errors import IRAttributeError
+
+
+def module_getattr(
+    package: str, table: Mapping[str, str], submodules: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``(__getattr__, __dir__)`` for ``package``.
+
+    ``table`` maps a public name to its defining module, or to ``module:other_name`` when the
+    public name differs; ``submodules`` are importable as attributes without an import statement.
+    """
+
+    def resolve(name: str) -> Any:
+        target = table.get(name)
+        if target is not None:
+            module_name, _, attribute = target.partition(":")
+            value = getattr(importlib.import_module(module_name), attribute or name)
+        elif name in submodules:
+            value = importlib.import_module(f"{package}.{name}")
+        elif name.startswith("__"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        else:
+            return _old_or_unknown(package, name, (*table, *submodules))
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*table, *submodules})
+
+    return resolve, names
+
+
+def _old_or_unknown(package: str, name: str, known: tuple[str, ...]) -> Any:
+    try:
+        legacy = slots.legacy.get()
+    except ModuleNotFoundError:
+        legacy = None
+    if legacy is not None:
+        found, value = legacy.attribute(package, name)
+        if found:
+            return value
+    nearest = difflib.get_close_matches(name, known, n=3)
+    hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
+    raise IRAttributeError(f"module {package!r} has no attribute {name!r}{hint}")

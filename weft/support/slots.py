@@ -1,0 +1,58 @@
+"""The five late-bound slots: the only calls from a lower room to a higher one (design.md 2).
+
+Each slot is filled exactly once, by its owner, at the owner's import; reading an empty one imports
+the owner by name. A house test lists them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from weft.support.errors import InternalError
+
+
+class Slot:
+    """One late-bound reference: ``slot.get()`` is what the owner module filled in."""
+
+    __slots__ = ("_value", "name", "owner")
+
+    def __init__(self, name: str, owner: str) -> None:
+        self.name = name
+        self.owner = owner
+        self._value: Any = None
+
+    def fill(self, value: Any) -> None:
+        """Bind the slot; a second, different value is a bug."""
+        if self._value is not None and self._value is not value:
+            raise InternalError(f"slot {self.name} is already filled by {self.owner}")
+        self._value = value
+
+    def get(self) -> Any:
+        """The value; the owner is imported first if need be."""
+        if self._value is None:
+            importlib.import_module(self.owner)
+            if self._value is None:
+                raise InternalError(f"importing {self.owner} did not fill the slot {self.name}")
+        return self._value
+
+
+text: Final = Slot("text", "weft.script.printer")
+"""A module object with ``to_text(node, **config) -> str`` and friends: owner weft.script."""
+
+operators: Final = Slot("operators", "weft.tir.op")
+"""The namespace of operator functions that PrimExpr's Python operators call: owner weft.tir.op."""
+
+relax_operators: Final = Slot("relax_operators", "weft.relax.op")
+"""The second half of ``operators``: what a relax Expr's Python operators call: owner relax.op."""
+
+evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
+"""``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
+
+reference: Final = Slot("reference", "weft.relax.reference")
+"""The reference interpreters, for ``verify=True``: owner weft.relax.reference."""
+
+legacy: Final = Slot("legacy", "weft.compat.adapt")
+"""``adapt(what, args, kwargs) -> (args, kwargs) | None``: spellings of other years: owner compat.
+
+Called only after normal binding has failed, and followed by one retry."""

@@ -1,0 +1,44 @@
+"""TensorIR: scalar expressions, statements, functions, schedules and passes."""
+
+from weft.support.facade import module_getattr
+
+_EXPR = (
+    "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or Not Select Cast Ramp "
+    "Broadcast Shuffle Let Call BufferLoad ProducerLoad Reduce CommReducer IterVar Var SizeVar"
+)
+_STMT = (
+    "Stmt LetStmt AssertStmt ForKind For While BufferStore BufferRealize Allocate AllocateConst "
+    "DeclBuffer AttrStmt SeqStmt Evaluate IfThenElse BufferRegion MatchBufferRegion Block "
+    "BlockRealize stmt_seq stmt_list type_annotation"
+)
+_OP = (
+    "abs acos acosh add add_n address_of all any any_ asin asinh assume atan atan2 atanh "
+    "bitwise_and bitwise_neg bitwise_not bitwise_or bitwise_xor call_cpacked call_extern "
+    "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern ceil ceildiv "
+    "clz comm_reducer const convert copysign cos cosh div divide erf exp exp10 exp2 floor floordiv "
+    "floormod fmod hypot if_then_else indexdiv indexmod infinity isfinite isinf isnan isnullptr "
+    "ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint negative "
+    "nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt shift_left "
+    "shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod tvm_access_ptr "
+    "undef vectorlow vectorhigh vectorcombine vscale"
+)
+_NAMES = {
+    **dict.fromkeys(_EXPR.split(), "weft.tir.expr"),
+    **dict.fromkeys(_STMT.split(), "weft.tir.stmt"),
+    **dict.fromkeys(_OP.split(), "weft.tir.op"),
+    "Buffer": "weft.tir.buffer",
+    "FloatImm": "weft.ir.expr",
+    "IntImm": "weft.ir.expr",
+    "PrimExpr": "weft.ir.expr",
+    "PrimFunc": "weft.tir.function",
+    "Range": "weft.ir.expr",
+    "StringImm": "weft.ir.expr",
+    "decl_buffer": "weft.tir.buffer",
+}
+_NAMES.pop("type_annotation")
+__getattr__, __dir__ = module_getattr(
+    __name__,
+    _NAMES,
+    ("analysis", "buffer", "expr", "function", "ir_builder", "op", "stmt", "stmt_functor",
+     "schedule", "transform"),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Buffers: typed, shaped views of memory that loads and stores address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.node import Array, Node, field, node
+from weft.ir.type import PointerType, PrimType
+from weft.support import slots
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError, IRTypeError
+from weft.tir.expr import BufferLoad, Ramp, Var
+
+if TYPE_CHECKING:
+    from weft.tir.stmt import BufferRegion
+
+
+@node
+class Buffer(Node):
+    """A view of the memory at ``data``: element (i, j, ...) of ``shape``.
+
+    ``strides`` in elements, empty for compact row-major; ``elem_offset`` in elements from ``data``;
+    ``data_alignment`` in bytes; ``offset_factor`` divides ``elem_offset``. ``buffer_type`` is 1
+    for the default kind and 2 for auto-broadcast. All are as in TVM 0.20.
+    """
+
+    data: Var = field(defines=True)
+    dtype: DataType
+    shape: Array[PrimExpr] = field(defines=True)
+    strides: Array[PrimExpr] = field(defines=True)
+    elem_offset: PrimExpr | None = field(defines=True)
+    name: str = field(compare=False)
+    data_alignment: int = 64
+    offset_factor: int = 1
+    buffer_type: int = 1
+    axis_separators: Array[PrimExpr] = field(default=())
+
+    READ = 1
+    WRITE = 2
+
+    def _check_(self) -> None:
+        self.dtype = DataType(self.dtype)
+        self.elem_offset = as_prim_expr(0) if self.elem_offset is None else self.elem_offset
+        if isinstance(self.buffer_type, str):
+            self.buffer_type = 2 if self.buffer_type == "auto_broadcast" else 1
+
+    def scope(self) -> str:
+        """The storage scope: ``global``, ``shared``, ``local`` ..."""
+        annotation = self.data.type_annotation
+        return (annotation.storage_scope or "global") if isinstance(annotation, PointerType) else (
+            "global"
+        )  # fmt: skip
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> BufferLoad | BufferRegion:
+        """A load, or a region where an index is a slice (with step 1 or None)."""
+        if not isinstance(indices, tuple | list):
+            indices = (indices,)
+        return slots.operators.get().index_buffer(self, indices)  # type: ignore[no-any-return]
+
+    def vload(self, begin: Any, dtype: str | None = None, predicate: Any = None) -> BufferLoad:
+        """A load at ``begin``; with a vector ``dtype``, of that many consecutive elements."""
+        return BufferLoad(self, self._vector_indices(begin, dtype), predicate)
+
+    def vstore(self, begin: Any, value: Any, predicate: Any = None) -> Any:
+        """A store at ``begin`` of a scalar or of a vector of consecutive elements."""
+        value = as_prim_expr(value)
+        indices = self._vector_indices(begin, value.dtype)
+        return slots.operators.get().buffer_store(self, value, indices, predicate)
+
+    def _vector_indices(self, begin: Any, dtype: str | None) -> list[PrimExpr]:
+        indices = [as_prim_expr(i) for i in (begin if isinstance(begin, list | tuple) else [begin])]
+        if dtype is not None and DataType(dtype).lanes // self.dtype.lanes > 1:
+            last = indices[-1]
+            if last.dtype.lanes == 1:
+                lanes = DataType(dtype).lanes // self.dtype.lanes
+                indices[-1] = Ramp(last, IntImm(last.dtype, 1), as_prim_expr(lanes))
+        return indices
+
+    def access_ptr(
+        self, access_mask: int | str, ptr_type: str = "handle", content_lanes: int = 1,
+        offset: Any = 0, extent: Any = None,
+    ) -> Any:  # fmt: skip
+        """A pointer into the buffer for intrinsics: ``tvm_access_ptr``."""
+        call = slots.operators.get().buffer_access_ptr
+        return call(self, access_mask, ptr_type, content_lanes, offset, extent)
+
+    def offset_of(self, indices: Sequence[Any]) -> Array:
+        """The flat offset in elements of ``indices``, as an array of one."""
+        return Array(slots.operators.get().buffer_offset(self, indices))
+
+    def get_flattened_buffer(self) -> Buffer:
+        """The buffer as one dimension over the same data."""
+        return slots.operators.get().flattened_buffer(self)  # type: ignore[no-any-return]
+
+
+def decl_buffer(
+    shape: Any,
+    dtype: str | None = None,
+    name: str = "buffer",
+    data: Var | None = None,
+    strides: Sequence[Any] | None = None,
+    elem_offset: Any = None,
+    scope: str = "",
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Sequence[int] | None = None,
+    span: Any = None,
+) -> Buffer:
+    """A new buffer; parameters as in TVM's ``tir.decl_buffer``.
+
+    Without ``data`` a pointer variable of the buffer's name is made; ``offset_factor`` > 0 with no
+    ``elem_offset`` makes a symbolic offset.
+    """
+    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    element = DataType("float32" if dtype is None else dtype)
+    if offset_factor != 0 and elem_offset is None:
+        index_type = as_prim_expr(sizes[0]).dtype if sizes else DataType("int32")
+        elem_offset = Var(f"{name}_elem_offset", index_type)
+    if data is None:
+        storage = DataType("int8") if element.is_bool else element
+        data = Var(name, PointerType(PrimType(storage), scope or "global"), span)
+    elif not isinstance(data, Var):
+        raise IRTypeError(f"decl_buffer: expected data to be a Var, got {type(data).__name__}")
+    return Buffer(
+        data, element, sizes, strides or (), elem_offset, name,
+        64 if data_alignment <= 0 else data_alignment, offset_factor or 1,
+        2 if buffer_type == "auto_broadcast" else 1,
+        [as_prim_expr(axis) for axis in axis_separators or ()], span=span,
+    )  # fmt: skip
+
+
+def check_rank(buffer: Buffer, count: int) -> None:
+    """Raise IRIndexError unless the buffer has ``count`` dimensions."""
+    if count != len(buffer.shape):
+        raise IRIndexError(
+            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
+        )
+
+

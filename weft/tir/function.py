@@ -1,0 +1,113 @@
+"""PrimFunc: a function of loops over buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.function import BaseFunc
+from weft.ir.functor import substitute
+from weft.ir.node import Array, Map, field, node
+from weft.ir.type import TupleType, Type
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.stmt import Stmt
+
+
+@node
+class PrimFunc(BaseFunc):
+    """``params`` are scalars and handles; ``buffer_map`` gives each handle its buffer.
+
+    The constructor also takes buffers among ``params`` and makes their handles, as TVM does.
+    """
+
+    params: Array[Var] = field(defines=True)
+    body: Stmt
+    ret_type: Type | None = None
+    buffer_map: Map[Var, Buffer] = field(default=None)
+    attrs: Attrs = field(default=None)
+
+    STRUCTURE = (
+        ("params", True), ("buffer_map", True), ("ret_type", False), ("attrs", False),
+        ("body", False),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        body: Stmt,
+        ret_type: Type | None = None,
+        buffer_map: Mapping[Var, Buffer] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        span: Any = None,
+    ) -> None:
+        mapping: dict[Var, Buffer] = dict(buffer_map or {})
+        handles = []
+        for param in params:
+            if isinstance(param, Buffer):
+                handle = Var(f"{param.name}_handle", "handle")
+                mapping[handle] = param
+                handles.append(handle)
+            elif isinstance(param, Var):
+                handles.append(param)
+            else:
+                raise IRTypeError(
+                    f"PrimFunc: a parameter must be a Var or a Buffer, got {type(param).__name__}"
+                )
+        self.params, self.body = Array(handles), body
+        self.ret_type = TupleType(()) if ret_type is None else ret_type
+        self.buffer_map = mapping if isinstance(buffer_map, Map) else Map(mapping)
+        if isinstance(buffer_map, Map) and len(buffer_map) == len(mapping):
+            self.buffer_map = buffer_map
+        self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
+        self.provenance = None
+        self.struct_info = None
+        self.span, self._cache = span, None
+
+    def with_body(self, new_body: Stmt, span: Any = None) -> Self:
+        """The function with another body."""
+        return self.with_(body=new_body)
+
+    def specialize(self, param_map: Mapping[Var, Any]) -> PrimFunc:
+        """The function with some parameters fixed: scalars to numbers, handles to buffers.
+
+        Raises IRValueError when a buffer's rank or a constant extent does not match.
+        """
+        mapping: dict[Any, Any] = {}
+        for param, value in param_map.items():
+            if param not in self.params:
+                raise IRValueError(f"specialize: {param.name} is not a parameter of the function")
+            if isinstance(value, Buffer):
+                mapping.update(_match_buffers(self.buffer_map[param], value))
+            else:
+                mapping[param] = _as_constant(value, param.dtype)
+        kept = [param for param in self.params if param not in mapping]
+        new_map = {var: substitute(buf, mapping) for var, buf in self.buffer_map.items()}
+        mapping.update({old: new_map[var] for var, old in self.buffer_map.items()})
+        body = substitute(self.body, mapping)
+        return self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
+
+
+def _as_constant(value: Any, dtype: DataType) -> Any:
+    if isinstance(value, PrimExpr):
+        return value
+    return IntImm(dtype, value) if dtype.is_integral else FloatImm(dtype, value)
+
+
+def _match_buffers(old: Buffer, new: Buffer) -> dict[Any, Any]:
+    if len(old.shape) != len(new.shape) or old.dtype != new.dtype:
+        raise IRValueError(
+            f"specialize: {old.name} is {old.dtype} of {len(old.shape)} dimensions, got "
+            f"{new.dtype} of {len(new.shape)}"
+        )
+    mapping: dict[Any, Any] = {}
+    for mine, its in zip(old.shape, new.shape, strict=True):
+        if isinstance(mine, Var):
+            mapping[mine] = its
+        elif mine is not its and not bool(mine == its):
+            raise IRValueError(f"specialize: {old.name} has an extent {mine}, got {its}")
+    return mapping

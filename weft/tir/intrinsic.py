@@ -1,0 +1,288 @@
+"""Intrinsics of TensorIR: one table row each, and the functions that call them.
+
+A row is ``name: (effect, arity)``; effects are TVM's call effect kinds and say what a pass may do
+with a call (drop, reorder, merge). The functions build ``Call`` nodes of an operand's type.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr, StringImm, as_prim_expr
+from weft.ir.op import Op
+from weft.support.dtype import DataType
+from weft.support.errors import IRKeyError, IRTypeError
+from weft.tir.expr import Call, Cast, Var
+
+
+class CallEffectKind(IntEnum):
+    """What a call does to the world; the numbers are TVM's."""
+
+    ExprAnnotation = 0
+    Pure = 1
+    ReadState = 2
+    UpdateState = 3
+    Opaque = 3
+    SpecialCallArg = 4
+    EmbedInfo = 5
+    ControlJump = 6
+
+
+UNARY_FLOAT: Final = (
+    "exp exp2 exp10 erf tanh sigmoid log log2 log10 log1p tan cos cosh acos acosh sin sinh asin "
+    "asinh atan atanh sqrt rsqrt floor ceil trunc round nearbyint"
+).split()
+BINARY_FLOAT: Final = "atan2 copysign fmod hypot ldexp nextafter".split()
+
+_PURE: Final = (
+    "fabs pow popcount clz if_then_else bitwise_and bitwise_or bitwise_xor bitwise_not shift_left "
+    "shift_right isnan isinf isfinite reinterpret q_multiply_shift q_multiply_shift_per_axis "
+    "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
+    "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
+    "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
+    "fma reduce_lanes"
+).split()
+_ANNOTATION: Final = "likely".split()
+_EMBED: Final = "type_annotation assume undef".split()
+_OPAQUE: Final = (
+    "call_extern call_packed tvm_call_packed call_cpacked tvm_call_cpacked call_llvm_intrin "
+    "tvm_call_trace_packed tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_up "
+    "tvm_warp_shuffle_down tvm_warp_activemask tvm_global_barrier_kinit tvm_thread_allreduce "
+    "tvm_thread_invariant tvm_thread_context tvm_stack_alloca tvm_struct_set tvm_throw_last_error "
+    "tvm_check_return tvm_load_matrix_sync tvm_store_matrix_sync tvm_mma_sync tvm_bmma_sync "
+    "tvm_fill_fragment prefetch start_profile_intrinsic end_profile_intrinsic atomic_add "
+    "nd_mem_alloc_with_scope texture2d_store texture2d_load dma_copy dma_wait "
+    "anylist_getitem anylist_resetitem anylist_setitem_call_packed anylist_setitem_call_cpacked "
+    "TVMBackendAllocWorkspace TVMBackendFreeWorkspace lookup_param mem_copy "
+    "ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_commit_group ptx_wait_group mma_store "
+    "mma_fill ptx_init_barrier_thread_count ptx_arrive_barrier ptx_wait_barrier "
+    "create_barriers"
+).split()
+_JUMP: Final = "ret thread_return continue_loop break_loop".split()
+
+for _names, _effect in (
+    ([*UNARY_FLOAT, *BINARY_FLOAT, *_PURE], CallEffectKind.Pure),
+    (_ANNOTATION, CallEffectKind.ExprAnnotation),
+    (_EMBED, CallEffectKind.EmbedInfo),
+    (_OPAQUE, CallEffectKind.Opaque),
+    (_JUMP, CallEffectKind.ControlJump),
+):
+    for _name in _names:
+        Op.register(f"tir.{_name}", TCallEffectKind=_effect)
+
+
+def effect_of(call: Call) -> CallEffectKind:
+    """What the call does; calls of module functions are opaque."""
+    if isinstance(call.op, Op):
+        effect = call.op.get_attr("TCallEffectKind")
+        return CallEffectKind.Opaque if effect is None else effect
+    return CallEffectKind.Opaque
+
+
+def intrinsic(dtype: str, name: str, *args: Any, span: Any = None) -> Call:
+    """The call ``tir.<name>(args)`` of type ``dtype``."""
+    return Call(DataType(dtype), Op.get(f"tir.{name}"), args, span)
+
+
+def _unary(name: str) -> Any:
+    def apply(x: Any, span: Any = None) -> PrimExpr:
+        expr = as_prim_expr(x)
+        if expr.dtype.is_integral:
+            if name in ("floor", "ceil", "trunc", "round", "nearbyint"):
+                return expr
+            expr = Cast(_float_of(expr.dtype), expr)
+        return intrinsic(expr.dtype, name, expr, span=span)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"``{name}`` of a floating-point value; an integer is converted to float32."
+    return apply
+
+
+def _float_of(dtype: DataType) -> DataType:
+    element = DataType("float64" if dtype.bits == 64 else "float32")
+    return element if dtype.lanes == 1 else element.with_lanes(dtype.lanes, dtype.is_scalable)
+
+
+def _binary(name: str) -> Any:
+    def apply(x1: Any, x2: Any, span: Any = None) -> PrimExpr:
+        a = as_prim_expr(x1)
+        return intrinsic(a.dtype, name, a, as_prim_expr(x2), span=span)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"``{name}`` of two floating-point values, of the first one's type."
+    return apply
+
+
+exp, exp2, exp10, erf, tanh, sigmoid = (_unary(n) for n in UNARY_FLOAT[:6])
+log, log2, log10, log1p = (_unary(n) for n in UNARY_FLOAT[6:10])
+tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in UNARY_FLOAT[10:19])
+atan, atanh, sqrt, rsqrt = (_unary(n) for n in UNARY_FLOAT[19:23])
+floor, ceil, trunc, round, nearbyint = (_unary(n) for n in UNARY_FLOAT[23:])  # noqa: A001
+atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
+
+
+def fma(x: Any, y: Any, z: Any, span: Any = None) -> PrimExpr:
+    """x * y + z, rounded once."""
+    a = as_prim_expr(x)
+    return intrinsic(a.dtype, "fma", a, y, z, span=span)
+
+
+def popcount(x: Any, span: Any = None) -> PrimExpr:
+    """The number of one bits, in the operand's type."""
+    expr = as_prim_expr(x)
+    return intrinsic(expr.dtype, "popcount", expr, span=span)
+
+
+def clz(x: Any) -> PrimExpr:
+    """The number of leading zero bits, int32; the width for 0."""
+    return intrinsic("int32", "clz", as_prim_expr(x))
+
+
+def _predicate(name: str) -> Any:
+    def apply(x: Any, span: Any = None) -> PrimExpr:
+        expr = as_prim_expr(x)
+        kind = DataType("bool")
+        dtype = kind if expr.dtype.lanes == 1 else kind.with_lanes(expr.dtype.lanes)
+        if expr.dtype.is_integral:
+            return IntImm(kind, int(name == "isfinite"))
+        return intrinsic(dtype, name, expr, span=span)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"Whether a floating-point value {name[:2]} {name[2:]}; integers are finite."
+    return apply
+
+
+isnan, isinf, isfinite = _predicate("isnan"), _predicate("isinf"), _predicate("isfinite")
+isnullptr = _predicate("isnullptr")
+
+
+def likely(cond: Any, span: Any = None) -> PrimExpr:
+    """The condition, marked as mostly true."""
+    expr = as_prim_expr(cond)
+    return expr if isinstance(expr, IntImm) else intrinsic(expr.dtype, "likely", expr, span=span)
+
+
+def reinterpret(dtype: str, value: Any, span: Any = None) -> PrimExpr:
+    """The same bits as another type of the same width."""
+    expr, target = as_prim_expr(value), DataType(dtype)
+    if expr.dtype.bits * expr.dtype.lanes != target.bits * target.lanes:
+        raise IRTypeError(f"reinterpret: {expr.dtype} and {target} differ in width")
+    return expr if expr.dtype is target else intrinsic(target, "reinterpret", expr, span=span)
+
+
+def ret(val: Any, span: Any = None) -> PrimExpr:
+    """Return ``val`` from the function."""
+    expr = as_prim_expr(val)
+    return intrinsic(expr.dtype, "ret", expr, span=span)
+
+
+def assume(cond: Any = None) -> PrimExpr:
+    """Promise that ``cond`` holds: bounds proofs and simplification use it."""
+    return intrinsic("bool", "assume", as_prim_expr(cond))
+
+
+def undef() -> PrimExpr:
+    """A value that is never looked at."""
+    return intrinsic("int32", "undef")
+
+
+def vscale() -> PrimExpr:
+    """The run-time multiple of scalable vectors."""
+    return intrinsic("int32", "vscale")
+
+
+def address_of(obj: Any, span: Any = None) -> PrimExpr:
+    """The address of a buffer's element (a BufferLoad), or of its first element."""
+    buffer = getattr(obj, "buffer", None)
+    if buffer is None:
+        obj = obj[tuple(IntImm(DataType("int32"), 0) for _ in obj.shape)]
+        buffer = obj.buffer
+    return intrinsic("handle", "address_of", obj, span=span)
+
+
+def call_intrin(dtype: str, func_name: Any, *args: Any, span: Any = None) -> Call:
+    """A call of the intrinsic of that name (with or without ``tir.``)."""
+    return Call(DataType(dtype), func_name, args, span)
+
+
+def call_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Call:
+    """A call of the C function ``func_name``."""
+    return intrinsic(dtype, "call_extern", StringImm(func_name), *args, span=span)
+
+
+def call_pure_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Call:
+    """A call of the C function ``func_name``, which has no side effect."""
+    return intrinsic(dtype, "call_pure_extern", StringImm(func_name), *args, span=span)
+
+
+def _packed(name: str) -> Any:
+    def call(*args: Any, span: Any = None) -> Call:
+        return intrinsic("int32", name, *[_packed_argument(arg) for arg in args], span=span)
+
+    call.__name__ = call.__qualname__ = name.removeprefix("tvm_")
+    call.__doc__ = "A call of a registered function: its name, then arguments (buffers, scalars)."
+    return call
+
+
+def _packed_argument(arg: Any) -> Any:
+    as_argument = getattr(arg, "as_packed_argument", None)
+    return arg if as_argument is None else as_argument()
+
+
+call_packed = _packed("tvm_call_packed")
+call_cpacked = _packed("tvm_call_cpacked")
+
+
+def call_llvm_intrin(dtype: str, name: Any, *args: Any, span: Any = None) -> Call:
+    """A call of an LLVM intrinsic by name, such as ``llvm.fma.f32``."""
+    return intrinsic(dtype, "call_llvm_intrin", _llvm_name(name), *args, span=span)
+
+
+def call_llvm_pure_intrin(dtype: str, name: Any, *args: Any, span: Any = None) -> Call:
+    """A call of an LLVM intrinsic without side effects."""
+    return intrinsic(dtype, "call_llvm_pure_intrin", _llvm_name(name), *args, span=span)
+
+
+def _llvm_name(name: Any) -> StringImm:
+    if isinstance(name, StringImm):
+        return name
+    if not isinstance(name, str) or not name.startswith("llvm."):
+        raise IRKeyError(f"expected the name of an LLVM intrinsic (llvm.<name>), got {name!r}")
+    return StringImm(name)
+
+
+def tvm_access_ptr(ptype: Any, data: Var, offset: Any, extent: Any, rw_mask: Any) -> Call:
+    """A pointer ``offset`` elements into ``data``, with its extent and access mask."""
+    kind = Call(DataType(ptype), "tir.type_annotation", ()) if isinstance(ptype, str) else ptype
+    return intrinsic("handle", "tvm_access_ptr", kind, data, offset, extent, rw_mask)
+
+
+def type_annotation(dtype: str) -> Call:
+    """A type as an argument of an intrinsic."""
+    return intrinsic(dtype, "type_annotation")
+
+
+def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Call:
+    """round(x * y * 2**-q * 2**s) in fixed point."""
+    return intrinsic("int32", "q_multiply_shift", x, y, q, s)
+
+
+def vectorlow(dtype: str, vec: Any) -> Call:
+    """The lower half of a vector."""
+    return intrinsic(dtype, "vectorlow", vec)
+
+
+def vectorhigh(dtype: str, vec: Any) -> Call:
+    """The upper half of a vector."""
+    return intrinsic(dtype, "vectorhigh", vec)
+
+
+def vectorcombine(dtype: str, vec1: Any, vec2: Any) -> Call:
+    """Two vectors, one after the other."""
+    return intrinsic(dtype, "vectorcombine", vec1, vec2)
+
+
+def intrinsic_names() -> list[str]:
+    """The names of all intrinsics, without ``tir.``."""
+    return sorted(n.removeprefix("tir.") for n in Op.list_op_names() if n.startswith("tir."))
