@@ -33,6 +33,8 @@ def module_getattr(
             value = getattr(importlib.import_module(module_name), attribute or name)
         elif name in submodules:
             value = importlib.import_module(f"{package}.{name}")
+        elif name == "__all__":
+            return names()
         elif name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         else:

@@ -1,0 +1,142 @@
+"""Instruments: observers of passes, given to a ``PassContext``.
+
+An instrument is any object with some of ``enter_pass_ctx()``, ``exit_pass_ctx()``,
+``should_run(mod, info) -> bool``, ``run_before_pass(mod, info)``, ``run_after_pass(mod, info)``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.structural import structural_digest
+from weft.ir.transform import PassInfo
+
+
+class PassInstrument:
+    """A base with hooks that do nothing, for subclasses."""
+
+    def enter_pass_ctx(self) -> None:
+        """The context begins."""
+
+    def exit_pass_ctx(self) -> None:
+        """The context ends."""
+
+    def should_run(self, mod: IRModule, info: PassInfo) -> bool:
+        """Whether the pass may run."""
+        return True
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Before a pass."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """After a pass."""
+
+
+def pass_instrument(cls: Any = None) -> Any:
+    """Class decorator: the class as an instrument (its hooks are found by name)."""
+
+    def apply(given: type) -> type:
+        @functools.wraps(given, updated=())
+        class Instrument(given, PassInstrument):  # type: ignore[misc, valid-type]
+            pass
+
+        return Instrument
+
+    return apply if cls is None else apply(cls)
+
+
+class PassTimingInstrument(PassInstrument):
+    """Seconds each pass took, nested as they were called; ``render()`` is a table."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, str, float]] = []
+        self._running: list[tuple[int, float]] = []
+
+    def enter_pass_ctx(self) -> None:
+        """Start afresh."""
+        self.rows.clear()
+        self._running.clear()
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Start the clock of a pass."""
+        self.rows.append((len(self._running), info.name, 0.0))
+        self._running.append((len(self.rows) - 1, time.perf_counter()))
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Stop the clock of a pass."""
+        index, begin = self._running.pop()
+        depth, name, _ = self.rows[index]
+        self.rows[index] = (depth, name, time.perf_counter() - begin)
+
+    def render(self) -> str:
+        """One line a pass: its time in microseconds and its share of the top-level total."""
+        total = sum(seconds for depth, _, seconds in self.rows if depth == 0) or 1.0
+        lines = [
+            f"{'  ' * depth}{name}: {seconds * 1e6:.0f}us ({100 * seconds / total:.2f}%)"
+            for depth, name, seconds in self.rows
+        ]
+        return "\n".join(lines)
+
+
+class PrintChanged(PassInstrument):
+    """Writes the text difference of every pass that changed the module.
+
+    ``write`` takes the text (default: print).
+    """
+
+    def __init__(self, write: Callable[[str], None] = print) -> None:
+        self.write = write
+        self._before: list[tuple[bytes, str]] = []
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Remember the module."""
+        self._before.append((structural_digest(mod), mod.script()))
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the difference, if any."""
+        digest, text = self._before.pop()
+        if structural_digest(mod) == digest:
+            return
+        changes = difflib.unified_diff(
+            text.splitlines(), mod.script().splitlines(), "before", "after", lineterm="", n=2
+        )
+        self.write(f"# {info.name} changed the module\n" + "\n".join(changes))
+
+
+class DumpIR(PassInstrument):
+    """Writes the module after each pass into a folder: ``NNN_Name.py``."""
+
+    def __init__(self, dump_dir: str | Path, refresh: bool = False) -> None:
+        self.folder = Path(dump_dir)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if refresh:
+            for old in self.folder.glob("[0-9][0-9][0-9]_*.py"):
+                old.unlink()
+        self.count = 0
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the module."""
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in info.name)
+        (self.folder / f"{self.count:03d}_{name}.py").write_text(mod.script() + "\n")
+        self.count += 1
+
+
+class VerifyInstrument(PassInstrument):
+    """Calls a check on the module after each pass; the check raises, and the note names the pass."""
+
+    def __init__(self, check: Callable[[IRModule], object]) -> None:
+        self.check = check
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Check the module."""
+        try:
+            self.check(mod)
+        except Exception as error:
+            error.add_note(f"the module is not well formed after pass {info.name}")
+            raise

@@ -1,0 +1,314 @@
+"""Passes: functions from module to module, composed, configured and observed.
+
+A pass is pure: a new module comes out, the input is untouched. ``Pass.__call__`` runs the
+instruments of the current ``PassContext`` around it; on failure it adds a note with the pass and
+the function to the original exception and never changes its class.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.support.errors import PassError
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """What a context knows of a pass: its name, the level it runs at, what it needs before it."""
+
+    opt_level: int
+    name: str
+    required: tuple[str, ...] = ()
+    traceable: bool = False
+
+
+class PassContext:
+    """Options and observers for the passes run under ``with PassContext(...)``.
+
+    ``opt_level`` (default 2) switches off passes above it unless required by name;
+    ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
+    """
+
+    _options: ClassVar[dict[str, str]] = {}
+    _stack: ClassVar[threading.local] = threading.local()
+
+    def __init__(
+        self,
+        opt_level: int = 2,
+        required_pass: Sequence[str] | None = None,
+        disabled_pass: Sequence[str] | None = None,
+        instruments: Sequence[Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+        trace: Any = None,
+        trace_stack: Any = None,
+        make_traceable: Any = None,
+        num_evals: int = 0,
+        tuning_api_database: Any = None,
+    ) -> None:
+        self.opt_level = opt_level
+        self.required_pass = tuple(required_pass or ())
+        self.disabled_pass = tuple(disabled_pass or ())
+        self.instruments = list(instruments or ())
+        self.config = dict(config or {})
+        for name in self.config:
+            if name not in self._options:
+                known = ", ".join(sorted(self._options))
+                raise PassError(f"unknown pass option {name!r}; there are: {known}")
+
+    @classmethod
+    def register_option(cls, name: str, description: str) -> None:
+        """Declare an option of ``config``."""
+        cls._options[name] = description
+
+    @classmethod
+    def current(cls) -> PassContext:
+        """The innermost context, or the default one."""
+        stack = getattr(cls._stack, "contexts", None)
+        return stack[-1] if stack else _DEFAULT
+
+    def __enter__(self) -> Self:
+        if not hasattr(self._stack, "contexts"):
+            self._stack.contexts = []
+        self._stack.contexts.append(self)
+        for instrument in self.instruments:
+            _hook(instrument, "enter_pass_ctx")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for instrument in self.instruments:
+            _hook(instrument, "exit_pass_ctx")
+        self._stack.contexts.pop()
+
+    def override_instruments(self, instruments: Sequence[Any] | None) -> None:
+        """Replace the instruments of a running context."""
+        for instrument in self.instruments:
+            _hook(instrument, "exit_pass_ctx")
+        self.instruments = list(instruments or ())
+        for instrument in self.instruments:
+            _hook(instrument, "enter_pass_ctx")
+
+    def pass_enabled(self, info: PassInfo) -> bool:
+        """Whether a pass runs here."""
+        if info.name in self.disabled_pass:
+            return False
+        return info.name in self.required_pass or info.opt_level <= self.opt_level
+
+    @staticmethod
+    def list_configs() -> dict[str, Any]:
+        """Every option and what it does."""
+        return dict(PassContext._options)
+
+
+_DEFAULT = PassContext()
+
+
+def _hook(instrument: Any, name: str, *args: Any) -> Any:
+    method = getattr(instrument, name, None)
+    return None if method is None else method(*args)
+
+
+class Pass:
+    """The base of passes; subclasses define ``transform_module(mod, ctx)``."""
+
+    info: PassInfo
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        """Run the pass on a module under the current context."""
+        if not isinstance(mod, IRModule):
+            raise PassError(
+                f"{self.info.name}: expected an IRModule, got {type(mod).__name__}; wrap a "
+                "function with IRModule.from_expr"
+            )
+        context = PassContext.current()
+        for instrument in context.instruments:
+            if _hook(instrument, "should_run", mod, self.info) is False:
+                return mod
+        for instrument in context.instruments:
+            _hook(instrument, "run_before_pass", mod, self.info)
+        result = self._run(mod, context)
+        for instrument in context.instruments:
+            _hook(instrument, "run_after_pass", result, self.info)
+        return result
+
+    def _run(self, mod: IRModule, context: PassContext) -> IRModule:
+        try:
+            result = self.transform_module(mod, context)
+        except Exception as error:
+            error.add_note(f"in pass {self.info.name}")
+            raise
+        if not isinstance(result, IRModule):
+            raise PassError(f"{self.info.name}: the pass returned {type(result).__name__}")
+        return result
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """The transformation itself."""
+        raise PassError(f"{type(self).__name__} does not define transform_module")
+
+    def __repr__(self) -> str:
+        return f"Pass({self.info.name}, opt_level={self.info.opt_level})"
+
+
+class ModulePass(Pass):
+    """A pass from a function ``(mod, ctx) -> mod``."""
+
+    def __init__(self, function: Callable[[IRModule, PassContext], IRModule], info: PassInfo) -> (
+        None
+    ):  # fmt: skip
+        self.function, self.info = function, info
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Call the function."""
+        return self.function(mod, ctx)
+
+
+class FunctionPass(Pass):
+    """A pass over every function of one class: ``(func, mod, ctx) -> func | None``.
+
+    None removes the function. The same module comes back when nothing changes.
+    """
+
+    def __init__(self, function: Callable[..., Any], info: PassInfo, kind: type = BaseFunc) -> None:
+        self.function, self.info, self.kind = function, info, kind
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Apply the function to each function of the class."""
+        functions: dict[Any, BaseFunc] = {}
+        changed = False
+        for var, func in mod.functions.items():
+            new = func
+            if isinstance(func, self.kind):
+                new = self._apply(var.name_hint, func, mod, ctx)
+            changed = changed or new is not func
+            if new is not None:
+                functions[var] = new
+        if not changed:
+            return mod
+        return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+    def _apply(self, name: str, func: BaseFunc, mod: IRModule, ctx: PassContext) -> Any:
+        try:
+            return self.function(func, mod, ctx)
+        except Exception as error:
+            error.add_note(f"in function {name}")
+            raise
+
+
+class Sequential(Pass):
+    """Passes in order; each is skipped where the context's ``opt_level`` is below its own."""
+
+    def __init__(
+        self,
+        passes: Sequence[Pass] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
+        traceable: bool = False,
+    ) -> None:
+        self.passes = tuple(passes or ())
+        for item in self.passes:
+            if not callable(item):
+                raise PassError(f"Sequential: expected passes, got {type(item).__name__}")
+        self.info = PassInfo(opt_level, name, tuple(required or ()), traceable)
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Run the passes."""
+        for item in self.passes:
+            info = getattr(item, "info", None)
+            if info is None or ctx.pass_enabled(info):
+                mod = item(mod)
+        return mod
+
+    def _run(self, mod: IRModule, context: PassContext) -> IRModule:
+        return self.transform_module(mod, context)
+
+
+def _decorate(target: Any, info: PassInfo, make: Callable[..., Pass], method: str) -> Any:
+    """A pass from a function, or a pass class from a class with the method."""
+    if not inspect.isclass(target):
+        return make(target, info)
+
+    @functools.wraps(target, updated=())
+    def create(*args: Any, **kwargs: Any) -> Pass:
+        instance = target(*args, **kwargs)
+        made = make(getattr(instance, method), info)
+        made.instance = instance  # type: ignore[attr-defined]
+        return made
+
+    return create
+
+
+def _decorator(
+    target: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None,
+    traceable: bool, make: Callable[..., Pass], method: str,
+) -> Any:  # fmt: skip
+    if opt_level is None:
+        raise PassError("the decorator of a pass needs opt_level=")
+
+    def apply(given: Any) -> Any:
+        info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)
+        return _decorate(given, info, make, method)
+
+    return apply if target is None else apply(target)
+
+
+def module_pass(
+    pass_func: Any = None, opt_level: int | None = None, name: str | None = None,
+    required: Sequence[str] | None = None, traceable: bool = False,
+) -> Any:  # fmt: skip
+    """Make a pass of ``(mod, ctx) -> mod``, or of a class with ``transform_module``."""
+    return _decorator(
+        pass_func, opt_level, name, required, traceable, ModulePass, "transform_module"
+    )
+
+
+def function_pass_decorator(kind: type, method: str = "transform_function") -> Any:
+    """The decorator of passes over functions of one class (tir.transform, relax.transform)."""
+
+    def decorator(
+        pass_func: Any = None, opt_level: int | None = None, name: str | None = None,
+        required: Sequence[str] | None = None, traceable: bool = False,
+    ) -> Any:  # fmt: skip
+        def make(function: Any, info: PassInfo) -> Pass:
+            return FunctionPass(function, info, kind)
+
+        return _decorator(pass_func, opt_level, name, required, traceable, make, method)
+
+    return decorator
+
+
+def ApplyPassToFunction(  # noqa: N802 - TVM's name
+    transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
+) -> Pass:
+    """Run a pass on the functions whose whole name matches a regular expression."""
+    pattern = re.compile(func_name_regex)
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:
+        chosen = {v: f for v, f in mod.functions.items() if pattern.fullmatch(v.name_hint)}
+        if not chosen:
+            if error_if_no_function_matches_regex:
+                raise PassError(f"no function matches {func_name_regex!r}")
+            return mod
+        part = transform(IRModule(chosen, None, mod.attrs, mod.global_infos))
+        result = mod.clone()
+        result.update(part)
+        return result
+
+    return ModulePass(run, PassInfo(0, f"ApplyPassToFunction({transform.info.name})"))
+
+
+def PrintIR(header: str = "") -> Pass:  # noqa: N802 - TVM's name
+    """A pass that prints the module."""
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:
+        print(f"{header}\n{mod.script()}" if header else mod.script())  # noqa: T201 - its purpose
+        return mod
+
+    return ModulePass(run, PassInfo(0, "PrintIR"))
