@@ -36,6 +36,11 @@ def test_program_runs(program, way, run_program):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_exercise_on_tensorir_runs(way, run_program):
+    assert run_program("exercise1_tensorir", way).printed.startswith("conv: ")
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("program", "count"),
     [("text1_end_to_end", 7), ("text2_integration_2022", 2), ("text4_graph_optimization", 1)],

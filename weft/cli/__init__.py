@@ -1,0 +1,1 @@
+"""The command line: ``weft demo``. A user of weft like any other, and so of its facades."""
