@@ -37,7 +37,8 @@ i64 end)`` once for each part, on at most ``threads`` threads (0: the configured
     WeftValue, 16 bytes:  0 i32 kind (ValueKind) | 4 i32 zero | 8 i64, double or ptr payload
     DLTensor, 48 bytes:   0 ptr data | 8 i32 device_type (1: CPU) | 12 i32 device_id | 16 i32 ndim
                           20 i8 code, 21 i8 bits, 22 i16 lanes | 24 ptr shape (i64[ndim])
-                          32 ptr strides (i64[ndim], in elements; NULL: compact) | 40 i64 byte_offset
+                          32 ptr strides (i64[ndim], in elements; NULL: compact)
+                          40 i64 byte_offset
 
 A TENSOR value points to a ``DLTensor`` (that of the DLPack standard); it and what it points to must
 live until the call returns. Type codes are ``DataType.type_code``; bool is code 1 with 1 bit.
@@ -85,13 +86,13 @@ class ValueKind(IntEnum):
 class DLDevice(ctypes.Structure):
     """Kind and number of a device, as DLPack has them."""
 
-    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]  # noqa: RUF012
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
 
 
 class DLDataType(ctypes.Structure):
     """Type code, bits of a lane, and lanes."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
     ]  # fmt: skip
 
@@ -99,7 +100,7 @@ class DLDataType(ctypes.Structure):
 class DLTensor(ctypes.Structure):
     """A tensor in memory that somebody else owns (48 bytes)."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("data", ctypes.c_void_p),
         ("device", DLDevice),
         ("ndim", ctypes.c_int32),
@@ -113,7 +114,7 @@ class DLTensor(ctypes.Structure):
 class Payload(ctypes.Union):
     """The eight bytes of a ``WeftValue`` that hold the value."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("as_int", ctypes.c_int64), ("as_float", ctypes.c_double), ("as_ptr", ctypes.c_void_p),
     ]  # fmt: skip
 
@@ -122,7 +123,7 @@ class WeftValue(ctypes.Structure):
     """One argument or result of a packed call (16 bytes)."""
 
     _anonymous_ = ("payload",)
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32), ("payload", Payload),
     ]  # fmt: skip
 

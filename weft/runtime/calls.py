@@ -1,0 +1,163 @@
+"""weft_call_packed: compiled code calls a registered Python function (layouts: abi.py).
+
+A tensor argument arrives as an NDArray view on the caller's memory, without a copy. A function may
+keep it after the call only where somebody can keep the memory: inside ``holding(owner, ranges)``,
+which the checked wrapper and the virtual machine open around native code that calls back. A view of
+a kernel's temporary memory that outlives the call is an error instead of a dangling pointer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from weft.runtime.abi import (
+    CallPackedFunction,
+    DLTensor,
+    ValueKind,
+    WeftValue,
+    address_of,
+    dtype_from_code,
+)
+from weft.runtime.faults import store_fault
+from weft.runtime.memory import view_at
+from weft.runtime.ndarray import NDArray, storage_dtype
+from weft.runtime.registry import get_global_func
+from weft.support.errors import IRTypeError, RuntimeFault
+
+
+class _Frame(threading.local):
+    """Who keeps the memory that native code of this thread hands out."""
+
+    owner: object = None
+    ranges: Sequence[tuple[int, int]] | None = ()
+
+
+_frame: Final = _Frame()
+_VALUE_SIZE: Final = ctypes.sizeof(WeftValue)
+
+
+@contextmanager
+def holding(owner: object, ranges: Sequence[tuple[int, int]] | None = None) -> Iterator[None]:
+    """While open, tensors passed to callbacks keep ``owner`` alive.
+
+    ``ranges`` are the (begin, end) addresses that ``owner`` keeps; None means all that the native
+    code passes.
+    """
+    before = (_frame.owner, _frame.ranges)
+    _frame.owner, _frame.ranges = owner, ranges
+    try:
+        yield
+    finally:
+        _frame.owner, _frame.ranges = before
+
+
+def _owner_of(address: int) -> object:
+    ranges = _frame.ranges
+    if ranges is None or any(lo <= address < hi for lo, hi in ranges):
+        return _frame.owner
+    return None
+
+
+def tensor_view(address: int) -> NDArray:
+    """An NDArray on the memory that the ``DLTensor`` at ``address`` describes."""
+    header = DLTensor.from_address(address)
+    dtype = dtype_from_code(header.dtype.code, header.dtype.bits, header.dtype.lanes)
+    ndim = header.ndim
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] | None = None
+    if ndim:
+        shape = tuple((ctypes.c_int64 * ndim).from_address(header.shape))
+        if header.strides:
+            steps = (ctypes.c_int64 * ndim).from_address(header.strides)
+            strides = tuple([step * dtype.itemsize for step in steps])
+    storage = storage_dtype(dtype)
+    if dtype.lanes != 1:
+        shape = (*shape, dtype.lanes)
+        strides = None if strides is None else (*strides, storage.itemsize)
+    data = (header.data or 0) + header.byte_offset
+    return NDArray(view_at(data, shape, storage, strides, _owner_of(data)), dtype)
+
+
+def _argument(value: WeftValue) -> Any:
+    kind = value.kind
+    if kind == ValueKind.TENSOR:
+        return tensor_view(value.as_ptr)
+    if kind == ValueKind.INT:
+        return value.as_int
+    if kind == ValueKind.FLOAT:
+        return value.as_float
+    if kind == ValueKind.BOOL:
+        return bool(value.as_int)
+    if kind == ValueKind.STRING:
+        return ctypes.string_at(value.as_ptr).decode("utf-8")
+    return None if kind == ValueKind.NULL else value.as_ptr
+
+
+def _store_result(name: str, result: Any, address: int) -> None:
+    slot = WeftValue.from_address(address)
+    slot.reserved = 0
+    if result is None:
+        slot.kind, slot.as_int = ValueKind.NULL, 0
+    elif isinstance(result, bool | int | np.bool_ | np.integer):
+        slot.kind, slot.as_int = ValueKind.INT, int(result)
+    elif isinstance(result, float | np.floating):
+        slot.kind, slot.as_float = ValueKind.FLOAT, float(result)
+    else:
+        raise IRTypeError(
+            f"{name}: expected the function to return None, an int or a float to compiled code, "
+            f"got {type(result).__name__}"
+        )
+
+
+def _base_of(view: NDArray) -> object:
+    base: Any = view._array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return base
+
+
+def _check_not_kept(name: str, bases: list[tuple[int, object]]) -> None:
+    """Raise if a view of memory that nobody keeps is still referenced."""
+    while bases:
+        position, base = bases.pop()
+        if getattr(base, "owner", base) is None and sys.getrefcount(base) > 2:
+            raise RuntimeFault(
+                f"{name}: argument {position} was kept after the call, but it is temporary memory "
+                "of the running kernel; keep a copy, x.numpy()"
+            )
+
+
+def invoke(name: str, args: list[Any]) -> Any:
+    """Call the global function ``name``; ``args`` is emptied."""
+    function = get_global_func(name)
+    bases = [(i, _base_of(arg)) for i, arg in enumerate(args) if isinstance(arg, NDArray)]
+    result = function(*args)
+    args.clear()
+    _check_not_kept(name, bases)
+    return result
+
+
+def _call_packed(name: int | None, args: int | None, nargs: int, result: int | None) -> int:
+    try:
+        text = ctypes.string_at(name or 0).decode("utf-8")
+        values = [
+            _argument(WeftValue.from_address((args or 0) + i * _VALUE_SIZE)) for i in range(nargs)
+        ]
+        returned = invoke(text, values)
+        if result:
+            _store_result(text, returned, result)
+    except BaseException as error:  # noqa: BLE001 - it is re-raised by the wrapper
+        return store_fault(error)
+    return 0
+
+
+_callback: Final = CallPackedFunction(_call_packed)
+CALL_PACKED_ADDRESS: Final = address_of(_callback)
+"""The native address of ``weft_call_packed``."""

@@ -1,0 +1,121 @@
+"""The one place where the runtime touches llvmlite: engines, symbols, object files.
+
+llvmlite is imported at the first call, so ``import weft.runtime`` stays light. An undefined symbol
+would end the process inside LLVM; object code is therefore read first (ELF symbol table), and every
+external name is bound or refused with an error before LLVM sees it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, Final
+
+import numpy as np
+
+from weft.runtime.abi import address_of
+from weft.support.errors import CodegenError
+
+_LIBRARIES: Final = (None, "libm.so.6", "libgcc_s.so.1", "libc.so.6")
+"""Where external functions are looked up: the process itself, then the system's libraries."""
+
+_SYMBOL: Final = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
+     ("size", "<u8")]
+)  # fmt: skip
+_SECTION: Final = np.dtype(
+    [("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("addr", "<u8"), ("offset", "<u8"),
+     ("size", "<u8"), ("link", "<u4"), ("info", "<u4"), ("align", "<u8"), ("entry", "<u8")]
+)  # fmt: skip
+_SYMTAB: Final = 2
+_FUNCTION: Final = 2
+
+_bound: Final[dict[str, int]] = {}
+
+
+@functools.cache
+def binding() -> Any:
+    """``llvmlite.binding`` with the native target initialised."""
+    try:
+        import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
+    except ImportError as error:
+        raise CodegenError("loading compiled code needs llvmlite: pip install llvmlite") from error
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _target() -> Any:
+    return binding().Target.from_default_triple()
+
+
+def _new_engine() -> Any:
+    llvm = binding()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine())
+
+
+def engine_from_object(code: bytes) -> Any:
+    """An engine that has loaded one relocatable object; every symbol must be bound before."""
+    engine = _new_engine()
+    try:
+        engine.add_object_file(binding().ObjectFileRef.from_data(code))
+        engine.finalize_object()
+    except RuntimeError as error:
+        raise CodegenError(f"expected object code for this machine, got: {error}") from error
+    return engine
+
+
+def compile_ir(text: str) -> Any:
+    """An engine with the compiled LLVM IR ``text`` (ours, small: the runtime's own parts)."""
+    llvm = binding()
+    machine = _target().create_target_machine(opt=2)
+    module = llvm.parse_assembly(text)
+    return engine_from_object(machine.emit_object(module))
+
+
+def add_symbol(name: str, address: int) -> None:
+    """Bind an external name for all engines made from now on."""
+    _bound[name] = address
+    binding().add_symbol(name, address)
+
+
+def elf_symbols(code: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
+    """The (defined functions, undefined names) of a 64-bit ELF object; None for another format."""
+    if code[:6] != b"\x7fELF\x02\x01" or len(code) < 64:
+        return None
+    start = int.from_bytes(code[40:48], "little")
+    count = int.from_bytes(code[60:62], "little")
+    try:
+        sections = np.frombuffer(code, _SECTION, count, start)
+        defined: set[str] = set()
+        undefined: set[str] = set()
+        for section in sections[sections["type"] == _SYMTAB]:
+            table = np.frombuffer(
+                code, _SYMBOL, int(section["size"]) // _SYMBOL.itemsize, int(section["offset"])
+            )
+            names = int(sections[int(section["link"])]["offset"])
+            for symbol in table[table["name"] != 0]:
+                begin = names + int(symbol["name"])
+                name = code[begin : code.index(b"\0", begin)].decode()
+                if symbol["section"] == 0:
+                    undefined.add(name)
+                elif symbol["info"] & 15 == _FUNCTION:
+                    defined.add(name)
+    except (ValueError, IndexError) as error:
+        raise CodegenError("expected object code, got a truncated ELF file") from error
+    return frozenset(defined), frozenset(undefined)
+
+
+def bind_external(name: str) -> bool:
+    """Bind an external name to a function of the process or of the system; False if none has it."""
+    if name in _bound:
+        return True
+    for library in _LIBRARIES:
+        try:
+            found = getattr(ctypes.CDLL(library), name)
+        except (OSError, AttributeError):
+            continue
+        add_symbol(name, address_of(found))
+        return True
+    return False

@@ -1,0 +1,306 @@
+"""NDArray: the array that users and compiled code exchange, a thin face on a numpy array.
+
+The numpy array's base owns the memory (design.md 3.10); an NDArray adds what a native call needs at
+once: address, shape, data type, and whether the data is compact. The memory is always writable, so
+DLPack exports write through. Flow: user → NDArray → checked wrapper (wrapper.py) → native code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from weft.runtime.device import CPU, Device, require_cpu
+from weft.runtime.dlpack import export_capsule, import_array
+from weft.runtime.memory import aligned_empty, data_address
+from weft.support.dtype import DataType, to_numpy_dtype
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+
+Array = np.ndarray[Any, Any]
+_DTYPES: dict[np.dtype[Any], DataType] = {}
+_STORAGE: dict[str, np.dtype[Any]] = {}
+
+
+def dtype_of(numpy_dtype: np.dtype[Any]) -> DataType:
+    """The data type of numpy's; raise IRTypeError for one that weft has not."""
+    found = _DTYPES.get(numpy_dtype)
+    if found is None:
+        if numpy_dtype.kind not in "biufV" or not numpy_dtype.isnative:
+            raise IRTypeError(
+                f"expected an array of numbers in native byte order, got numpy type {numpy_dtype}"
+            )
+        found = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
+    return found
+
+
+def storage_dtype(dtype: str) -> np.dtype[Any]:
+    """The numpy type that stores one lane of ``dtype``."""
+    found = _STORAGE.get(dtype)
+    if found is None:
+        parsed = DataType(dtype)
+        if parsed.is_scalable or (parsed.bits < 8 and not parsed.is_bool):
+            raise UnsupportedError(f"expected a type of whole bytes for an array, got {dtype}")
+        found = _STORAGE[dtype] = to_numpy_dtype(parsed)
+    return found
+
+
+class NDArray:
+    """An n-dimensional array on the CPU.
+
+    ``NDArray(array)`` wraps a writable numpy array without a copy; users call ``weft.nd.array``,
+    which copies. With a vector type (``float32x4``) the numpy array has one more, last axis.
+    ``==`` is identity, as TVM has it; compare ``a.numpy()``.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_array", "_compact", "dtype", "shape")
+
+    shape: tuple[int, ...]
+    dtype: DataType
+
+    def __init__(self, array: Array, dtype: DataType | None = None) -> None:
+        flags = array.flags
+        if not flags.writeable:
+            raise IRValueError("expected a writable numpy array, got a read-only one; copy it")
+        self._array = array
+        self._address = data_address(array)
+        self._compact = flags.carray
+        self.dtype = dtype_of(array.dtype) if dtype is None else dtype
+        self.shape = array.shape if dtype is None or dtype.lanes == 1 else array.shape[:-1]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps between neighbours along each axis, in elements."""
+        step = self._array.itemsize * self.dtype.lanes
+        return tuple(stride // step for stride in self._array.strides[: self.ndim])
+
+    @property
+    def device(self) -> Device:
+        """Where the array lives: always the CPU."""
+        return CPU
+
+    @property
+    def T(self) -> NDArray:
+        """The transposed view."""
+        return NDArray(self._array.T)
+
+    def numpy(self) -> Array:
+        """A copy as a numpy array; ``numpy.from_dlpack(a)`` gives a view."""
+        return self._array.copy()
+
+    def asnumpy(self) -> Array:
+        """The older name of ``numpy()``."""
+        return self._array.copy()
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self._array.tolist()
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Copy the elements of ``source`` (same shape, converted to this type) into this array."""
+        values = _as_numpy(source)
+        if values.shape != self._array.shape:
+            raise IRValueError(
+                f"copyfrom: expected an array of shape {self.shape}, got {values.shape}"
+            )
+        self._array[...] = values
+        return self
+
+    def copyto(self, target: NDArray | Device, mem_scope: str | None = None) -> NDArray:
+        """Copy into ``target``: an NDArray of the same shape, or a device, for a fresh one."""
+        if isinstance(target, NDArray):
+            return target.copyfrom(self)
+        if isinstance(target, Device):
+            return empty(self.shape, self.dtype, target, mem_scope).copyfrom(self)
+        raise IRTypeError(f"copyto: expected an NDArray or a Device, got {type(target).__name__}")
+
+    def same_as(self, other: object) -> bool:
+        """Whether both names mean one object."""
+        return self is other
+
+    def is_contiguous(self) -> bool:
+        """Whether the data is compact, row-major."""
+        return bool(self._array.flags.c_contiguous)
+
+    def to_dlpack(self) -> object:
+        """A DLPack capsule on this memory."""
+        return export_capsule(self._array, self.dtype)
+
+    def __dlpack__(self, *, stream: object = None, **kwargs: Any) -> object:
+        if stream is not None:
+            kwargs["stream"] = stream
+        return export_capsule(self._array, self.dtype, **kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy:
+            return np.array(self._array, dtype=dtype)
+        return np.asarray(self._array, dtype=dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Indexing as in numpy: a view for slices, a copy for index arrays, a number for an element."""
+        found = self._array[index]
+        return NDArray(found, self.dtype) if isinstance(found, np.ndarray) else found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array[index] = _as_numpy(value)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        for position in range(len(self._array)):
+            yield self[position]
+
+    def __bool__(self) -> bool:
+        return bool(self._array)
+
+    def __float__(self) -> float:
+        return float(self._array)
+
+    def __int__(self) -> int:
+        return int(self._array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array, (self._array.copy(),)
+
+    def __str__(self) -> str:
+        return str(self._array)
+
+    def __repr__(self) -> str:
+        return f"<weft.nd.NDArray shape={self.shape}, {self.device}>\n{self._array!r}"
+
+    def _create_view(self, shape: Sequence[int], dtype: str | None = None) -> NDArray:
+        """The same memory under another shape; needs compact data."""
+        found = self._array if dtype is None else self._array.view(storage_dtype(dtype))
+        if not self._compact or found.size < int(np.prod(shape, dtype=np.int64)):
+            raise IRValueError(
+                f"expected compact data of at least {tuple(shape)} elements, got {self.shape}"
+            )
+        return NDArray(found.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
+
+
+def empty(
+    shape: Iterable[SupportsIndex] | SupportsIndex,
+    dtype: str = "float32",
+    device: Device | str | None = None,
+    mem_scope: str | None = None,
+) -> NDArray:
+    """An uninitialised array in fresh memory, 64-byte aligned."""
+    if device is not None:
+        require_cpu(device)
+    try:
+        extents = shape if isinstance(shape, Iterable) else (shape,)
+        sizes = tuple([extent.__index__() for extent in extents])
+    except AttributeError as error:
+        raise IRTypeError(f"empty: expected a shape of integers, got {shape!r}") from error
+    if sizes and min(sizes) < 0:
+        raise IRValueError(f"empty: expected extents of 0 or more, got shape {sizes}")
+    return fresh(sizes, DataType(dtype))
+
+
+def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
+    """``empty`` for arguments that are known to be right: the runtime's own allocation."""
+    storage = storage_dtype(dtype)
+    full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
+    nbytes = storage.itemsize
+    for extent in full:
+        nbytes *= extent
+    if nbytes >> 62:
+        raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
+    try:
+        made = aligned_empty(full, storage, nbytes)
+    except MemoryError as error:
+        raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
+    result = NDArray.__new__(NDArray)
+    result._array = made
+    result._address = data_address(made)
+    result._compact = True
+    result.dtype = dtype
+    result.shape = shape
+    return result
+
+
+def array(arr: Any, device: Device | str | None = None, mem_scope: str | None = None) -> NDArray:
+    """A fresh NDArray with the values of ``arr``: numpy array, nested lists, number, torch tensor,
+    NDArray, or anything with ``__dlpack__``. The values are always copied.
+    """
+    if device is not None:
+        require_cpu(device)
+    if isinstance(arr, NDArray):
+        return empty(arr.shape, arr.dtype, None, mem_scope).copyfrom(arr._array)
+    source = _as_numpy(arr)
+    if not source.dtype.isnative:
+        source = source.astype(source.dtype.newbyteorder("="))
+    result = fresh(source.shape, dtype_of(source.dtype))
+    result._array[...] = source
+    return result
+
+
+def from_dlpack(dltensor: Any) -> NDArray:
+    """An NDArray on the memory of ``dltensor`` (an object with ``__dlpack__``, or a capsule).
+
+    No copy is made, except of read-only data.
+    """
+    if isinstance(dltensor, NDArray):
+        return NDArray(dltensor._array, dltensor.dtype)
+    if isinstance(dltensor, np.ndarray) and not dltensor.flags.writeable:
+        return array(dltensor)
+    found = import_array(dltensor)
+    return NDArray(found if found.flags.writeable else found.copy())
+
+
+def numpyasarray(np_data: Array) -> NDArray:
+    """An NDArray on the memory of a numpy array, without a copy where it is writable."""
+    if not isinstance(np_data, np.ndarray):
+        raise IRTypeError(f"expected a numpy array, got {type(np_data).__name__}")
+    return NDArray(np_data) if np_data.flags.writeable else array(np_data)
+
+
+def is_torch_tensor(value: object) -> bool:
+    """Whether ``value`` is a torch tensor; torch is not imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _as_numpy(value: Any) -> Array:
+    """The values of ``value`` as a numpy array, which may share its memory."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, NDArray):
+        return value._array
+    if is_torch_tensor(value):
+        return import_array(value.detach())
+    try:
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+            return import_array(value)
+        found = np.array(value)
+    except (ValueError, TypeError, BufferError) as error:
+        raise IRTypeError(
+            f"expected numbers, nested lists of one shape, or an array, got "
+            f"{type(value).__name__}: {error}"
+        ) from error
+    if found.dtype.kind not in "biufV":
+        raise IRTypeError(
+            f"expected numbers, nested lists of one shape, or an array, got {type(value).__name__} "
+            f"of numpy type {found.dtype}"
+        )
+    return found

@@ -1,0 +1,125 @@
+"""Global functions: Python callables under names that programs and compiled code call.
+
+Compiled code finds them by name at the time of the call (calls.py), so a function registered anew
+with ``override=True`` takes effect at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, overload
+
+from weft.runtime.containers import String
+from weft.support.errors import IRTypeError, IRValueError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PackedFunc:
+    """A callable of the runtime: a registered Python function or a compiled one."""
+
+    __slots__ = ("__weakref__", "_call", "name")
+
+    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+        if not callable(function):
+            raise IRTypeError(f"expected a callable, got {type(function).__name__}")
+        self._call = function
+        self.name = name or getattr(function, "__name__", "")
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call(*args)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the global table has this object."""
+        return _TABLE.get(self.name) is self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+_TABLE: Final[dict[str, PackedFunc]] = {}
+
+
+@overload
+def register_func(func_name: F, f: None = None, override: bool = False) -> F: ...
+@overload
+def register_func(func_name: str, f: F, override: bool = False) -> F: ...
+@overload
+def register_func(func_name: str, f: None = None, override: bool = False) -> Callable[[F], F]: ...
+
+
+def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Register a global function: ``@register_func``, ``@register_func("name")``, or a call.
+
+    A name that is taken is an error unless ``override`` is true.
+    """
+    if callable(func_name):
+        return _register(func_name.__name__, func_name, override)
+    if not isinstance(func_name, str):
+        raise IRTypeError(f"expected the name of a function, got {type(func_name).__name__}")
+    if f is not None:
+        return _register(func_name, f, override)
+
+    def decorate(function: F) -> F:
+        _register(func_name, function, override)
+        return function
+
+    return decorate
+
+
+def _register(name: str, function: Any, override: bool) -> Any:
+    if not callable(function):
+        raise IRTypeError(f"{name}: expected a callable, got {type(function).__name__}")
+    if name in _TABLE and not override:
+        raise IRValueError(
+            f"global function {name!r} is already registered; pass override=True to replace it"
+        )
+    _TABLE[name] = function if type(function) is PackedFunc else PackedFunc(function, name)
+    return function
+
+
+@overload
+def get_global_func(name: str) -> PackedFunc: ...
+@overload
+def get_global_func(name: str, allow_missing: bool) -> PackedFunc | None: ...
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
+    """The function registered under ``name``; None for a missing one if that is allowed."""
+    found = _TABLE.get(name)
+    if found is None and not allow_missing:
+        raise IRValueError(missing_function(name))
+    return found
+
+
+def missing_function(name: str) -> str:
+    """The message for a name that is not registered, with the nearest names that are."""
+    nearest = difflib.get_close_matches(name, _TABLE, n=3)
+    hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
+    return (
+        f"cannot find global function {name!r}{hint or '; register it with'}"
+        f"{'' if hint else f' weft.register_func({name!r})'}"
+    )
+
+
+def list_global_func_names() -> list[str]:
+    """The names of all registered functions, sorted."""
+    return sorted(_TABLE)
+
+
+def remove_global_func(name: str) -> None:
+    """Forget the function registered under ``name``."""
+    if name not in _TABLE:
+        raise IRValueError(missing_function(name))
+    del _TABLE[name]
+
+
+def convert(value: Any) -> Any:
+    """The runtime's form of a Python value: str → String, callable → PackedFunc, else itself."""
+    if isinstance(value, str):
+        return String(value)
+    if callable(value) and not isinstance(value, PackedFunc | type):
+        return PackedFunc(value)
+    return value

@@ -1,0 +1,147 @@
+"""Threads of parallel loops: how many, and where ``weft_parallel`` comes from (design.md 3.8).
+
+The first program that has a parallel loop compiles the text of parallel_ir.py and binds it to the
+OpenMP library that is in the process already (torch's), so one thread pool serves both; else to the
+system's; else it starts threads itself. In a forked child OpenMP's pool hangs, so loops there run
+serially, and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any, Final
+
+from weft.runtime.abi import PARALLEL, NoticeFunction, address_of
+from weft.runtime.faults import store_fault
+from weft.runtime.llvm import add_symbol, compile_ir
+from weft.runtime.parallel_ir import OPENMP_SYMBOLS, parallel_ir
+from weft.support.config import environment_int
+from weft.support.errors import IRValueError
+
+_OPENMP_FILE: Final = re.compile(r"(/\S*/lib(?:gomp|omp|iomp5)\b[^/\s]*\.so[^/\s]*)")
+_MAPS: Final = Path("/proc/self/maps")
+
+
+def default_num_threads() -> int:
+    """``WEFT_NUM_THREADS`` if set, else the processors in this process's affinity mask."""
+    configured = environment_int("WEFT_NUM_THREADS", minimum=1)
+    if configured is not None:
+        return configured
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+class _Pool:
+    """The compiled ``weft_parallel`` and its two globals."""
+
+    def __init__(self, library: ctypes.CDLL | None) -> None:
+        self.backend = "pthread" if library is None else "openmp"
+        if library is not None:
+            for name, source in OPENMP_SYMBOLS.items():
+                add_symbol(name, address_of(getattr(library, source)))
+        add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
+        self._engine = compile_ir(parallel_ir(library is not None))
+        self.address = self._address(PARALLEL)
+        self.thread_count = ctypes.c_int32.from_address(self._address("weft_thread_count"))
+        self.fork_state = ctypes.c_int32.from_address(self._address("weft_fork_state"))
+        if library is None:
+            key = ctypes.c_uint32.from_address(self._address("weft_inside_key"))
+            ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
+
+    def _address(self, name: str) -> int:
+        engine: Any = self._engine
+        if name == PARALLEL:
+            return int(engine.get_function_address(name))
+        return int(engine.get_global_value_address(name))
+
+
+_pool: _Pool | None = None
+_requested: int | None = None
+_forked = False
+
+
+def num_threads() -> int:
+    """The number of threads that a parallel loop uses when its code asks for no other."""
+    return _requested if _requested is not None else default_num_threads()
+
+
+def set_num_threads(count: int | None) -> None:
+    """Set the number of threads of parallel loops; None goes back to the default."""
+    global _requested
+    if count is not None and (not isinstance(count, int) or not 1 <= count <= 4096):
+        raise IRValueError(f"expected a number of threads from 1 to 4096, got {count!r}")
+    _requested = count
+    if _pool is not None:
+        _pool.thread_count.value = num_threads()
+
+
+def parallel_symbol() -> int:
+    """The address of ``weft_parallel``; compiles and registers it at the first call.
+
+    To be called before an engine whose code uses it is finalised.
+    """
+    global _pool
+    if _pool is None:
+        pool = _Pool(_find_openmp())
+        pool.thread_count.value = num_threads()
+        pool.fork_state.value = 2 if _forked else 0
+        add_symbol(PARALLEL, pool.address)
+        _pool = pool
+    return _pool.address
+
+
+def parallel_backend() -> str:
+    """``openmp`` or ``pthread``: what runs parallel loops in this process."""
+    parallel_symbol()
+    assert _pool is not None
+    return _pool.backend
+
+
+def _find_openmp() -> ctypes.CDLL | None:
+    """The OpenMP library of this process, or the system's, or None."""
+    try:
+        loaded = dict.fromkeys(_OPENMP_FILE.findall(_MAPS.read_text(encoding="utf-8")))
+    except OSError:
+        loaded = {}
+    for path in (*loaded, "libgomp.so.1"):
+        try:
+            library = ctypes.CDLL(path)
+            if all(hasattr(library, name) for name in OPENMP_SYMBOLS.values()):
+                return library
+        except OSError:
+            continue
+    return None
+
+
+def _notice() -> int:
+    """Say once that this process is a forked child; a warning turned error stops the loop."""
+    try:
+        warnings.warn(
+            "weft: this process was forked, so parallel loops run on one thread in it; "
+            "start workers with the 'spawn' method to have threads there",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    except BaseException as error:  # noqa: BLE001 - it is re-raised by the wrapper
+        return store_fault(error)
+    return 0
+
+
+_notice_callback: Final = NoticeFunction(_notice)
+_NOTICE_ADDRESS: Final = address_of(_notice_callback)
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+    if _pool is not None:
+        _pool.fork_state.value = 2
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
