@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
-from weft.ir.node import freeze
+from weft.ir.node import derived, freeze
 
 
 class BaseFunc(RelaxExpr):
@@ -18,8 +18,8 @@ class BaseFunc(RelaxExpr):
     """
 
     _extra_slots_ = ("attrs", "provenance")
-    attrs: Attrs
-    provenance: str | None
+    attrs: Attrs = derived()
+    provenance: str | None = derived()
 
     def _carry_(self, made: Self) -> None:
         made.provenance = self.provenance

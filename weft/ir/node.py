@@ -224,7 +224,7 @@ def node(cls: T) -> T:
     for base in reversed(cls.__mro__):
         for spec in base.__dict__.get("_own_", ()):
             if spec.name not in ("_cache", "span"):
-                by_name.pop(spec.name, None) if spec.derived else None
+                by_name.pop(spec.name, None)  # declared again: it stands where the subclass says
                 by_name[spec.name] = spec
     cls.FIELDS = tuple(by_name.values())
     arguments = [spec for spec in cls.FIELDS if not spec.derived]

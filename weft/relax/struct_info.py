@@ -85,7 +85,7 @@ class TensorStructInfo(StructInfo):
     ``shape`` may be given as a list of ints and expressions; ints become int64.
     """
 
-    shape: Any = None
+    shape: RelaxExpr | None = None
     dtype: Any = "float32"
     vdevice: Any = None
     ndim: int = -1
