@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.util
 import io
-import pickle
 import re
 import runpy
 import sys
@@ -58,21 +58,12 @@ class Run:
         raise LookupError(start)
 
 
-def import_torchvision() -> types.ModuleType:
-    """Import torchvision; where its C++ part does not load, with empty schemas of two operators."""
-    torch = importlib.import_module("torch")
-    try:
-        return importlib.import_module("torchvision")
-    except RuntimeError as error:
-        if "torchvision::nms" not in str(error):
-            raise
-    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]
-    library = torch.library.Library("torchvision", "DEF")
-    for operator in ("nms", "qnms"):
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    module = importlib.import_module("torchvision")
-    module.__dict__["_weft_schemas"] = library  # a Library that dies takes its operators along
+def example(name: str) -> types.ModuleType:
+    """A program of ``examples/`` as a module."""
+    path = HERE.parents[1] / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -80,25 +71,15 @@ def import_torchvision() -> types.ModuleType:
 def course_files(tmp_path_factory) -> Path:
     """A folder with everything that the texts open, and torchvision ready to read it."""
     pytest.importorskip("torch")
+    preparation = example("prepare_course_folder")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            import_torchvision()
+            preparation.import_torchvision()
         except ImportError:
             pytest.skip("torchvision is not installed")
     folder = tmp_path_factory.mktemp("course")
-    for name, parameters in (
-        ("fasionmnist_mlp_params.pkl", fashion_mnist.load_mlp_parameters()),
-        ("fasionmnist_mlp_assignment_params.pkl", fashion_mnist.load_cnn_parameters()),
-    ):
-        (folder / name).write_bytes(pickle.dumps(parameters))
-    raw = folder / "data" / "FashionMNIST" / "raw"
-    raw.mkdir(parents=True)
-    subset = fashion_mnist.load_subset()
-    for split, count in (("t10k", TEST_IMAGES), ("train", 20)):
-        part = subset.first(count)
-        (raw / f"{split}-images-idx3-ubyte").write_bytes(fashion_mnist.idx_bytes(part.images))
-        (raw / f"{split}-labels-idx1-ubyte").write_bytes(fashion_mnist.idx_bytes(part.labels))
+    preparation.prepare(folder, fashion_mnist.load_subset().first(TEST_IMAGES))
     return folder
 
 
