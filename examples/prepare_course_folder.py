@@ -3,8 +3,8 @@
     python examples/prepare_course_folder.py FOLDER [--data DIR]
 
 It writes the two pickled parameter files under the names of the course (with its spelling) and
-``data/FashionMNIST/raw`` as torchvision reads it: the whole set where Debian's package or ``--data``
-has it, else the 1,000 test images that ship with weft and a few images as a training set.
+``data/FashionMNIST/raw`` as torchvision reads it: all test images where Debian's package or
+``--data`` has them, else the 1,000 that ship with weft; and a few images as a training set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.data import fashion_mnist
 
 
 def prepare(folder: Path, test: fashion_mnist.LabelledImages) -> None:
-    """Write the parameters and ``test``; torchvision wants a training set beside it, of any size."""
+    """Write the parameters and ``test``, and as torchvision wants one too, a training set."""
     for name, parameters in (
         ("fasionmnist_mlp_params.pkl", fashion_mnist.load_mlp_parameters()),
         ("fasionmnist_mlp_assignment_params.pkl", fashion_mnist.load_cnn_parameters()),
