@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from weft.support.dtype import DataType, DataTypeCode, make_dtype
 from weft.support.errors import IRTypeError
@@ -164,7 +164,7 @@ def dtype_from_code(code: int, bits: int, lanes: int) -> DataType:
     return make_dtype(kind, bits, lanes)
 
 
-def scalar_c_type(dtype: str) -> type[ctypes._SimpleCData]:  # type: ignore[type-arg]
+def scalar_c_type(dtype: str) -> Any:
     """The ctypes type in which a scalar parameter of that data type is passed."""
     found = _C_TYPES.get(dtype)
     if found is None:
@@ -173,6 +173,6 @@ def scalar_c_type(dtype: str) -> type[ctypes._SimpleCData]:  # type: ignore[type
     return found
 
 
-def address_of(function: ctypes._CFuncPtr) -> int:
+def address_of(function: Any) -> int:
     """The native address of a ctypes function or callback."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0

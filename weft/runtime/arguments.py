@@ -173,15 +173,15 @@ class ScalarChecker:
         self.low, self.high = integer_range(self.dtype)
 
     def __call__(self, value: Any) -> Any:
+        dtype = self.dtype
+        if dtype.is_handle:
+            return self._handle(value)
         if isinstance(value, NDArray | np.ndarray) and value.size == 1:
             value = value.item()
-        dtype = self.dtype
         if dtype.is_float:
             if isinstance(value, int | float | np.number) and not isinstance(value, complex):
                 return encode_float(float(value), dtype)
             raise self._error("a number", value)
-        if dtype.is_handle:
-            return self._handle(value)
         if isinstance(value, float | np.floating) or not hasattr(value, "__index__"):
             if not isinstance(value, np.bool_):
                 raise self._error("an integer", value)

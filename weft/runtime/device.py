@@ -6,7 +6,7 @@ that ask ``cuda(0).exist`` work; putting data on one raises an error that says s
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 
@@ -85,7 +85,7 @@ class Device:
     def __hash__(self) -> int:
         return hash((self.device_type, self.device_id))
 
-    def __reduce__(self) -> tuple[type[Device], tuple[int, int]]:
+    def __reduce__(self) -> tuple[Any, tuple[int, int]]:
         return Device, (self.device_type, self.device_id)
 
     def __str__(self) -> str:

@@ -56,11 +56,23 @@ class _Producer:
     def __init__(self, capsule: object) -> None:
         self._capsule = capsule
 
-    def __dlpack__(self, **kwargs: Any) -> object:
+    def __dlpack__(self, **kwargs: Any) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
+
+
+class _Writable:
+    """The memory of an array that numpy took as read-only for lack of a flag in old capsules."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self._owner = array
 
 
 def import_array(source: Any) -> np.ndarray[Any, Any]:
@@ -78,13 +90,17 @@ def import_array(source: Any) -> np.ndarray[Any, Any]:
         raise IRTypeError(
             f"expected an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
         )
+    is_versioned = bool(_is_valid(capsule, _VERSIONED))
     header = _header(capsule)
     code, bits, lanes = header.dtype.code, header.dtype.bits, header.dtype.lanes
-    if code not in _CODES:
-        return np.from_dlpack(_Producer(capsule))
-    target = to_numpy_dtype(dtype_from_code(code, bits, lanes))
-    header.dtype = DLDataType(DataTypeCode.UINT, bits, 1)
-    return np.from_dlpack(_Producer(capsule)).view(target)
+    target = None
+    if code in _CODES:
+        target = to_numpy_dtype(dtype_from_code(code, bits, lanes))
+        header.dtype = DLDataType(DataTypeCode.UINT, bits, 1)
+    found = np.from_dlpack(_Producer(capsule))
+    if not is_versioned and not found.flags.writeable:
+        found = np.asarray(_Writable(found))
+    return found if target is None else found.view(target)
 
 
 def _capsule_of(source: Any) -> object:

@@ -66,12 +66,16 @@ def engine_from_object(code: bytes) -> Any:
     return engine
 
 
-def compile_ir(text: str) -> Any:
-    """An engine with the compiled LLVM IR ``text`` (ours, small: the runtime's own parts)."""
-    llvm = binding()
+def object_from_ir(text: str) -> bytes:
+    """Object code for this machine's baseline from LLVM IR (the runtime's own parts, tests)."""
     machine = _target().create_target_machine(opt=2)
-    module = llvm.parse_assembly(text)
-    return engine_from_object(machine.emit_object(module))
+    code: bytes = machine.emit_object(binding().parse_assembly(text))
+    return code
+
+
+def compile_ir(text: str) -> Any:
+    """An engine with the compiled LLVM IR ``text``."""
+    return engine_from_object(object_from_ir(text))
 
 
 def add_symbol(name: str, address: int) -> None:

@@ -68,6 +68,6 @@ def view_at(
             span += (extent - 1) * strides[position]
     if 0 in shape:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * span).from_address(address)
-    memory.owner = owner  # type: ignore[attr-defined]
+    memory: Any = (ctypes.c_char * span).from_address(address)
+    memory.owner = owner
     return np.ndarray(shape, dtype, memory, 0, strides)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from weft.runtime.abi import CALL_PACKED, PARALLEL, RAISE, address_of
 from weft.runtime.builtins_ir import BUILTINS, builtin_address
@@ -33,6 +33,7 @@ __all__ = [
     "register_extern",
 ]
 
+_CFunction: Final[type] = ctypes.CFUNCTYPE(None).__mro__[1]
 _keep_alive: list[object] = []
 
 
@@ -88,7 +89,7 @@ def register_extern(name: str, function: Any) -> None:
     """
     if isinstance(function, int):
         add_symbol(name, function)
-    elif isinstance(function, ctypes._CFuncPtr):
+    elif isinstance(function, _CFunction):
         _keep_alive.append(function)
         add_symbol(name, address_of(function))
     else:

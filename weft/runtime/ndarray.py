@@ -156,7 +156,7 @@ class NDArray:
         return np.asarray(self._array, dtype=dtype)
 
     def __getitem__(self, index: Any) -> Any:
-        """Indexing as in numpy: a view for slices, a copy for index arrays, a number for an element."""
+        """Indexing as in numpy: slices give views, index arrays copies, one element a number."""
         found = self._array[index]
         return NDArray(found, self.dtype) if isinstance(found, np.ndarray) else found
 

@@ -1,0 +1,24 @@
+"""Native functions from LLVM IR text written in the tests, before and beside the compiler."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.runtime.llvm import object_from_ir
+from weft.runtime.native import NativeLibrary
+
+DECLARATIONS = """
+declare i32 @weft_raise(i32, ptr, i64, i64)
+declare i32 @weft_call_packed(ptr, ptr, i32, ptr)
+declare i32 @weft_parallel(ptr, ptr, i64, i32)
+"""
+
+
+@pytest.fixture
+def load():
+    """``load(ir)``: a NativeLibrary of the functions in the text."""
+
+    def make(text: str) -> NativeLibrary:
+        return NativeLibrary(object_from_ir(DECLARATIONS + text), "test")
+
+    return make
