@@ -1,0 +1,112 @@
+"""The loop nests around a computation's block.
+
+All axes make one nest, unless the range of one depends on another: such an axis goes one nest
+further in, and the outer nest gets a block of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.tir.expr import IterType, IterVar, Var
+from weft.tir.stmt import Block, BlockRealize
+
+
+class NestLevel:
+    """One nest: its loops, and the axes of the block inside with what they are bound to.
+
+    ``variables`` maps ``id(axis variable of the operation)`` to the block's variable.
+    """
+
+    def __init__(self) -> None:
+        self.loops: list[tuple[Var, Range]] = []
+        self.iter_vars: list[IterVar] = []
+        self.bindings: list[PrimExpr] = []
+        self.variables: dict[int, PrimExpr] = {}
+
+    def add(self, axis: IterVar, domain: Range, binding: PrimExpr, iter_type: IterType) -> None:
+        """Give the block an axis for ``axis`` of the operation."""
+        variable = Var(f"v_{axis.var.name}", axis.var.dtype)
+        self.iter_vars.append(IterVar(domain, variable, iter_type, axis.thread_tag))
+        self.bindings.append(binding)
+        self.variables[id(axis.var)] = variable
+
+    def realize(self, block: Block) -> BlockRealize:
+        """The block, bound to the loops."""
+        return BlockRealize(self.bindings, IntImm(DataType("bool"), 1), block)
+
+    def renewed(self) -> NestLevel:
+        """The same loops with new block variables, for a second block in the nest."""
+        other = NestLevel()
+        other.loops, other.bindings = self.loops, self.bindings
+        fresh: dict[int, Var] = {}
+        for iter_var in self.iter_vars:
+            variable = Var(iter_var.var.name, iter_var.var.dtype)
+            fresh[id(iter_var.var)] = variable
+            other.iter_vars.append(
+                IterVar(iter_var.dom, variable, iter_var.iter_type, iter_var.thread_tag)
+            )
+        other.variables = {key: fresh[id(var)] for key, var in self.variables.items()}
+        return other
+
+
+def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list[NestLevel]:
+    """The nests of a computation, outermost first; ``lower(expr, level)`` maps its expressions."""
+    groups = _grouped(axes)
+    levels: list[NestLevel] = []
+    for depth, group in enumerate(groups):
+        level = NestLevel()
+        for axis in group:
+            minimum, extent = axis.dom.min, axis.dom.extent
+            if depth:
+                minimum, extent = lower(minimum, levels[-1]), lower(extent, levels[-1])
+            domain = Range.from_min_extent(minimum, extent)
+            loop_var = Var(axis.var.name, axis.var.dtype)
+            level.loops.append((loop_var, domain))
+            level.add(axis, domain, loop_var, axis.iter_type)
+        if depth:
+            for axis in [outer for earlier in groups[:depth] for outer in earlier]:
+                bound: Any = levels[-1].variables[id(axis.var)]
+                one = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
+                level.add(axis, one, bound, axis.iter_type)
+        levels.append(level)
+    if not levels:
+        levels.append(_scalar_level())
+    return levels
+
+
+def _scalar_level() -> NestLevel:
+    """The block of a 0-d tensor has one axis of extent 1."""
+    level = NestLevel()
+    zero, one = IntImm(DataType("int32"), 0), IntImm(DataType("int32"), 1)
+    variable = Var("vi", "int32")
+    level.iter_vars.append(IterVar(Range.from_min_extent(zero, one), variable, IterType.DataPar))
+    level.bindings.append(zero)
+    return level
+
+
+def _grouped(axes: Sequence[IterVar]) -> list[list[IterVar]]:
+    """Axes by nest: each one further in than those that its range mentions."""
+    position = {id(axis.var): None for axis in axes}
+    depths: dict[int, int] = {}
+    groups: list[list[IterVar]] = []
+    for axis in axes:
+        depth = 0
+        for variable in collect((axis.dom.min, axis.dom.extent), Var):
+            if id(variable) in depths:
+                depth = max(depth, depths[id(variable)] + 1)
+            elif id(variable) in position:
+                raise IRValueError(
+                    f"the range of axis {axis.var.name} mentions {variable.name}, an axis that "
+                    "comes later"
+                )
+        depths[id(axis.var)] = depth
+        while len(groups) <= depth:
+            groups.append([])
+        groups[depth].append(axis)
+    return groups

@@ -1,0 +1,274 @@
+"""Operations of tensor expressions, and the functions users make them with.
+
+``placeholder`` declares an input, ``compute`` gives every element of its output by a function of
+the indices, ``extern`` wraps statements. ``create_prim_func`` (weft.te.primfunc) turns a graph of
+them into a TensorIR function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.attrs import as_attrs
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.functor import collect
+from weft.ir.node import Array, field, node
+from weft.ir.structural import structural_equal
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.tir import op
+from weft.tir.expr import IterType, IterVar, ProducerLoad, Reduce, SizeVar, Var
+from weft.te.tag import TagScope
+from weft.te.tensor import Operation, Tensor
+
+
+@node
+class PlaceholderOp(Operation):
+    """An input of a given shape and dtype."""
+
+    shape: Array[PrimExpr] = field(default=(), visit=False)
+    dtype: str = field(default="float32", visit=False)
+
+    def _output_type(self, index: int) -> tuple[Array, DataType]:  # noqa: ARG002 - one output
+        return self.shape, DataType(self.dtype)
+
+
+class BaseComputeOp(Operation):
+    """The base of operations with axes."""
+
+
+@node
+class ComputeOp(BaseComputeOp):
+    """Every element computed by ``body`` (one expression an output) at the point ``axis``."""
+
+    axis: Array[IterVar] = field(default=(), defines=True)
+    body: Array[PrimExpr] = field(default=())
+
+    def _check_(self) -> None:
+        self.attrs = as_attrs(self.attrs)
+        if not self.body:
+            raise IRValueError(f"compute {self.name}: the function returned no expression")
+        _check_reductions(self)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors the operation produces."""
+        return len(self.body)
+
+    @property
+    def reduce_axis(self) -> Array:
+        """The axes that the body reduces over."""
+        first = self.body[0]
+        return first.axis if isinstance(first, Reduce) else Array()
+
+    @property
+    def shape(self) -> Array:
+        """The extents of the axes."""
+        return Array([axis.dom.extent for axis in self.axis])
+
+    @property
+    def input_tensors(self) -> Array:
+        """The tensors that the body and the axes' ranges read, in order of appearance."""
+        found: dict[Any, Tensor] = {}
+        bodies = self.body[:1] if isinstance(self.body[0], Reduce) else self.body
+        for load in collect((bodies, self.axis), ProducerLoad):
+            found.setdefault(load.producer.key, load.producer)
+        return Array(found.values())
+
+    def _output_type(self, index: int) -> tuple[Array, DataType]:
+        return self.shape, self.body[index].dtype
+
+
+def _check_reductions(compute_op: ComputeOp) -> None:
+    """Reductions stand at the top only, and all outputs share one."""
+    first = compute_op.body[0]
+    inner = first.source if isinstance(first, Reduce) else compute_op.body
+    if collect(inner, Reduce):
+        raise IRValueError(
+            f"compute {compute_op.name}: a reduction must be the whole body; compute it as a "
+            "tensor of its own and use that"
+        )
+    if not isinstance(first, Reduce):
+        return
+    for position, other in enumerate(compute_op.body):
+        same = isinstance(other, Reduce) and (
+            other.axis == first.axis
+            and other.combiner is first.combiner
+            and structural_equal(other.source, first.source)
+        )
+        if not same or other.value_index != position:
+            raise IRValueError(
+                f"compute {compute_op.name}: the outputs of a reduction must be the components "
+                "of one reduction, in order"
+            )
+
+
+@node
+class ExternOp(Operation):
+    """Outputs written by the statement ``body`` through buffers that stand for the tensors."""
+
+    inputs: Array[Tensor] = field(default=(), visit=False)
+    input_placeholders: Array[Any] = field(default=(), defines=True)
+    output_placeholders: Array[Any] = field(default=(), defines=True)
+    body: Any = None
+
+    def _check_(self) -> None:
+        self.attrs = as_attrs(self.attrs)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors the operation produces."""
+        return len(self.output_placeholders)
+
+    @property
+    def input_tensors(self) -> Array:
+        """The tensors read."""
+        return self.inputs
+
+    def _output_type(self, index: int) -> tuple[Array, DataType]:
+        buffer = self.output_placeholders[index]
+        return buffer.shape, buffer.dtype
+
+
+def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
+    """An input tensor of ``shape`` (an extent or a sequence) and ``dtype`` (float32 if None)."""
+    extents = as_shape(shape)
+    kind = DataType("float32" if dtype is None else dtype)
+    return PlaceholderOp(name, "", None, extents, kind).output(0)
+
+
+def as_shape(shape: Any) -> Array:
+    """A shape from one extent or a sequence of extents (ints, expressions)."""
+    if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
+        shape = (shape,)
+    extents = []
+    for extent in shape:
+        size = as_prim_expr(int(extent) if isinstance(extent, float) else extent)
+        if not size.dtype.is_integral:
+            raise IRTypeError(f"a shape holds integers, got {size.dtype}")
+        if isinstance(size, IntImm) and size.value < 0:
+            raise IRValueError(f"an extent must not be negative, got {size.value}")
+        extents.append(size)
+    return Array(extents)
+
+
+def compute(
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Any = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Any:
+    """The tensor(s) of ``shape`` whose elements are ``fcompute(*indices)``.
+
+    The axes are named after the function's parameters; ``*args`` take ``i0, i1, ...`` (or
+    ``varargs_names``). A function that returns a tuple gives a tuple of tensors of one shape.
+
+    >>> from weft import te
+    >>> A = te.placeholder((4, 4), name="A")
+    >>> te.compute((4, 4), lambda i, j: A[j, i] + 1.0, name="B").shape
+    [4, 4]
+    """
+    scope = TagScope.get_current()
+    if scope is not None:
+        if tag:
+            raise IRValueError(f"compute {name}: tag= inside tag_scope({scope.tag!r})")
+        tag = scope.tag
+    extents = as_shape(shape)
+    names = _axis_names(name, fcompute, len(extents), varargs_names)
+    axes = [
+        IterVar(_from_zero(extent), Var(axis, extent.dtype), IterType.DataPar)
+        for axis, extent in zip(names, extents, strict=False)
+    ]
+    result = fcompute(*[axis.var for axis in axes])
+    results = result if isinstance(result, list | tuple) else [result]
+    operation = ComputeOp(name, tag, attrs, axes, [as_prim_expr(item) for item in results])
+    outputs = tuple([operation.output(i) for i in range(operation.num_outputs)])
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _from_zero(extent: PrimExpr) -> Range:
+    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+
+
+def _axis_names(
+    name: str, fcompute: Callable[..., Any], ndim: int, varargs_names: Sequence[str] | None
+) -> list[str]:
+    names: list[str] = []
+    variadic = False
+    for parameter in inspect.signature(fcompute).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = True
+        elif parameter.default is not parameter.empty:
+            raise IRValueError(f"compute {name}: parameter {parameter.name} has a default value")
+        elif parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            raise IRValueError(f"compute {name}: keyword parameter {parameter.name}")
+        else:
+            names.append(parameter.name)
+    rest = ndim - len(names)
+    if rest < 0 or (not variadic and rest > 0 and names):
+        raise IRValueError(
+            f"compute {name}: the shape has {ndim} dimensions, the function takes {len(names)} "
+            "indices"
+        )
+    if varargs_names is not None and variadic:
+        if len(varargs_names) != rest:
+            raise IRValueError(
+                f"compute {name}: varargs_names has {len(varargs_names)} names for {rest} indices"
+            )
+        return names + list(varargs_names)
+    return names + [f"i{i}" for i in range(rest)] if variadic else names
+
+
+def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+    """A scalar variable: a symbolic extent or a scalar parameter."""
+    return Var(name, dtype, span)
+
+
+def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
+    """A scalar variable known to be >= 0."""
+    return SizeVar(name, dtype, span)
+
+
+def const(value: Any, dtype: str = "int32", span: Any = None) -> PrimExpr:
+    """A constant of ``dtype``."""
+    return op.const(value, dtype, span)
+
+
+def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> IterVar:
+    """An axis to reduce over: ``dom`` is ``(begin, end)``, a Range, or an extent."""
+    return IterVar(_as_domain(dom), name, IterType.CommReduce, thread_tag, span=span)
+
+
+def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
+    """An axis bound to a GPU thread such as ``threadIdx.x``."""
+    if isinstance(dom, str):
+        tag, dom = dom, None
+    if not tag:
+        raise IRValueError("thread_axis: the tag must be given, such as 'threadIdx.x'")
+    domain = None if dom is None else _as_domain(dom)
+    return IterVar(domain, Var(name or tag, "int32"), IterType.ThreadIndex, tag, span=span)
+
+
+def _as_domain(dom: Any) -> Range:
+    if isinstance(dom, Range):
+        return dom
+    if not isinstance(dom, list | tuple):
+        return _from_zero(as_prim_expr(dom))
+    if len(dom) != 2:
+        raise IRValueError(f"expected (begin, end), got {len(dom)} values")
+    begin, end = op.match_types(dom[0], dom[1])
+    return Range.from_min_extent(begin, op.subtract(end, begin))
+
+
+def scan(*args: Any, **kwargs: Any) -> Any:
+    """Not there: recurrences are written with te.extern and tir.ir_builder, or as TVMScript."""
+    raise UnsupportedError(
+        "te.scan cannot be turned into TensorIR (nor can it in TVM 0.20); write the recurrence "
+        "with te.extern and tir.ir_builder, or as a TVMScript function"
+    )
+
+

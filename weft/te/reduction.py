@@ -1,0 +1,116 @@
+"""Commutative reductions over axes: ``comm_reducer`` and the common ``sum``, ``max``, ``min``.
+
+A reducer called with an axis builds ``Reduce`` nodes (one a component); called with two or more
+values it combines them directly: ``te.max(A(*i), 0)``. ``weft.tir.op`` calls these by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.node import Array
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import op
+from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
+
+Combine = Callable[[Any, Any], Any]
+
+
+def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "reduce") -> Any:
+    """A reducer from a combiner and the function that gives its identity for a dtype.
+
+    For tuple reductions (argmax) ``fcombine`` takes and returns tuples and ``fidentity`` takes one
+    dtype a component. The reducer has the signature ``(expr, axis, where=None, init=None, *args)``.
+
+    >>> from weft import te
+    >>> product = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="product")
+    """
+
+    def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any) -> Any:
+        if isinstance(axis, IterVar | list | tuple):
+            return _reduce(name, fcombine, fidentity, (expr, axis, where, init))
+        result = fcombine(expr, axis)
+        for operand in (where, init, *args):
+            if operand is not None:
+                result = fcombine(result, operand)
+        return result
+
+    reducer.__name__ = reducer.__qualname__ = name
+    reducer.__doc__ = (
+        f"The {name} of ``expr`` over ``axis`` (one reduction axis or a list of them), where "
+        f"``where`` holds; with expressions for ``axis`` and further arguments, the {name} of all."
+    )
+    return reducer
+
+
+def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, Any, Any]) -> Any:
+    expr, axis, where, init = args
+    axes = _axes(name, axis)
+    several = isinstance(expr, list | tuple)
+    sources = [as_prim_expr(item) for item in expr] if several else [as_prim_expr(expr)]
+    left, right = list(inspect.signature(fcombine).parameters)[:2]
+    dtypes = [source.dtype for source in sources]
+    if several:
+        lhs = [Var(f"{left}_{i}", dtype) for i, dtype in enumerate(dtypes)]
+        rhs = [Var(f"{right}_{i}", dtype) for i, dtype in enumerate(dtypes)]
+        results, identities = fcombine(lhs, rhs), fidentity(*dtypes)
+    else:
+        lhs, rhs = [Var(left, dtypes[0])], [Var(right, dtypes[0])]
+        results, identities = [fcombine(lhs[0], rhs[0])], [fidentity(dtypes[0])]
+    combiner = CommReducer(lhs, rhs, _typed(name, results, dtypes), _typed(name, identities, dtypes))
+    start = () if init is None else tuple(init) if several else (init,)
+    starts = _typed(name, start, dtypes) if start else Array()
+    condition = op.const(True, "bool") if where is None else as_prim_expr(where)
+    made = tuple(
+        [Reduce(combiner, sources, axes, condition, i, starts) for i in range(len(sources))]
+    )
+    return made if several else made[0]
+
+
+def _axes(name: str, axis: Any) -> Array:
+    axes = Array(axis if isinstance(axis, list | tuple) else [axis])
+    for item in axes:
+        if not isinstance(item, IterVar):
+            raise IRTypeError(f"{name}: an axis must be a te.reduce_axis, got {item!r}")
+        if item.iter_type is not IterType.CommReduce:
+            raise IRValueError(f"{name}: {item.var.name} is no reduction axis; use te.reduce_axis")
+    return axes
+
+
+def _typed(name: str, values: Any, dtypes: list[Any]) -> Array:
+    """One expression a component, each of the component's type (numbers are converted)."""
+    if len(values) != len(dtypes):
+        raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")
+    typed = []
+    for value, dtype in zip(values, dtypes, strict=True):
+        expr = value if isinstance(value, PrimExpr) else op.const(value, dtype)
+        if expr.dtype is not dtype:
+            raise IRTypeError(f"{name}: a component is {dtype}, its combination is {expr.dtype}")
+        typed.append(expr)
+    return Array(typed)
+
+
+def _add(x: Any, y: Any) -> PrimExpr:
+    return op.add(x, y)
+
+
+def _maximum(x: Any, y: Any) -> PrimExpr:
+    return op.maximum(x, y)
+
+
+def _minimum(x: Any, y: Any) -> PrimExpr:
+    return op.minimum(x, y)
+
+
+def _zero(dtype: str) -> PrimExpr:
+    return op.const(0, dtype)
+
+
+sum = comm_reducer(_add, _zero, name="sum")  # noqa: A001 - TVM's name
+max = comm_reducer(_maximum, op.min_value, name="max")  # noqa: A001 - TVM's name
+min = comm_reducer(_minimum, op.max_value, name="min")  # noqa: A001 - TVM's name
+
+op.register_reducers(comm_reducer=comm_reducer, sum=sum, max=max, min=min)

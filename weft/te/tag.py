@@ -1,0 +1,53 @@
+"""Tags: what a family of computations is, as a string on its operation (``elemwise`` ...).
+
+``with tag_scope("elemwise"):`` gives the tag to every ``te.compute`` inside; it also decorates.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from weft.support.errors import IRValueError
+
+
+class TagScope:
+    """The tag that ``te.compute`` gives to operations without one of their own."""
+
+    _current: ClassVar[TagScope | None] = None
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self._outer: TagScope | None = None
+
+    @classmethod
+    def get_current(cls) -> TagScope | None:
+        """The innermost scope, or None."""
+        return cls._current
+
+    def __enter__(self) -> Self:
+        if TagScope._current is not None:
+            raise IRValueError(
+                f"tag_scope({self.tag!r}): scopes do not nest; {TagScope._current.tag!r} is open"
+            )
+        TagScope._current = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        TagScope._current = self._outer
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Run a function inside the scope (decorator)."""
+
+        @functools.wraps(function)
+        def tagged(*args: Any, **kwargs: Any) -> Any:
+            with TagScope(self.tag):
+                return function(*args, **kwargs)
+
+        return tagged
+
+
+def tag_scope(tag: str) -> TagScope:
+    """The scope in which computations get ``tag``; a context manager and a decorator."""
+    return TagScope(tag)

@@ -1,0 +1,243 @@
+"""Tensors of tensor expressions, and the operations that produce them.
+
+A ``Tensor`` is one output of an ``Operation``; ``A[i, j]`` and ``A(i, j)`` read an element in the
+body of another operation. Arithmetic on whole tensors is topi's, which registers it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import ExprOp, PrimExpr, as_prim_expr
+from weft.ir.node import Array, Node, field, node
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
+from weft.tir.expr import ProducerLoad
+
+TENSOR_OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
+"""Name of an operator (``add`` ...) -> its function on whole tensors; topi fills it."""
+
+
+def register_tensor_operators(**functions: Callable[..., Any]) -> None:
+    """``weft.topi`` hands in what ``+``, ``*`` ... do with whole tensors."""
+    TENSOR_OPERATORS.update(functions)
+
+
+def _apply(name: str, *operands: Any) -> Any:
+    function = TENSOR_OPERATORS.get(name)
+    if function is None:
+        raise UnsupportedError(
+            f"{name} of whole tensors is defined by topi; import weft.topi first, or index the "
+            "tensor: A[i, j]"
+        )
+    return function(*operands)
+
+
+class Operation(Node):
+    """What produces tensors: a placeholder, a computation or an external body."""
+
+    name: str
+    tag: str = field(default="", compare=False, visit=False)
+    attrs: Any = field(default=None, compare=False, visit=False)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors the operation produces."""
+        return 1
+
+    @property
+    def input_tensors(self) -> Array:
+        """The tensors that the operation reads, in order of appearance."""
+        return Array()
+
+    def output(self, index: int) -> Tensor:
+        """The tensor number ``index`` that the operation produces."""
+        if not 0 <= index < self.num_outputs:
+            raise IRIndexError(
+                f"{self.name} has {self.num_outputs} outputs, output {index} does not exist"
+            )
+        shape, dtype = self._output_type(index)
+        return Tensor(shape, dtype, self, index)
+
+    def _output_type(self, index: int) -> tuple[Array, DataType]:
+        raise UnsupportedError(f"{type(self).__name__} has no outputs")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name})"
+
+    __str__ = __repr__
+
+
+@node
+class Tensor(Node):
+    """Output ``value_index`` of ``op``: a value of ``shape`` (symbolic extents allowed)."""
+
+    shape: Array[PrimExpr] = field(visit=False)
+    dtype: DataType
+    op: Any = field(visit=False)
+    value_index: int = 0
+
+    def _check_(self) -> None:
+        self.dtype = DataType(self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, with ``.v<index>`` where it has several outputs."""
+        if self.op.num_outputs == 1:
+            return str(self.op.name)
+        return f"{self.op.name}.v{self.value_index}"
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What identifies the tensor in tables, for ``==`` of 0-d tensors is an expression."""
+        return id(self.op), self.value_index
+
+    @property
+    def axis(self) -> Array:
+        """The axes of the operation."""
+        return Array(getattr(self.op, "axis", ()))
+
+    def __call__(self, *indices: Any) -> ProducerLoad:
+        """The element at ``indices``, one a dimension."""
+        if len(indices) == 1 and isinstance(indices[0], list | tuple) and self.ndim != 1:
+            indices = tuple(indices[0])
+        if len(indices) != self.ndim:
+            raise IRIndexError(
+                f"tensor {self.name} has {self.ndim} dimensions, got {len(indices)} indices"
+            )
+        return ProducerLoad(self, [self._index(item) for item in indices])
+
+    def _index(self, item: Any) -> PrimExpr:
+        if isinstance(item, slice | type(None)) or item is Ellipsis:
+            raise IRTypeError(
+                f"tensor {self.name}: an index must be an expression or an int, got {item!r}; "
+                "use topi.strided_slice for a part of a tensor"
+            )
+        index = as_prim_expr(item)
+        if not index.dtype.is_integral:
+            raise IRTypeError(f"tensor {self.name}: an index must be an integer, got {index.dtype}")
+        return index
+
+    def __getitem__(self, indices: Any) -> TensorSlice:
+        return TensorSlice(self, indices)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> Any:
+        """Whether both are the same output of the same operation; of 0-d tensors, an expression."""
+        if not isinstance(other, Tensor):
+            return _apply("equal", self, other) if isinstance(other, ExprOp) else False
+        if self.ndim == 0 and other.ndim == 0:
+            return self().equal(other())
+        return self.key == other.key
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same output of the same operation."""
+        return isinstance(other, Tensor) and self.key == other.key
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={self.shape!r}, op.name={self.op.name})"
+
+    __str__ = __repr__
+
+    def astype(self, dtype: str, span: Any = None) -> Any:
+        """The tensor with every element converted to ``dtype``."""
+        return _apply("cast", self, dtype)
+
+    def __add__(self, other: Any) -> Any:
+        return _apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _apply("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _apply("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _apply("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _apply("floor_mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _apply("floor_mod", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _apply("power", self, other)
+
+    def __neg__(self) -> Any:
+        return _apply("negative", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _apply("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _apply("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _apply("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _apply("greater_equal", self, other)
+
+
+class TensorSlice(ExprOp):
+    """``A[i]``: a tensor with some indices given; with all of them it is an expression."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: Any) -> None:
+        self.tensor = tensor
+        self.indices = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
+        if len(self.indices) > tensor.ndim:
+            raise IRIndexError(
+                f"tensor {tensor.name} has {tensor.ndim} dimensions, got {len(self.indices)} "
+                "indices"
+            )
+
+    def __getitem__(self, indices: Any) -> TensorSlice:
+        more = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
+        return TensorSlice(self.tensor, self.indices + more)
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the tensor's elements."""
+        return self.tensor.dtype
+
+    def as_prim_expr(self) -> PrimExpr:
+        """The element; raises IRIndexError while indices are missing."""
+        return self.tensor(*self.indices)
+
+    asobject = as_prim_expr
+
+    def __repr__(self) -> str:
+        inside = ", ".join([str(item) for item in self.indices])
+        return f"{self.tensor.name}[{inside}]"
