@@ -1,0 +1,23 @@
+"""Passes over PrimFuncs, one a file; ``weft.driver.pipeline`` says in which order they run."""
+
+from weft.support.facade import module_getattr
+
+_NAMES = {
+    "AnnotateEntryFunc": "weft.tir.transform.annotate_entry_func",
+    "Apply": "weft.tir.transform.apply",
+    "CompactBufferAllocation": "weft.tir.transform.compact_buffer_allocation",
+    "ConvertBlocksToOpaque": "weft.tir.transform.convert_blocks_to_opaque",
+    "Filter": "weft.tir.transform.apply",
+    "FlattenBuffer": "weft.tir.transform.flatten_buffer",
+    "LowerInitBlock": "weft.tir.transform.lower_init_block",
+    "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
+    "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
+    "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
+    "RemoveNoOp": "weft.tir.transform.remove_no_op",
+    "Simplify": "weft.tir.transform.simplify",
+    "UnrollLoop": "weft.tir.transform.unroll_loop",
+    "VectorizeLoop": "weft.tir.transform.vectorize_loop",
+    "WidenIndex": "weft.tir.transform.widen_index",
+    "prim_func_pass": "weft.tir.transform.prim_func_pass",
+}
+__getattr__, __dir__ = module_getattr(__name__, _NAMES)

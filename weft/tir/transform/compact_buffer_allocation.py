@@ -1,0 +1,192 @@
+"""CompactBufferAllocation: a block's buffer shrinks to the region that is accessed.
+
+Needs opaque blocks. For each dimension the accessed interval is estimated over the loops inside
+the allocating block; if its extent is a smaller constant, the dimension shrinks and indices shift
+by the interval's lower end. Before: ``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that
+uses ``B[i, 0:128]``. After: ``B = alloc_buffer((1, 128))`` with ``B[0, j]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import IntervalSet, eval_set
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator, Visitor, collect
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Let, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BufferStore, For, LetStmt
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+@dataclass
+class _Usage:
+    """The accesses of one buffer, and the loops inside its allocating block around each."""
+
+    buffer: Buffer
+    depth: int
+    accesses: list[tuple[Array, list[For]]] = field(default_factory=list)
+    exact: bool = True
+
+
+class _Gather(Visitor):
+    def __init__(self) -> None:
+        self.loops: list[For] = []
+        self.usages: dict[int, _Usage] = {}
+        self.opaque: set[int] = set()
+        self.let_vars: set[int] = set()
+
+    def visit_Block(self, block: Block) -> None:
+        for buffer in block.alloc_buffers:
+            self.usages[id(buffer)] = _Usage(buffer, len(self.loops))
+        self.visit(block.match_buffers)
+        self.visit(block.body)
+
+    def visit_For(self, loop: For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self.loops.append(loop)
+        self.visit(loop.body)
+        self.loops.pop()
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.let_vars.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_Let(self, let: Let) -> None:
+        self.let_vars.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_Call(self, call: Call) -> None:
+        for arg in call.args:
+            if isinstance(arg, Var) and arg.dtype.is_handle:
+                self.opaque.add(id(arg))
+            if isinstance(arg, BufferLoad) and getattr(call.op, "name", "") == "tir.address_of":
+                self.opaque.add(id(arg.buffer.data))
+        self.visit_default(call)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.visit(load.indices)
+        self.record(load.buffer, load.indices)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.visit(store.value)
+        self.visit(store.indices)
+        self.record(store.buffer, store.indices)
+
+    def record(self, buffer: Buffer, indices: Array) -> None:
+        usage = self.usages.get(id(buffer))
+        if usage is None:
+            return
+        if any(index.dtype.lanes != 1 for index in indices) or self.unknown(indices):
+            usage.exact = False
+        usage.accesses.append((indices, self.loops[usage.depth :]))
+
+    def unknown(self, indices: Array) -> bool:
+        """Whether an index depends on data or on a let variable: no region follows."""
+        if collect(indices, BufferLoad) or collect(indices, Call):
+            return True
+        return any(id(var) in self.let_vars for var in collect(indices, Var))
+
+
+def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, int] | None:
+    """``(lowest index, constant extent)`` of what is accessed along one dimension, or None."""
+    low: PrimExpr | None = None
+    high: PrimExpr | None = None
+    for indices, loops in usage.accesses:
+        domain: dict[Any, Any] = {
+            loop.loop_var: IntervalSet(
+                loop.min, op.subtract(op.add(loop.min, loop.extent), op.const(1, loop.min.dtype))
+            )
+            for loop in loops
+        }
+        interval = eval_set(indices[axis], domain)
+        if not (interval.has_lower_bound() and interval.has_upper_bound()):
+            return None
+        first, last = interval.min_value, interval.max_value
+        low = first if low is None else op.minimum(low, first)
+        high = last if high is None else op.maximum(high, last)
+    assert low is not None
+    assert high is not None
+    extent = analyzer.simplify(op.add(op.subtract(high, low), op.const(1, high.dtype)))
+    if not isinstance(extent, IntImm) or extent.value < 1:
+        return None
+    return analyzer.simplify(low), extent.value
+
+
+class _Shrink(Mutator):
+    def __init__(self, plans: dict[int, tuple[Buffer, list[PrimExpr]]]) -> None:
+        super().__init__()
+        self.plans = plans
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        plan = self.plans.get(id(buffer))
+        return buffer if plan is None else plan[0]
+
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
+        return self.moved(self.visit_default(load), load)
+
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
+        return self.moved(self.visit_default(store), store)
+
+    def moved(self, new: Any, old: Any) -> Any:
+        plan = self.plans.get(id(old.buffer))
+        if plan is None:
+            return new
+        shifted = [op.subtract(i, s) for i, s in zip(new.indices, plan[1], strict=True)]
+        return new.with_(indices=Array(shifted))
+
+    def visit_Block(self, block: Block) -> Block:
+        """Regions are not needed any more; allocations take the new buffers."""
+        allocated = self.visit(block.alloc_buffers)
+        plain = block.with_(reads=Array(), writes=Array(), alloc_buffers=allocated)
+        return plain.with_(body=self.visit(block.body))
+
+
+def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
+    """The function with its allocations compacted."""
+    gather = _Gather()
+    gather.visit(func.body)
+    analyzer = Analyzer()
+    plans: dict[int, tuple[Buffer, list[PrimExpr]]] = {}
+    for key, usage in gather.usages.items():
+        buffer = usage.buffer
+        if not usage.accesses or not usage.exact or buffer.strides:
+            continue
+        if id(buffer.data) in gather.opaque or not buffer.shape:
+            continue
+        plan = _plan(usage, analyzer)
+        if plan is not None:
+            plans[key] = plan
+    return rewrite_body(func, _Shrink(plans)) if plans else func
+
+
+def _plan(usage: _Usage, analyzer: Analyzer) -> tuple[Buffer, list[PrimExpr]] | None:
+    buffer = usage.buffer
+    shape: list[PrimExpr] = []
+    shifts: list[PrimExpr] = []
+    for axis, extent in enumerate(buffer.shape):
+        region = _accessed(usage, axis, analyzer)
+        smaller = region is not None and (
+            not isinstance(extent, IntImm) or region[1] < extent.value
+        )
+        if region is None or not smaller:
+            shape.append(extent)
+            shifts.append(IntImm(extent.dtype, 0))
+        else:
+            shape.append(IntImm(extent.dtype, region[1]))
+            shifts.append(region[0])
+    if all(new is old for new, old in zip(shape, buffer.shape, strict=True)):
+        return None
+    return buffer.with_(shape=Array(shape)), shifts
+
+
+def CompactBufferAllocation(is_strict: bool = True) -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.CompactBufferAllocation``."""
+    return make_pass("CompactBufferAllocation", compact_buffer_allocation)

@@ -1,0 +1,43 @@
+"""ConvertBlocksToOpaque: block axes are replaced by the values they are bound to.
+
+Before: ``vi = T.axis.spatial(8, i + 1); A[vi]``. After: ``A[i + 1]`` in a block without axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.tir import op
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BlockRealize
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+class _Opaque(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[int, Any] = {}
+
+    def visit_Var(self, var: Var) -> Any:
+        return self.values.get(id(var), var)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            self.values[id(axis.var)] = op.cast(axis.var.dtype, self.visit(value))
+        predicate = self.visit(realize.predicate)
+        block = realize.block.with_(iter_vars=Array())
+        return BlockRealize((), predicate, self.visit(block), span=realize.span)
+
+
+def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
+    """The function with every block made opaque."""
+    return rewrite_body(func, _Opaque())
+
+
+def ConvertBlocksToOpaque() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.ConvertBlocksToOpaque``."""
+    return make_pass("ConvertBlocksToOpaque", convert_blocks_to_opaque)

@@ -1,0 +1,136 @@
+"""FlattenBuffer: every buffer becomes one dimension, addressed by an int64 element offset.
+
+Before: ``A[i, j]`` of shape (m, n). After: ``A_1[int64(i) * n + int64(j)]`` where
+``A_1 = T.decl_buffer((m * n,), data=A.data)``. Strides and element offsets of parameters are part
+of the offset. bool keeps its type (one byte each).
+"""
+
+from __future__ import annotations
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Ramp
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
+from weft.tir.transform.prim_func_pass import make_pass
+
+INT64 = DataType("int64")
+
+
+class _Flatten(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.flat: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def flattened(self, buffer: Buffer) -> Buffer:
+        """The one-dimensional buffer over the same data."""
+        known = self.flat.get(id(buffer))
+        if known is None:
+            extent = _count(buffer)
+            made = buffer.with_(
+                shape=Array([extent]), strides=Array(), elem_offset=IntImm(INT64, 0),
+                axis_separators=Array(),
+            )  # fmt: skip
+            known = self.flat[id(buffer)] = (buffer, made)
+        return known[1]
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return self.flattened(buffer)
+
+    def visit_DeclBuffer(self, decl: DeclBuffer) -> Stmt:
+        return DeclBuffer(self.flattened(decl.buffer), self.visit(decl.body), span=decl.span)
+
+    def visit_Allocate(self, alloc: Allocate) -> Stmt:
+        body = self.visit(alloc.body)
+        extent: PrimExpr = IntImm(INT64, 1)
+        for size in alloc.extents:
+            extent = op.multiply(extent, op.cast(INT64, size))
+        return alloc.with_(extents=Array([extent]), body=body)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
+        offset = flat_offset(load.buffer, self.visit(load.indices))
+        predicate = None if load.predicate is None else self.visit(load.predicate)
+        return BufferLoad(self.flattened(load.buffer), [offset], predicate, span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
+        offset = flat_offset(store.buffer, self.visit(store.indices))
+        predicate = None if store.predicate is None else self.visit(store.predicate)
+        value = self.visit(store.value)
+        flat = self.flattened(store.buffer)
+        return BufferStore(flat, value, [offset], predicate, span=store.span)
+
+
+def _count(buffer: Buffer) -> PrimExpr:
+    """How many elements the buffer spans, int64."""
+    if buffer.strides and buffer.shape:
+        span: PrimExpr = IntImm(INT64, 1)
+        for size, stride in zip(buffer.shape, buffer.strides, strict=True):
+            last = op.subtract(op.cast(INT64, size), IntImm(INT64, 1))
+            span = op.add(span, op.multiply(last, op.cast(INT64, stride)))
+        return op.add(span, op.cast(INT64, buffer.elem_offset))
+    count: PrimExpr = IntImm(INT64, 1)
+    for size in buffer.shape:
+        count = op.multiply(count, op.cast(INT64, size))
+    return op.add(count, op.cast(INT64, buffer.elem_offset))
+
+
+def flat_offset(buffer: Buffer, indices: Array) -> PrimExpr:
+    """The int64 element offset of ``indices``; a vector index makes a vector offset."""
+    offset = op.cast(INT64, buffer.elem_offset)
+    if not indices:
+        return offset
+    values = [_wide(index) for index in indices]
+    if buffer.strides:
+        steps = [op.cast(INT64, stride) for stride in buffer.strides]
+        for value, step in zip(values, steps, strict=True):
+            offset = _add(offset, _scale(value, step))
+        return offset
+    total = values[0]
+    for value, extent in zip(values[1:], buffer.shape[1:], strict=True):
+        total = _add(_scale(total, op.cast(INT64, extent)), value)
+    return _add(total, offset)
+
+
+def _wide(index: PrimExpr) -> PrimExpr:
+    if isinstance(index, Ramp):
+        return Ramp(op.cast(INT64, index.base), op.cast(INT64, index.stride), index.lanes)
+    dtype = index.dtype
+    if dtype.lanes != 1 or dtype.is_scalable:
+        return op.cast(INT64.with_lanes(dtype.lanes, dtype.is_scalable), index)
+    return op.cast(INT64, index)
+
+
+def _scale(value: PrimExpr, factor: PrimExpr) -> PrimExpr:
+    if isinstance(value, Ramp):
+        base, stride = op.multiply(value.base, factor), op.multiply(value.stride, factor)
+        return Ramp(base, stride, value.lanes)
+    return op.multiply(value, factor)
+
+
+def _add(lhs: PrimExpr, rhs: PrimExpr) -> PrimExpr:
+    """A sum in which a ramp stays a ramp."""
+    for ramp, other in ((lhs, rhs), (rhs, lhs)):
+        if isinstance(ramp, Ramp) and other.dtype.lanes == 1:
+            return Ramp(op.add(ramp.base, other), ramp.stride, ramp.lanes)
+    return op.add(lhs, rhs)
+
+
+def flatten_buffer(func: PrimFunc) -> PrimFunc:
+    """The function over one-dimensional buffers; ``buffer_map`` keeps the parameters' shapes."""
+    flattener = _Flatten()
+    body = flattener.visit(func.body)
+    for param in reversed(func.params):
+        buffer = func.buffer_map.get(param)
+        if buffer is not None and id(buffer) in flattener.flat:
+            body = DeclBuffer(flattener.flattened(buffer), body)
+    return func.with_(body=body)
+
+
+def FlattenBuffer() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.FlattenBuffer``."""
+    return make_pass("FlattenBuffer", flatten_buffer)

@@ -1,0 +1,45 @@
+"""LowerInitBlock: the ``init`` of a reduction becomes a guarded statement before the body.
+
+Before: ``with T.init(): C[vi] = 0`` in a block with the reduction axis ``vk``.
+After: ``if vk == 0: C[vi] = 0`` followed by the update.
+"""
+
+from __future__ import annotations
+
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import Mutator
+from weft.ir.transform import Pass
+from weft.tir import op
+from weft.tir.expr import IterType
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, IfThenElse, Stmt, seq
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+class _Lower(Mutator):
+    def visit_Block(self, block: Block) -> Stmt:
+        block = self.visit_default(block)
+        if block.init is None:
+            return block
+        return block.with_(init=None, body=seq(_guarded(block), block.body))
+
+
+def _guarded(block: Block) -> Stmt:
+    """The init under the condition that every reduction axis is at its first value."""
+    conditions: list[PrimExpr] = [
+        op.equal(axis.var, axis.dom.min)
+        for axis in block.iter_vars
+        if axis.iter_type == IterType.CommReduce
+    ]
+    assert block.init is not None
+    return IfThenElse(op.all(*conditions), block.init) if conditions else block.init
+
+
+def lower_init_block(func: PrimFunc) -> PrimFunc:
+    """The function without ``init`` statements."""
+    return rewrite_body(func, _Lower())
+
+
+def LowerInitBlock() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.LowerInitBlock``."""
+    return make_pass("LowerInitBlock", lower_init_block)

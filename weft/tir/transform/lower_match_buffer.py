@@ -1,0 +1,125 @@
+"""LowerMatchBuffer: ``match_buffer`` inside blocks becomes accesses of the matched buffer.
+
+A load ``B[i]`` of ``B = T.match_buffer(A[2:4, 0:8], (8,))`` becomes ``A[2, i]``: the matched
+dimensions are the last ones, leading ones of extent 1 are dropped. Where B's strides, offset or
+extents are variables, they are bound to A's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.support.errors import IRValueError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BufferRegion, BufferStore, MatchBufferRegion
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+class _Lower(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.matched: dict[int, BufferRegion] = {}
+        self.values: dict[int, Any] = {}
+
+    def visit_Var(self, var: Var) -> Any:
+        return self.values.get(id(var), var)
+
+    def visit_Block(self, block: Block) -> Block:
+        for match in block.match_buffers:
+            self.bind(match)
+        return self.visit_default(block.with_(match_buffers=Array()))
+
+    def bind(self, match: MatchBufferRegion) -> None:
+        """Remember the source of a matched buffer and the values of its variables."""
+        source: BufferRegion = self.visit(match.source)
+        if id(source.buffer) in self.matched:
+            outer = self.matched[id(source.buffer)]
+            starts = _shift(outer, [r.min for r in source.region])
+            pads = [r.extent for r in source.region]
+            lead = len(starts) - len(pads)
+            one = [IntImm(s.dtype, 1) for s in starts[:lead]]
+            ranges = [type(outer.region[0]).from_min_extent(s, e) for s, e in
+                      zip(starts, [*one, *pads], strict=True)]  # fmt: skip
+            source = BufferRegion(outer.buffer, ranges)
+        self.matched[id(match.buffer)] = source
+        target, origin = match.buffer, source.buffer
+        self.values[id(target.data)] = origin.data
+        lead = len(source.region) - len(target.shape)
+        for mine, its in zip(target.shape, source.region[lead:], strict=True):
+            self.equate(mine, its.extent, target)
+        offset = op.buffer_offset(origin, [r.min for r in source.region])[0]
+        self.equate(target.elem_offset, offset, target)
+        for mine, its in zip(target.strides, row_strides(origin)[lead:], strict=True):
+            self.equate(mine, its, target)
+
+    def equate(self, mine: PrimExpr | None, its: PrimExpr, target: Buffer) -> None:
+        if isinstance(mine, Var):
+            self.values[id(mine)] = op.cast(mine.dtype, its)
+        elif isinstance(mine, IntImm) and isinstance(its, IntImm) and mine.value != its.value:
+            if mine.value != 0 or mine is not target.elem_offset:
+                raise IRValueError(
+                    f"match_buffer {target.name}: expected {mine.value}, the source has {its.value}"
+                )
+
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
+        source = self.matched.get(id(load.buffer))
+        load = self.visit_default(load) if source is None else load
+        if source is None:
+            return load
+        return BufferLoad(source.buffer, _shift(source, self.visit(load.indices)), load.predicate)
+
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
+        source = self.matched.get(id(store.buffer))
+        if source is None:
+            return self.visit_default(store)  # type: ignore[no-any-return]
+        indices = _shift(source, self.visit(store.indices))
+        return BufferStore(source.buffer, self.visit(store.value), indices, store.predicate)
+
+    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
+        source = self.matched.get(id(region.buffer))
+        if source is None:
+            return self.visit_default(region)  # type: ignore[no-any-return]
+        inner = self.visit(region.region)
+        lead = len(source.region) - len(inner)
+        moved = [
+            type(mine).from_min_extent(op.add(base.min, mine.min), mine.extent)
+            for base, mine in zip(source.region[lead:], inner, strict=True)
+        ]
+        return BufferRegion(source.buffer, [*source.region[:lead], *moved])
+
+
+def _shift(source: BufferRegion, indices: Any) -> list[PrimExpr]:
+    """Indices of the matched buffer as indices of its source."""
+    lead = len(source.region) - len(indices)
+    fixed = [rng.min for rng in source.region[:lead]]
+    moved = [op.add(r.min, i) for r, i in zip(source.region[lead:], indices, strict=True)]
+    return [*fixed, *moved]
+
+
+def row_strides(buffer: Buffer) -> list[PrimExpr]:
+    """The strides of a buffer, those of compact row-major order if it has none."""
+    if buffer.strides:
+        return list(buffer.strides)
+    strides: list[PrimExpr] = []
+    step: PrimExpr = IntImm(buffer.shape[-1].dtype, 1) if buffer.shape else op.const(1)
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step = op.multiply(step, extent)
+    return strides[::-1]
+
+
+def lower_match_buffer(func: PrimFunc) -> PrimFunc:
+    """The function without matched buffers inside blocks."""
+    return rewrite_body(func, _Lower())
+
+
+def LowerMatchBuffer() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.LowerMatchBuffer``."""
+    return make_pass("LowerMatchBuffer", lower_match_buffer)

@@ -1,0 +1,105 @@
+"""LowerOpaqueBlock: blocks disappear; what they said becomes plain statements.
+
+Predicates become ``if``, allocated buffers ``allocate`` with ``decl_buffer``, loops of one
+iteration their body, ``pragma_*`` annotations attributes. Needs opaque blocks (no axes, no init,
+no matched buffers).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, StringImm
+from weft.ir.functor import Mutator
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.support.errors import VerifyError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Allocate,
+    AttrStmt,
+    BlockRealize,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Stmt,
+)
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+class _Lower(Mutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[int, Any] = {}
+
+    def visit_Var(self, var: Var) -> Any:
+        return self.values.get(id(var), var)
+
+    def visit_For(self, loop: For) -> Stmt:
+        is_unit = isinstance(loop.extent, IntImm) and loop.extent.value == 1
+        if is_unit and loop.kind != ForKind.THREAD_BINDING and not _kept(loop):
+            self.values[id(loop.loop_var)] = self.visit(loop.min)
+            body: Stmt = self.visit(loop.body)
+        else:
+            annotations = {k: v for k, v in loop.annotations.items() if not k.startswith("pragma_")}
+            plain = loop
+            if len(annotations) != len(loop.annotations):
+                plain = loop.with_(annotations=type(loop.annotations)(annotations))
+            body = self.visit_default(plain)
+        return _with_pragmas(loop, body)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        block = realize.block
+        if block.iter_vars or block.init is not None or block.match_buffers:
+            raise VerifyError(
+                f"LowerOpaqueBlock: block {block.name_hint} still has axes, init or match_buffer; "
+                "run LowerInitBlock, ConvertBlocksToOpaque and LowerMatchBuffer first"
+            )
+        body: Stmt = self.visit(block.body)
+        for buffer in reversed(block.alloc_buffers):
+            body = allocate(self.visit(buffer), body)
+        for key, value in block.annotations.items():
+            if key.startswith("pragma_"):
+                body = AttrStmt(StringImm(""), key, _as_value(value), body)
+        predicate = self.visit(realize.predicate)
+        if isinstance(predicate, IntImm) and predicate.value:
+            return body
+        return IfThenElse(predicate, body)
+
+
+def _kept(loop: For) -> bool:
+    return bool([key for key in loop.annotations if not key.startswith("pragma_")])
+
+
+def _with_pragmas(loop: For, body: Stmt) -> Stmt:
+    for key, value in loop.annotations.items():
+        if key.startswith("pragma_"):
+            body = AttrStmt(loop.loop_var, key, _as_value(value), body)
+    return body
+
+
+def _as_value(value: Any) -> Any:
+    return StringImm(value) if isinstance(value, str) else value
+
+
+def allocate(buffer: Buffer, body: Stmt) -> Stmt:
+    """``body`` with memory for ``buffer`` declared around it."""
+    extents = list(buffer.shape)
+    if buffer.strides:
+        extents = [buffer.shape[0] * buffer.strides[0]]
+    condition = IntImm(DataType("bool"), 1)
+    dtype = buffer.dtype
+    return Allocate(buffer.data, dtype, extents, condition, DeclBuffer(buffer, body))
+
+
+def lower_opaque_block(func: PrimFunc) -> PrimFunc:
+    """The function without blocks."""
+    return rewrite_body(func, _Lower())
+
+
+def LowerOpaqueBlock() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.LowerOpaqueBlock``."""
+    return make_pass("LowerOpaqueBlock", lower_opaque_block)

@@ -1,0 +1,231 @@
+"""PlanAndUpdateBufferAllocationLocation: memory is declared where it is first needed.
+
+A buffer that a block allocates moves into the loop that holds all its accesses if each iteration
+is proved to write, before it reads, every element that it reads: then each iteration, and so each
+thread of a parallel loop, can have memory of its own. The proof is syntactic: one first,
+unconditional store whose index is, in every dimension, either the loop that runs over the whole
+extent or the same expression as in all other accesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator, Visitor, collect, substitute
+from weft.ir.node import Array, Node
+from weft.ir.structural import structural_equal
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    MatchBufferRegion,
+    Stmt,
+    While,
+)
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+@dataclass(frozen=True)
+class _Access:
+    """One load or store: the loops, blocks and branches around it, and its indices."""
+
+    path: tuple[Node, ...]
+    indices: tuple[PrimExpr, ...] | None
+    is_read: bool
+    of_reduction: bool
+
+
+class _Accesses(Visitor):
+    """Every access of every buffer in program order, block axes replaced by their values."""
+
+    def __init__(self) -> None:
+        self.path: list[Node] = []
+        self.found: dict[int, list[_Access]] = {}
+        self.values: dict[Var, PrimExpr] = {}
+        self.initialised: list[int] = []
+
+    def touch(self, buffer: Buffer, indices: Any, is_read: bool) -> None:
+        exact = None if indices is None else tuple(substitute(i, self.values) for i in indices)
+        access = _Access(tuple(self.path), exact, is_read, id(buffer) in self.initialised)
+        self.found.setdefault(id(buffer), []).append(access)
+
+    def visit_For(self, loop: For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self.inside(loop, loop.body)
+
+    def inside(self, scope: Node, body: Any) -> None:
+        self.path.append(scope)
+        self.visit(body)
+        self.path.pop()
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        self.visit(stmt.condition)
+        self.inside(stmt, [stmt.then_case, *([stmt.else_case] if stmt.else_case else [])])
+
+    def visit_While(self, stmt: While) -> None:
+        self.inside(stmt, [stmt.condition, stmt.body])
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        self.visit(realize.iter_values)
+        block = realize.block
+        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+            self.values[axis.var] = substitute(value, self.values)
+        conditional = not isinstance(realize.predicate, IntImm)
+        if conditional:
+            self.visit(realize.predicate)
+            self.path.append(realize)
+        self.path.append(block)
+        before = len(self.initialised)
+        if block.init is not None:
+            self.visit(block.init)
+            self.initialised.extend(id(store.buffer) for store in collect(block.init, BufferStore))
+        self.visit(block.match_buffers)
+        self.visit(block.body)
+        del self.initialised[before:]
+        self.path.pop()
+        if conditional:
+            self.path.pop()
+
+    def visit_MatchBufferRegion(self, match: MatchBufferRegion) -> None:
+        self.touch(match.source.buffer, None, True)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.visit(load.indices)
+        self.touch(load.buffer, load.indices, True)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.visit(store.value)
+        self.visit(store.indices)
+        self.touch(store.buffer, store.indices, False)
+
+
+def _common_path(accesses: list[_Access]) -> list[Node]:
+    shared = list(accesses[0].path)
+    for access in accesses[1:]:
+        count = 0
+        while count < min(len(shared), len(access.path)) and shared[count] is access.path[count]:
+            count += 1
+        del shared[count:]
+    return shared
+
+
+def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access]) -> bool:
+    """Whether each iteration of ``scope`` writes all that it reads (module docstring)."""
+    first = accesses[0]
+    inner = first.path[depth + 1 :]
+    if first.is_read or first.indices is None:
+        return False
+    if any(isinstance(item, IfThenElse | While | BlockRealize) for item in inner):
+        return False
+    for access in accesses[1:]:
+        if access.indices is None:
+            return False
+        same_nest = access.path[depth + 1 : depth + 2] == inner[:1]
+        if access.is_read and same_nest and inner and not access.of_reduction:
+            return False
+    loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
+    for axis, index in enumerate(first.indices):
+        if isinstance(index, Var) and id(index) in loops:
+            if not _covers(loops[id(index)], buffer.shape[axis]):
+                return False
+        elif not all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
+            return False
+    return True
+
+
+def _covers(loop: For, extent: PrimExpr) -> bool:
+    return (
+        isinstance(loop.min, IntImm)
+        and loop.min.value == 0
+        and (loop.extent is extent or bool(loop.extent == extent))
+    )
+
+
+class _Owners(Visitor):
+    def __init__(self) -> None:
+        self.owned: list[tuple[Buffer, Block]] = []
+
+    def visit_Block(self, block: Block) -> None:
+        self.owned.extend((buffer, block) for buffer in block.alloc_buffers)
+        self.visit_default(block)
+
+
+class _Place(Mutator):
+    def __init__(self, moved: dict[int, list[Buffer]], gone: set[int]) -> None:
+        super().__init__()
+        self.moved, self.gone = moved, gone
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+    def visit_Block(self, block: Block) -> Block:
+        visited: Block = self.visit_default(block)
+        kept = [buffer for buffer in block.alloc_buffers if id(buffer) not in self.gone]
+        if len(kept) == len(block.alloc_buffers):
+            return visited
+        return visited.with_(alloc_buffers=Array(kept))
+
+    def visit_For(self, loop: For) -> For:
+        visited: For = self.visit_default(loop)
+        added = self.moved.get(id(loop))
+        if not added:
+            return visited
+        block = Block((), (), (), "", visited.body, None, added)
+        return visited.with_(body=BlockRealize((), IntImm(DataType("bool"), 1), block))
+
+
+def _opaque_pointers(body: Stmt) -> set[int]:
+    """Data variables that calls use: their buffers stay where they are."""
+    return {
+        id(arg) for call in collect(body, Call) for arg in call.args
+        if isinstance(arg, Var) and arg.dtype.is_handle
+    }  # fmt: skip
+
+
+def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
+    """The function with its block allocations moved inwards where that is sound."""
+    owners = _Owners()
+    owners.visit(func.body)
+    if not owners.owned:
+        return func
+    accesses = _Accesses()
+    accesses.visit(func.body)
+    opaque = _opaque_pointers(func.body)
+    moved: dict[int, list[Buffer]] = {}
+    gone: set[int] = set()
+    for buffer, owner in owners.owned:
+        found = accesses.found.get(id(buffer))
+        target = None
+        if found and id(buffer.data) not in opaque:
+            target = _target(buffer, owner, found)
+        if target is not None:
+            moved.setdefault(id(target), []).append(buffer)
+            gone.add(id(buffer))
+    return rewrite_body(func, _Place(moved, gone)) if gone else func
+
+
+def _target(buffer: Buffer, owner: Block, accesses: list[_Access]) -> For | None:
+    """The innermost loop inside the owner where the buffer is private; None: it stays."""
+    common = _common_path(accesses)
+    best = None
+    inside = False
+    for depth, scope in enumerate(common):
+        inside = inside or scope is owner
+        if inside and isinstance(scope, For) and _is_private(scope, depth, buffer, accesses):
+            best = scope
+    return best
+
+
+def PlanAndUpdateBufferAllocationLocation() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.PlanAndUpdateBufferAllocationLocation``."""
+    return make_pass("PlanAndUpdateBufferAllocationLocation", plan_buffer_allocation)

@@ -1,0 +1,31 @@
+"""The decorator and the constructor of passes over PrimFuncs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.ir.functor import Mutator
+from weft.ir.transform import FunctionPass, PassContext, PassInfo, function_pass_decorator
+from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+
+prim_func_pass = function_pass_decorator(PrimFunc)
+"""``@prim_func_pass(opt_level=0)`` on ``(func, mod, ctx) -> func`` or on a class with
+``transform_function``."""
+
+
+def make_pass(name: str, function: Callable[[PrimFunc], PrimFunc], opt_level: int = 0) -> (
+    FunctionPass
+):  # fmt: skip
+    """The pass ``tir.<name>`` that applies ``function`` to every PrimFunc."""
+    entry = deep_recursion(function)
+
+    def run(func: PrimFunc, mod: object, ctx: PassContext) -> PrimFunc:
+        return entry(func)
+
+    return FunctionPass(run, PassInfo(opt_level, f"tir.{name}"), PrimFunc)
+
+
+def rewrite_body(func: PrimFunc, mutator: Mutator) -> PrimFunc:
+    """The function with its body rewritten."""
+    return func.with_(body=mutator.visit(func.body))

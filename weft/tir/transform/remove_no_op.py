@@ -1,0 +1,98 @@
+"""RemoveNoOp: statements without effect disappear.
+
+Loops that run zero times, loops and branches over nothing, values evaluated for nothing.
+"""
+
+from __future__ import annotations
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator, collect
+from weft.ir.transform import Pass
+from weft.tir.expr import BufferLoad, Call, Div, FloorDiv, FloorMod, Mod
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.stmt import (
+    Allocate,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
+)
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+
+def is_no_op(stmt: Stmt | None) -> bool:
+    """Whether the statement does nothing: it evaluates a constant."""
+    return stmt is None or (isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm))
+
+
+def has_effect(expr: PrimExpr) -> bool:
+    """Whether evaluating ``expr`` can be seen: it calls something impure, or may fault."""
+    if collect(expr, (BufferLoad, Div, Mod, FloorDiv, FloorMod)):
+        return True
+    return any(
+        effect_of(call) > CallEffectKind.ReadState and effect_of(call) != CallEffectKind.EmbedInfo
+        for call in collect(expr, Call)
+    )
+
+
+class _Remove(Mutator):
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_For(self, loop: For) -> Stmt:
+        if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
+            return Evaluate(0)
+        body = self.visit(loop.body)
+        return Evaluate(0) if is_no_op(body) else loop.with_(body=body)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        then_case, else_case = self.visit(stmt.then_case), self.visit(stmt.else_case)
+        if is_no_op(else_case):
+            else_case = None
+        if is_no_op(then_case) and else_case is None:
+            return self.visit_Evaluate(Evaluate(stmt.condition))
+        return stmt.with_(then_case=then_case, else_case=else_case)
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        return stmt if has_effect(stmt.value) else Evaluate(0)
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        visited = [self.visit(item) for item in stmt.seq]
+        kept = [item for item in visited if not is_no_op(item)]
+        if len(kept) == len(visited):
+            unchanged = all(new is old for new, old in zip(visited, stmt.seq, strict=True))
+            return stmt if unchanged else seq(*kept)
+        return seq(*kept)
+
+    def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
+        body = self.visit(stmt.body)
+        if is_no_op(body):
+            return self.visit_Evaluate(Evaluate(stmt.value))
+        return stmt.with_(body=body)
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        body = self.visit(stmt.body)
+        return body if is_no_op(body) else stmt.with_(body=body)
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        body = self.visit(stmt.body)
+        return body if is_no_op(body) else stmt.with_(body=body)
+
+    def visit_While(self, stmt: While) -> Stmt:
+        return stmt.with_(body=self.visit(stmt.body))
+
+
+def remove_no_op(func: PrimFunc) -> PrimFunc:
+    """The function without statements that do nothing."""
+    return rewrite_body(func, _Remove())
+
+
+def RemoveNoOp() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.RemoveNoOp``."""
+    return make_pass("RemoveNoOp", remove_no_op)

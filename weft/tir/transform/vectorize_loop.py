@@ -1,0 +1,297 @@
+"""VectorizeLoop: a loop of kind ``vectorized`` becomes vector expressions.
+
+``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes
+``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``. What has no vector form (a condition that differs by
+lane, a call without one, an inner loop bound by the lane) keeps the loop, serial.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator, collect
+from weft.ir.node import Array
+from weft.ir.op import Op
+from weft.ir.transform import Pass
+from weft.tir import op
+from weft.tir.expr import (
+    BinaryExpr,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Let,
+    Mul,
+    Not,
+    Ramp,
+    Select,
+    Shuffle,
+    Sub,
+    Var,
+)
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT, CallEffectKind, effect_of
+from weft.tir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    While,
+    seq,
+    stmt_list,
+)
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+
+LANE_WISE = frozenset(
+    [f"tir.{name}" for name in [*UNARY_FLOAT, *BINARY_FLOAT, "fabs", "pow", "fma", "popcount",
+     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right",
+     "isnan", "isinf", "isfinite", "likely"]]
+)  # fmt: skip
+
+
+class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, not an error
+    """The statement at hand has no vector form."""
+
+
+class _Vectorizer(Mutator):
+    """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts."""
+
+    def __init__(self, var: Var, start: PrimExpr, lanes: int) -> None:
+        super().__init__()
+        self.lanes = lanes
+        ramp = Ramp(start, IntImm(start.dtype, 1), lanes)
+        self.values: dict[int, PrimExpr] = {id(var): ramp}
+
+    def visit_Var(self, var: Var) -> PrimExpr:
+        return self.values.get(id(var), var)
+
+    def visit_Buffer(self, buffer: Any) -> Any:
+        return buffer
+
+    def wide(self, value: PrimExpr) -> PrimExpr:
+        """The value in the full number of lanes."""
+        lanes = value.dtype.lanes
+        if lanes == self.lanes:
+            return value
+        if lanes != 1 or value.dtype.is_scalable:
+            raise NotVectorizable
+        return Broadcast(value, self.lanes)
+
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if a is expr.a and b is expr.b:
+            return expr
+        ramp = _ramp_arithmetic(type(expr), a, b)
+        if ramp is not None:
+            return ramp
+        if a.dtype.lanes == 1 and b.dtype.lanes == 1:
+            return expr.with_(a=a, b=b)
+        return type(expr)(self.wide(a), self.wide(b))
+
+    def visit_Not(self, expr: Not) -> PrimExpr:
+        return Not(self.visit(expr.a))
+
+    def visit_Cast(self, expr: Cast) -> PrimExpr:
+        value = self.visit(expr.value)
+        if value is expr.value:
+            return expr
+        if isinstance(value, Ramp) and expr.dtype.is_integral and expr.dtype.bits >= (
+            value.dtype.bits
+        ):  # fmt: skip
+            return Ramp(op.cast(expr.dtype, value.base), op.cast(expr.dtype, value.stride),
+                        value.lanes)  # fmt: skip
+        return Cast(expr.dtype.with_lanes(value.dtype.lanes), value)
+
+    def visit_Select(self, expr: Select) -> PrimExpr:
+        parts = [self.visit(x) for x in (expr.condition, expr.true_value, expr.false_value)]
+        if all(part.dtype.lanes == 1 for part in parts):
+            return Select(*parts)
+        return Select(*[self.wide(part) for part in parts])
+
+    def visit_Ramp(self, expr: Ramp) -> PrimExpr:
+        if self.visit(expr.base) is not expr.base or self.visit(expr.stride) is not expr.stride:
+            raise NotVectorizable
+        return expr
+
+    def visit_Broadcast(self, expr: Broadcast) -> PrimExpr:
+        if self.visit(expr.value) is not expr.value:
+            raise NotVectorizable
+        return expr
+
+    def visit_Shuffle(self, expr: Shuffle) -> PrimExpr:
+        if self.visit(expr.vectors) is not expr.vectors:
+            raise NotVectorizable
+        return expr
+
+    def visit_Let(self, expr: Let) -> PrimExpr:
+        value = self.visit(expr.value)
+        if value.dtype.lanes == 1:
+            return Let(expr.var, value, self.visit(expr.body))
+        var = Var(expr.var.name, value.dtype)
+        self.values[id(expr.var)] = var
+        return Let(var, value, self.visit(expr.body))
+
+    def visit_Call(self, call: Call) -> PrimExpr:
+        args = self.visit(call.args)
+        if args is call.args:
+            if effect_of(call) >= CallEffectKind.UpdateState:
+                raise NotVectorizable
+            return call
+        name = call.op.name if isinstance(call.op, Op) else ""
+        if name == "tir.if_then_else":
+            return self.choice(call, args)
+        if name == "tir.reinterpret":
+            return Call(call.dtype.with_lanes(self.lanes), call.op, [self.wide(args[0])])
+        if name not in LANE_WISE:
+            raise NotVectorizable
+        return Call(call.dtype.with_lanes(self.lanes), call.op, [self.wide(a) for a in args])
+
+    def choice(self, call: Call, args: Array) -> PrimExpr:
+        """``if_then_else``: kept where the condition is the same for all lanes."""
+        if args[0].dtype.lanes != 1:
+            if collect([call.args[1], call.args[2]], (BufferLoad, Call)):
+                raise NotVectorizable
+            return Select(*[self.wide(arg) for arg in args])
+        dtype = call.dtype.with_lanes(self.lanes)
+        return Call(dtype, call.op, [args[0], self.wide(args[1]), self.wide(args[2])])
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        indices = self.visit(load.indices)
+        if indices is load.indices and load.predicate is None:
+            return load
+        predicate = None if load.predicate is None else self.wide(self.visit(load.predicate))
+        return BufferLoad(load.buffer, self.index(indices), predicate)
+
+    def index(self, indices: Array) -> list[PrimExpr]:
+        """Indices with at most the last one a vector."""
+        if any(index.dtype.lanes != 1 for index in indices[:-1]):
+            raise NotVectorizable
+        return list(indices)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        indices, value = self.index(self.visit(store.indices)), self.visit(store.value)
+        predicate = None if store.predicate is None else self.visit(store.predicate)
+        wide_index = bool(indices) and indices[-1].dtype.lanes != 1
+        if not wide_index:
+            if value.dtype.lanes != store.value.dtype.lanes or value is not store.value:
+                raise NotVectorizable
+            return store
+        if predicate is not None:
+            predicate = self.wide(predicate)
+        return BufferStore(store.buffer, self.wide(value), indices, predicate)
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        value = self.visit(let.value)
+        if value.dtype.lanes == 1:
+            return LetStmt(let.var, value, self.visit(let.body))
+        var = Var(let.var.name, value.dtype)
+        self.values[id(let.var)] = var
+        return LetStmt(var, value, self.visit(let.body))
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        condition = self.visit(stmt.condition)
+        if condition.dtype.lanes != 1:
+            raise NotVectorizable
+        other = None if stmt.else_case is None else self.visit(stmt.else_case)
+        return IfThenElse(condition, self.visit(stmt.then_case), other)
+
+    def visit_For(self, loop: For) -> Stmt:
+        low, extent = self.visit(loop.min), self.visit(loop.extent)
+        if low.dtype.lanes != 1 or extent.dtype.lanes != 1:
+            raise NotVectorizable
+        return For(loop.loop_var, low, extent, loop.kind, self.visit(loop.body),
+                   loop.thread_binding, loop.annotations)  # fmt: skip
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        value = self.visit(stmt.value)
+        if value is not stmt.value:
+            raise NotVectorizable
+        return stmt
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        raise NotVectorizable
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        return stmt.with_(body=self.visit(stmt.body))
+
+    def visit_While(self, stmt: While) -> Stmt:
+        raise NotVectorizable
+
+    def visit_AssertStmt(self, stmt: AssertStmt) -> Stmt:
+        raise NotVectorizable
+
+    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
+        return stmt.with_(body=self.visit(stmt.body))
+
+
+def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
+    """ramp + scalar, scalar + ramp, ramp - scalar and ramp * scalar stay ramps."""
+    if isinstance(a, Ramp) and b.dtype.lanes == 1:
+        if kind.__name__ == "Add":
+            return Ramp(op.add(a.base, b), a.stride, a.lanes)
+        if kind is Sub:
+            return Ramp(op.subtract(a.base, b), a.stride, a.lanes)
+        if kind is Mul:
+            return Ramp(op.multiply(a.base, b), op.multiply(a.stride, b), a.lanes)
+    if isinstance(b, Ramp) and a.dtype.lanes == 1:
+        if kind.__name__ == "Add":
+            return Ramp(op.add(a, b.base), b.stride, b.lanes)
+        if kind is Mul:
+            return Ramp(op.multiply(a, b.base), op.multiply(a, b.stride), b.lanes)
+    return None
+
+
+class _Loops(Mutator):
+    def visit_For(self, loop: For) -> Stmt:
+        loop = self.visit_default(loop)
+        if loop.kind != ForKind.VECTORIZED:
+            return loop
+        serial = loop.with_(kind=ForKind.SERIAL)
+        if not isinstance(loop.extent, IntImm):
+            return serial
+        if loop.extent.value <= 1:
+            return serial
+        return vectorized(serial, loop.extent.value)
+
+
+def vectorized(loop: For, lanes: int) -> Stmt:
+    """The vector form of a loop; a sequence keeps a serial loop around the parts without one.
+
+    Splitting a sequence is legal only if all its parts have a vector form in order, so one part
+    without keeps the whole loop serial.
+    """
+    try:
+        parts = [
+            _Vectorizer(loop.loop_var, loop.min, lanes).visit(part) for part in stmt_list(loop.body)
+        ]
+    except NotVectorizable:
+        return loop
+    return seq(*parts)
+
+
+def vectorize_loop(func: PrimFunc) -> PrimFunc:
+    """The function with its vectorized loops in vector form."""
+    return rewrite_body(func, _Loops())
+
+
+def VectorizeLoop(enable_vectorize: bool = True) -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.VectorizeLoop``; disabled, vectorized loops run serially."""
+    if enable_vectorize:
+        return make_pass("VectorizeLoop", vectorize_loop)
+    return make_pass("VectorizeLoop", lambda func: rewrite_body(func, _Serial()))
+
+
+class _Serial(Mutator):
+    def visit_For(self, loop: For) -> Stmt:
+        loop = self.visit_default(loop)
+        return loop.with_(kind=ForKind.SERIAL) if loop.kind == ForKind.VECTORIZED else loop
+
+
