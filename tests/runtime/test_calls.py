@@ -22,14 +22,17 @@ TYPES = """
 """
 
 # test.call(tensor x of shape (2, 3), int n, float 2.5, "héllo", None, handle 77, True) -> result
-CALL = TYPES + """
+CALL = (
+    TYPES
+    + """
 define i32 @f(ptr %x, i64 %n, ptr %result) {
   %shape = alloca [2 x i64]
   store i64 2, ptr %shape
   %shape.1 = getelementptr i64, ptr %shape, i64 1
   store i64 3, ptr %shape.1
   %t = alloca %tensor
-  store %tensor { ptr null, i32 1, i32 0, i32 2, i8 2, i8 32, i16 1, ptr null, ptr null, i64 0 }, ptr %t
+  store %tensor {
+    ptr null, i32 1, i32 0, i32 2, i8 2, i8 32, i16 1, ptr null, ptr null, i64 0 }, ptr %t
   store ptr %x, ptr %t
   %t.shape = getelementptr %tensor, ptr %t, i32 0, i32 7
   store ptr %shape, ptr %t.shape
@@ -69,6 +72,7 @@ fine:
   ret i32 0
 }
 """
+)
 SPEC = FunctionSpec(
     "f",
     (ParamSpec("buffer", "x", "float32", (2, 3)), ParamSpec("scalar", "n", "int64")),
@@ -76,14 +80,17 @@ SPEC = FunctionSpec(
 )  # fmt: skip
 
 # test.call(tensor on the stack)
-TEMPORARY = TYPES + """
+TEMPORARY = (
+    TYPES
+    + """
 define i32 @g() {
   %data = alloca [4 x float]
   store [4 x float] [float 1.0, float 2.0, float 3.0, float 4.0], ptr %data
   %shape = alloca i64
   store i64 4, ptr %shape
   %t = alloca %tensor
-  store %tensor { ptr null, i32 1, i32 0, i32 1, i8 2, i8 32, i16 1, ptr null, ptr null, i64 0 }, ptr %t
+  store %tensor {
+    ptr null, i32 1, i32 0, i32 1, i8 2, i8 32, i16 1, ptr null, ptr null, i64 0 }, ptr %t
   store ptr %data, ptr %t
   %t.shape = getelementptr %tensor, ptr %t, i32 0, i32 7
   store ptr %shape, ptr %t.shape
@@ -95,6 +102,7 @@ define i32 @g() {
   ret i32 %code
 }
 """
+)
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +154,9 @@ def test_results_go_back(f, result, kind, payload):
 
 def test_other_results_are_refused(f):
     register_func("test.call", lambda *_: "text")
-    with pytest.raises(TypeError, match=r"test.call: expected .* None, an int or a float .* got str"):
+    with pytest.raises(
+        TypeError, match=r"test.call: expected .* None, an int or a float .* got str"
+    ):
         f(nd.empty((2, 3)), 0)
 
 
@@ -194,7 +204,7 @@ def test_kept_temporary_memory_is_an_error(g):
     with pytest.raises(RuntimeFault, match=r"test.call: argument 0 was kept after the call.*copy"):
         g()
     register_func("test.call", lambda x: kept.append(torch.from_dlpack(x)), override=True)
-    with pytest.raises(RuntimeFault, match="argument 0 was kept"):
+    with pytest.raises(RuntimeFault, match=r"argument 0 was kept"):
         g()
 
 
@@ -224,7 +234,7 @@ def test_strided_and_offset_tensors():
         view = tensor_view(ctypes.addressof(header))
     assert view.tolist() == [[2, 4, 6], [3, 5, 7]]
     header.dtype = DLDataType(5, 16, 1)
-    with pytest.raises(TVMError, match="expected a DLPack type code that weft has, got 5"):
+    with pytest.raises(TVMError, match=r"expected a DLPack type code that weft has, got 5"):
         tensor_view(ctypes.addressof(header))
 
 

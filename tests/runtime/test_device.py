@@ -35,9 +35,9 @@ def test_device_survives_pickle():
 def test_unknown_device_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"expected a device such as cpu, .* got 'tpu'"):
         device("tpu")
-    with pytest.raises(ValueError, match="expected a device type of .* got 99"):
+    with pytest.raises(ValueError, match=r"expected a device type of .* got 99"):
         Device(99)
-    with pytest.raises(TypeError, match="expected a device name or number, got list"):
+    with pytest.raises(TypeError, match=r"expected a device name or number, got list"):
         device([])
 
 

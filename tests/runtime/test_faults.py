@@ -25,10 +25,10 @@ define i32 @f(i64 %i) {{
 }}
 """
     f = load(ir).function(FunctionSpec("f", (ParamSpec("scalar", "i", "int64"),)))
-    with pytest.raises(error, match="β: index 33 is not below 10") as caught:
+    with pytest.raises(error, match=r"β: index 33 is not below 10") as caught:
         f(33)
     assert isinstance(caught.value, RuntimeFault)
-    with pytest.raises(error, match="index -1 is"):
+    with pytest.raises(error, match=r"index -1 is"):
         f(-1)
 
 

@@ -58,16 +58,16 @@ def test_a_missing_name_gives_the_nearest_ones():
 def test_remove():
     register_func("test.f", print)
     remove_global_func("test.f")
-    with pytest.raises(ValueError, match="cannot find global function 'test.f'"):
+    with pytest.raises(ValueError, match=r"cannot find global function 'test.f'"):
         remove_global_func("test.f")
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(TypeError, match="test.f: expected a callable, got int"):
+    with pytest.raises(TypeError, match=r"test.f: expected a callable, got int"):
         register_func("test.f", 3)
-    with pytest.raises(TypeError, match="expected the name of a function, got int"):
+    with pytest.raises(TypeError, match=r"expected the name of a function, got int"):
         register_func(3)
-    with pytest.raises(TypeError, match="expected a callable, got str"):
+    with pytest.raises(TypeError, match=r"expected a callable, got str"):
         PackedFunc("f")
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -43,19 +42,24 @@ _frame: Final = _Frame()
 _VALUE_SIZE: Final = ctypes.sizeof(WeftValue)
 
 
-@contextmanager
-def holding(owner: object, ranges: Sequence[tuple[int, int]] | None = None) -> Iterator[None]:
-    """While open, tensors passed to callbacks keep ``owner`` alive.
+class holding:  # noqa: N801 - a context manager, named as it reads
+    """While open, tensors that this thread's native code passes to callbacks keep ``owner`` alive.
 
     ``ranges`` are the (begin, end) addresses that ``owner`` keeps; None means all that the native
     code passes.
     """
-    before = (_frame.owner, _frame.ranges)
-    _frame.owner, _frame.ranges = owner, ranges
-    try:
-        yield
-    finally:
-        _frame.owner, _frame.ranges = before
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self, owner: object, ranges: Sequence[tuple[int, int]] | None = None) -> None:
+        self._now = (owner, ranges)
+
+    def __enter__(self) -> None:
+        self._before = (_frame.owner, _frame.ranges)
+        _frame.owner, _frame.ranges = self._now
+
+    def __exit__(self, *exception: object) -> None:
+        _frame.owner, _frame.ranges = self._before
 
 
 def _owner_of(address: int) -> object:
@@ -123,11 +127,22 @@ def _base_of(view: NDArray) -> object:
     return base
 
 
-def _check_not_kept(name: str, bases: list[tuple[int, object]]) -> None:
+def _references(bases: list[object]) -> int:
+    """How often the last of ``bases`` is referenced from elsewhere, plus a constant."""
+    base = bases.pop()
+    return sys.getrefcount(base)
+
+
+_ALONE: Final = _references([object()])
+
+
+def _check_not_kept(name: str, positions: list[int], bases: list[object]) -> None:
     """Raise if a view of memory that nobody keeps is still referenced."""
     while bases:
-        position, base = bases.pop()
-        if getattr(base, "owner", base) is None and sys.getrefcount(base) > 2:
+        position = positions.pop()
+        if getattr(bases[-1], "owner", bases) is not None:
+            bases.pop()
+        elif _references(bases) > _ALONE:
             raise RuntimeFault(
                 f"{name}: argument {position} was kept after the call, but it is temporary memory "
                 "of the running kernel; keep a copy, x.numpy()"
@@ -137,10 +152,11 @@ def _check_not_kept(name: str, bases: list[tuple[int, object]]) -> None:
 def invoke(name: str, args: list[Any]) -> Any:
     """Call the global function ``name``; ``args`` is emptied."""
     function = get_global_func(name)
-    bases = [(i, _base_of(arg)) for i, arg in enumerate(args) if isinstance(arg, NDArray)]
+    positions = [i for i, arg in enumerate(args) if isinstance(arg, NDArray)]
+    bases = [_base_of(args[i]) for i in positions]
     result = function(*args)
     args.clear()
-    _check_not_kept(name, bases)
+    _check_not_kept(name, positions, bases)
     return result
 
 

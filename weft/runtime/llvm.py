@@ -29,6 +29,7 @@ _SECTION: Final = np.dtype(
 )  # fmt: skip
 _SYMTAB: Final = 2
 _FUNCTION: Final = 2
+_LOCAL: Final = 0
 
 _bound: Final[dict[str, int]] = {}
 
@@ -104,7 +105,7 @@ def elf_symbols(code: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
                 name = code[begin : code.index(b"\0", begin)].decode()
                 if symbol["section"] == 0:
                     undefined.add(name)
-                elif symbol["info"] & 15 == _FUNCTION:
+                elif symbol["info"] & 15 == _FUNCTION and symbol["info"] >> 4 != _LOCAL:
                     defined.add(name)
     except (ValueError, IndexError) as error:
         raise CodegenError("expected object code, got a truncated ELF file") from error

@@ -90,7 +90,7 @@ class Module:
     def entry_func(self) -> PackedFunc:
         """The function that calling the module calls."""
         if self.entry_name is None:
-            raise IRAttributeError(
+            raise IRValueError(
                 "expected a module with an entry function (named main, or the only one), got one "
                 f"with {self._names()}; pick one, as in module['name']"
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import threading
 import warnings
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +61,7 @@ class _Pool:
         return int(engine.get_global_value_address(name))
 
 
+_lock = threading.Lock()
 _pool: _Pool | None = None
 _requested: int | None = None
 _forked = False
@@ -86,13 +88,14 @@ def parallel_symbol() -> int:
     To be called before an engine whose code uses it is finalised.
     """
     global _pool
-    if _pool is None:
-        pool = _Pool(_find_openmp())
-        pool.thread_count.value = num_threads()
-        pool.fork_state.value = 2 if _forked else 0
-        add_symbol(PARALLEL, pool.address)
-        _pool = pool
-    return _pool.address
+    with _lock:
+        if _pool is None:
+            pool = _Pool(_find_openmp())
+            pool.thread_count.value = num_threads()
+            pool.fork_state.value = 2 if _forked else 0
+            add_symbol(PARALLEL, pool.address)
+            _pool = pool
+        return _pool.address
 
 
 def parallel_backend() -> str:
@@ -137,8 +140,9 @@ _NOTICE_ADDRESS: Final = address_of(_notice_callback)
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _lock
     _forked = True
+    _lock = threading.Lock()
     if _pool is not None:
         _pool.fork_state.value = 2
 
