@@ -1,0 +1,502 @@
+"""BlockBuilder: builds graph functions binding by binding, and the module around them.
+
+::
+
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            lv = bb.emit(relax.op.nn.relu(x))
+            gv = bb.emit_output(lv)
+        bb.emit_func_output(gv)
+    mod = bb.get()
+
+Everything emitted is brought into normal form (weft.relax.normalize). Names, the sharing of equal
+PrimFuncs and the order of functions are TVM 0.20's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.ir.node import Array
+from weft.ir.structural import structural_equal, structural_hash
+from weft.relax.expr import (
+    Binding,
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    DataflowVar,
+    Expr,
+    Function,
+    MatchCast,
+    SeqExpr,
+    Tuple,
+    Var,
+    VarBinding,
+    as_relax_expr,
+)
+from weft.relax.lattice import defining_vars
+from weft.relax.normalize import Normalizer, collect_symbols, is_leaf
+from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    StructInfo,
+    TensorStructInfo,
+)
+from weft.relax.substitution import replace
+from weft.relax.te_call import make_te_call
+from weft.support.errors import IRTypeError, IRValueError
+from weft.support.recursion import deep_recursion
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+class NameSupply:
+    """Unique names: ``lv``, ``lv1``, ``lv2`` ... for one hint."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def fresh(self, hint: str) -> str:
+        """The hint, or the hint and the first free number."""
+        hint = _UNSAFE.sub("_", hint) or "v"
+        if hint not in self.counts:
+            self.counts[hint] = 0
+            return hint
+        while True:
+            self.counts[hint] += 1
+            name = f"{hint}{self.counts[hint]}"
+            if name not in self.counts:
+                self.counts[name] = 0
+                return name
+
+
+class _Frame:
+    """A block under construction."""
+
+    def __init__(self, is_dataflow: bool) -> None:
+        self.is_dataflow = is_dataflow
+        self.bindings: list[Binding] = []
+
+
+class FunctionScope:
+    """``with bb.function(...)``: the function under construction."""
+
+    def __init__(
+        self, builder: BlockBuilder, name: str, params: Any, attrs: Mapping[str, Any], is_pure: bool
+    ) -> None:
+        self.builder, self.name, self.params = builder, name, params
+        self.attrs, self.is_pure = dict(attrs), is_pure
+        self.blocks: list[BindingBlock] = []
+        self.has_output = False
+
+    def __enter__(self) -> FunctionScope:
+        self.builder._enter_function(self)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self.builder._exit_function(failed=exc_type is not None)
+
+
+class DataflowScope:
+    """``with bb.dataflow()``."""
+
+    def __init__(self, builder: BlockBuilder) -> None:
+        self.builder = builder
+
+    def __enter__(self) -> None:
+        self.builder._close_block()
+        self.builder.begin_dataflow_block()
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self.builder._close_block()
+        self.builder.begin_binding_block()
+
+
+class TestingScope:
+    """A scope in which symbolic variables are defined, for tests of ``normalize``."""
+
+    def __init__(self, builder: BlockBuilder, def_vars: Sequence[Any]) -> None:
+        self.builder = builder
+        self.params = [Var(f"v{i}", _shape_of(var)) for i, var in enumerate(def_vars)]
+
+    def __enter__(self) -> None:
+        self.builder.begin_scope(self.params)
+        self.builder.begin_dataflow_block()
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self.builder.end_block()
+        self.builder.end_scope()
+
+
+def _shape_of(var: Any) -> StructInfo:
+    return TensorStructInfo([var], "float32")
+
+
+class BlockBuilder:
+    """Builds Relax functions and the module they live in (see the module's docstring)."""
+
+    _active: ClassVar[list[BlockBuilder]] = []
+
+    def __init__(self, mod: IRModule | None = None) -> None:
+        self._mod = IRModule() if mod is None else mod.clone()
+        self._names = NameSupply()
+        self._frames: list[_Frame] = []
+        self._scopes: list[dict[Any, Any]] = []
+        self._values: dict[Var, Expr] = {}
+        self._functions: dict[int, list[GlobalVar]] | None = None
+        self._func: FunctionScope | None = None
+        self._normalizer = Normalizer(self)
+
+    @staticmethod
+    def current() -> BlockBuilder | None:
+        """The builder whose function scope is open, or None."""
+        return BlockBuilder._active[-1] if BlockBuilder._active else None
+
+    # Functions and scopes
+
+    def function(
+        self,
+        name: str,
+        params: Any = None,
+        attrs: Mapping[str, Any] | None = None,
+        pure: bool = True,
+        private: bool = False,
+    ) -> FunctionScope:
+        """The scope of a function; ``params`` may also be given to ``emit_func_output``.
+
+        A private function gets no ``global_symbol``. Raises IRTypeError if a parameter is no Var.
+        """
+        if isinstance(params, Var):
+            params = [params]
+        if params is not None:
+            _check_params(params)
+        attributes = dict(attrs or {})
+        if not private:
+            attributes["global_symbol"] = name
+        return FunctionScope(self, name, None if params is None else Array(params), attributes, pure)
+
+    def testing_scope(self, def_vars: Sequence[Any]) -> TestingScope:
+        """A scope that defines symbolic variables (for tests)."""
+        return TestingScope(self, def_vars)
+
+    def _enter_function(self, scope: FunctionScope) -> None:
+        if self._func is not None:
+            raise IRValueError(
+                f"function {scope.name!r} inside of {self._func.name!r}: the block builder builds "
+                "one function at a time"
+            )
+        self._func = scope
+        BlockBuilder._active.append(self)
+        self.begin_scope(scope.params)
+        self.begin_binding_block()
+
+    def _exit_function(self, failed: bool) -> None:
+        scope, self._func = self._func, None
+        if BlockBuilder._active and BlockBuilder._active[-1] is self:
+            BlockBuilder._active.pop()
+        if failed:
+            self._frames.clear()
+            self._scopes.clear()
+        elif scope is not None and not scope.has_output:
+            raise IRValueError(f"function {scope.name!r}: emit_func_output was not called")
+
+    def begin_scope(self, params: Any = None) -> None:
+        """Open a scope; the symbolic variables of ``params`` are defined in it."""
+        self._scopes.append(collect_symbols(params))
+
+    def end_scope(self) -> None:
+        """Close the innermost scope."""
+        self._scopes.pop()
+
+    def known_symbols(self) -> dict[Any, Any]:
+        """The symbolic variables that enclosing scopes define, each mapped to itself."""
+        known: dict[Any, Any] = {}
+        for scope in self._scopes:
+            known.update(scope)
+        return known
+
+    # Blocks
+
+    def dataflow(self) -> DataflowScope:
+        """The scope of a dataflow block."""
+        return DataflowScope(self)
+
+    def begin_dataflow_block(self) -> None:
+        """Open a dataflow block."""
+        self._frames.append(_Frame(True))
+
+    def begin_binding_block(self) -> None:
+        """Open a block of bindings."""
+        self._frames.append(_Frame(False))
+
+    def end_block(self) -> BindingBlock:
+        """Close the innermost block and return it."""
+        frame = self._frames.pop()
+        kind = DataflowBlock if frame.is_dataflow else BindingBlock
+        return kind(frame.bindings)
+
+    def in_block(self) -> bool:
+        """Whether a block is open."""
+        return bool(self._frames)
+
+    def current_block_is_dataflow(self) -> bool:
+        """Whether the innermost open block is a dataflow block."""
+        return bool(self._frames) and self._frames[-1].is_dataflow
+
+    def _close_block(self) -> None:
+        block = self.end_block()
+        if block.bindings and self._func is not None:
+            self._func.blocks.append(block)
+
+    # Emitting
+
+    def emit(self, expr: Any, name_hint: str = "") -> Var:
+        """Bind an expression to a new variable in the current block."""
+        value = self.normalize(as_relax_expr(expr))
+        value = self._inline_sequence(value)
+        is_dataflow = self._frame().is_dataflow
+        hint = name_hint or ("lv" if is_dataflow else "gv")
+        kind = DataflowVar if is_dataflow else Var
+        var = kind(self._names.fresh(hint), value.struct_info)
+        return self.emit_normalized(VarBinding(var, value))
+
+    def _inline_sequence(self, value: Any) -> Any:
+        """Emit the blocks of a sequence here; its body is what remains."""
+        if not isinstance(value, SeqExpr):
+            return value
+        for block in value.blocks:
+            for binding in block.bindings:
+                self.emit_normalized(binding)
+        return value.body
+
+    def _frame(self) -> _Frame:
+        if not self._frames:
+            raise IRValueError("emit: no block is open; use `with bb.function(...)` first")
+        return self._frames[-1]
+
+    def emit_normalized(self, binding: Binding) -> Var:
+        """Add a binding that is in normal form already."""
+        self._frame().bindings.append(binding)
+        var: Var = binding.var  # type: ignore[attr-defined]
+        if isinstance(binding, VarBinding):
+            self._values[var] = binding.value
+        elif isinstance(binding, MatchCast):
+            self._values[var] = binding.value
+            if self._scopes:
+                for symbol in defining_vars(binding.struct_info):
+                    self._scopes[-1].setdefault(symbol, symbol)
+        return var
+
+    def match_cast(self, value: Any, struct_info: StructInfo, name_hint: str = "") -> Var:
+        """Bind ``value`` after a check against ``struct_info``, whose symbols it defines."""
+        operand = self.normalize(as_relax_expr(value))
+        if not is_leaf(operand):
+            operand = self.emit(operand)
+        is_dataflow = self._frame().is_dataflow
+        kind = DataflowVar if is_dataflow else Var
+        hint = name_hint or ("lv" if is_dataflow else "gv")
+        var = kind(self._names.fresh(hint), struct_info)
+        return self.emit_normalized(MatchCast(var, operand, struct_info))
+
+    def emit_match_cast(self, value: Any, struct_info: StructInfo) -> Var:
+        """As ``match_cast`` (another name of it)."""
+        return self.match_cast(value, struct_info)
+
+    def emit_output(self, output: Any, name_hint: str = "") -> Var:
+        """Bind an expression to an output of the dataflow block."""
+        if not self._frame().is_dataflow:
+            raise IRValueError("emit_output: only a dataflow block has outputs; use emit")
+        value = self._inline_sequence(self.normalize(as_relax_expr(output)))
+        var = Var(self._names.fresh(name_hint or "gv"), value.struct_info)
+        return self.emit_normalized(VarBinding(var, value))
+
+    def emit_func_output(self, output: Any, params: Any = None) -> GlobalVar:
+        """End the function with its result; ``params`` if the function has none yet.
+
+        A variable of a dataflow block given here becomes an output of its block.
+        """
+        scope = self._func
+        if scope is None:
+            raise IRValueError("emit_func_output: no function is open; use `with bb.function(...)`")
+        if scope.has_output:
+            raise IRValueError(f"function {scope.name!r}: emit_func_output was called twice")
+        self._set_params(scope, params)
+        result = as_relax_expr(output)
+        self._close_block()
+        result = self._make_outputs(scope, result)
+        body = self.normalize(SeqExpr(scope.blocks, result))
+        func = Function(
+            scope.params, body, self._normalizer.visible(body.struct_info), scope.is_pure,
+            scope.attrs,
+        )  # fmt: skip
+        self.end_scope()
+        scope.has_output = True
+        return self.add_func(func, scope.name)
+
+    def _set_params(self, scope: FunctionScope, params: Any) -> None:
+        if params is not None:
+            if scope.params is not None:
+                raise IRValueError(
+                    f"function {scope.name!r}: parameters were given to bb.function already"
+                )
+            params = [params] if isinstance(params, Var) else params
+            _check_params(params)
+            scope.params = Array(params)
+        elif scope.params is None:
+            raise IRValueError(
+                f"function {scope.name!r}: parameters must be given to bb.function or to "
+                "emit_func_output"
+            )
+        self._scopes[-1].update(collect_symbols(scope.params))
+
+    def _make_outputs(self, scope: FunctionScope, result: Any) -> Any:
+        """Turn dataflow variables in the result into outputs of their blocks."""
+        leaves = result.fields if isinstance(result, Tuple) else [result]
+        mapping = {
+            leaf: Var(leaf.name_hint, leaf.struct_info)
+            for leaf in leaves
+            if isinstance(leaf, DataflowVar)
+        }
+        if not mapping:
+            return result
+        scope.blocks = [replace(block, mapping) for block in scope.blocks]
+        for block in scope.blocks:
+            for binding in block.bindings:
+                if isinstance(binding, VarBinding):
+                    self._values[binding.var] = binding.value
+        return replace(result, mapping)
+
+    # Tensor expressions
+
+    def call_te(self, te_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+        """A call_tir of a new PrimFunc made from a function on te tensors.
+
+        Keywords ``primfunc_name_hint`` and ``primfunc_attrs`` are for the PrimFunc.
+        """
+        name = kwargs.pop("primfunc_name_hint", None)
+        made = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
+        call: Call = call_tir(gvar, made.args, made.out_sinfo, made.tir_vars)
+        return call
+
+    def call_te_with_grad(
+        self,
+        te_func: Callable[..., Any],
+        *args: Any,
+        te_grad_name: str,
+        te_grad_kwargs: Any = None,
+        **kwargs: Any,
+    ) -> Call:
+        """As ``call_te``, naming the registered TE gradient."""
+        name = kwargs.pop("primfunc_name_hint", None)
+        made = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
+        call: Call = call_tir_with_grad(
+            gvar, made.args, made.out_sinfo, te_grad_name, te_grad_kwargs, made.tir_vars
+        )
+        return call
+
+    def call_te_inplace(
+        self, te_func: Callable[..., Any], inplace_indices: Any, *args: Any, **kwargs: Any
+    ) -> Call:
+        """As ``call_te``, writing outputs into arguments (``relax.op.call_tir_inplace``)."""
+        name = kwargs.pop("primfunc_name_hint", None)
+        made = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
+        call: Call = call_tir_inplace(
+            gvar, made.args, inplace_indices, made.out_sinfo, made.tir_vars
+        )
+        return call
+
+    def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+        """``emit(call_te(...))``; keyword ``name_hint`` names the variable."""
+        hint = kwargs.pop("name_hint", "")
+        return self.emit(self.call_te(func, *args, **kwargs), hint)
+
+    # The module
+
+    def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
+        """Add a function; one that is structurally equal to an earlier one is shared."""
+        index = self._function_index()
+        key = structural_hash(func)
+        for gvar in index.get(key, ()):
+            if gvar in self._mod and structural_equal(self._mod[gvar], func):
+                return gvar
+        name = self._names.fresh(func_name)
+        while name in self._mod:
+            name = self._names.fresh(func_name)
+        gvar = GlobalVar(name)
+        gvar.struct_info = function_info(func)
+        self._mod.update_func(gvar, func)
+        index.setdefault(key, []).append(gvar)
+        return gvar
+
+    def _function_index(self) -> dict[int, list[GlobalVar]]:
+        if self._functions is None:
+            self._functions = {}
+            for gvar, func in self._mod.functions.items():
+                self._functions.setdefault(structural_hash(func), []).append(gvar)
+        return self._functions
+
+    def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
+        """Replace (or add) the function of that GlobalVar."""
+        index = self._function_index()
+        for known in index.values():
+            known[:] = [item for item in known if item.name_hint != gv.name_hint]
+        self._mod.update_func(gv, updated_func)
+        kept = self._mod.get_global_var(gv.name_hint)
+        index.setdefault(structural_hash(updated_func), []).append(kept)
+        info = function_info(updated_func)
+        if gv.struct_info is None:
+            gv.struct_info = info
+
+    def global_info(self, gvar: GlobalVar) -> StructInfo | None:
+        """The struct info of a function of the module, None if it is not there (yet)."""
+        return function_info(self._mod[gvar]) if gvar in self._mod else None
+
+    def get(self) -> IRModule:
+        """The module as it is now."""
+        return self._mod.clone()
+
+    def finalize(self) -> IRModule:
+        """The finished module."""
+        return self.get()
+
+    # Looking things up
+
+    def get_unique_name(self, name_prefix: str) -> str:
+        """A name that the builder has not used yet."""
+        return self._names.fresh(name_prefix)
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """The value that a variable was bound to, or None."""
+        return self._values.get(var)
+
+    @deep_recursion
+    def normalize(self, expr: Any) -> Any:
+        """The expression in normal form, with struct info; nested calls are emitted."""
+        return self._normalizer.visit(expr)
+
+
+def _check_params(params: Any) -> None:
+    for index, param in enumerate(params):
+        if not isinstance(param, Var):
+            raise IRTypeError(
+                f"function: parameter {index}: expected a relax.Var, got {type(param).__name__}"
+            )
+
+
+def function_info(func: Any) -> StructInfo:
+    """The struct info of a function: a PrimFunc is an opaque function to the graph."""
+    info = getattr(func, "struct_info", None)
+    if isinstance(info, StructInfo):
+        return info
+    return FuncStructInfo.opaque_func(ret=ObjectStructInfo())
+

@@ -1,0 +1,304 @@
+"""Normal form: every argument of a call is a leaf, every expression has struct info.
+
+``Normalizer`` serves the block builder: a nested call becomes a binding of the block under
+construction (A-normal form), and struct info is inferred by the rule of the operator or from the
+callee's signature. What is in normal form already stays the same object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from weft.ir.expr import GlobalVar
+from weft.ir.op import Op
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataTypeImm,
+    Expr,
+    ExternFunc,
+    Function,
+    If,
+    MatchCast,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from weft.relax.lattice import (
+    combined,
+    defining_vars,
+    derive_call_ret_struct_info,
+    erase_to_well_defined,
+    struct_info_lca,
+    symbolic_vars,
+)
+from weft.relax.struct_info import ObjectStructInfo, StructInfo
+from weft.support.errors import IRTypeError, IRValueError
+
+LEAVES = (
+    Var, Constant, ShapeExpr, GlobalVar, ExternFunc, Op, PrimValue, StringImm, DataTypeImm,
+)  # fmt: skip
+
+
+class Scopes(Protocol):
+    """What the normaliser needs of the block builder."""
+
+    def in_block(self) -> bool:
+        """Whether bindings can be emitted now."""
+
+    def emit(self, expr: Any, name_hint: str = "") -> Var:
+        """Bind an expression in the current block."""
+
+    def begin_scope(self, params: Any = None) -> None:
+        """Open a scope of variables."""
+
+    def end_scope(self) -> None:
+        """Close it."""
+
+    def begin_binding_block(self) -> None:
+        """Open a block."""
+
+    def begin_dataflow_block(self) -> None:
+        """Open a dataflow block."""
+
+    def end_block(self) -> BindingBlock:
+        """Close the block."""
+
+    def emit_normalized(self, binding: Any) -> Var:
+        """Add a binding as it is."""
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """The value of a variable."""
+
+    def known_symbols(self) -> dict[Any, Any]:
+        """The symbolic variables in scope, each mapped to itself."""
+
+    def global_info(self, gvar: GlobalVar) -> StructInfo | None:
+        """The struct info of a function of the module."""
+
+
+def is_leaf(expr: Any) -> bool:
+    """Whether the expression may stand as an argument."""
+    return isinstance(expr, LEAVES)
+
+
+class Normalizer:
+    """Brings expressions into normal form through a block builder."""
+
+    def __init__(self, builder: Scopes) -> None:
+        self.builder = builder
+
+    def visit(self, expr: Any) -> Any:
+        """The expression in normal form."""
+        if isinstance(expr, LEAVES):
+            return self.leaf(expr)
+        handler = _HANDLERS.get(type(expr))
+        if handler is None:
+            for base in type(expr).__mro__:
+                handler = _HANDLERS.get(base)
+                if handler is not None:
+                    break
+            else:
+                raise IRTypeError(
+                    f"normalize: expected a graph expression, got {type(expr).__name__}"
+                )
+        return handler(self, expr)
+
+    def leaf(self, expr: Any) -> Any:
+        if isinstance(expr, GlobalVar) and expr.struct_info is None:
+            expr.struct_info = self.builder.global_info(expr)
+        return expr
+
+    def argument(self, arg: Any) -> Any:
+        """A leaf, or a tuple of such."""
+        if isinstance(arg, LEAVES):
+            return self.leaf(arg)
+        made = self.visit(arg)
+        if isinstance(made, LEAVES) or isinstance(made, Tuple):
+            return made
+        return self.bind(made)
+
+    def leaf_argument(self, arg: Any) -> Any:
+        """A leaf: tuples are bound too."""
+        made = self.argument(arg)
+        return self.bind(made) if isinstance(made, Tuple) else made
+
+    def bind(self, expr: Expr) -> Var:
+        if not self.builder.in_block():
+            raise IRValueError(
+                "normalize: a nested call needs a binding, but no block is open; emit it in a "
+                "function or normalise the whole function"
+            )
+        return self.builder.emit(expr)
+
+    def sequence(self, items: Any, convert: Any) -> Any:
+        made, changed = [], False
+        for item in items:
+            new = convert(item)
+            changed = changed or new is not item
+            made.append(new)
+        return made if changed else items
+
+    def call(self, call: Call) -> Call:
+        op = call.op if isinstance(call.op, LEAVES) else self.argument(call.op)
+        op = self.leaf(op)
+        args = self.sequence(call.args, self.argument)
+        if op is not call.op or args is not call.args:
+            call = Call(op, args, call.attrs, call.sinfo_args, call.span)
+        if call.struct_info is None:
+            call.struct_info = infer_call(call)
+        return call
+
+    def tuple(self, expr: Tuple) -> Tuple:
+        fields = self.sequence(expr.fields, self.argument)
+        if fields is expr.fields and expr.struct_info is not None:
+            return expr
+        return Tuple(fields, span=expr.span)
+
+    def tuple_item(self, expr: TupleGetItem) -> Any:
+        value = self.argument(expr.tuple_value)
+        if value is expr.tuple_value and expr.struct_info is not None:
+            return expr
+        made = TupleGetItem(value, expr.index, span=expr.span)
+        if made.struct_info is None:
+            made.struct_info = ObjectStructInfo()
+        return made
+
+    def condition(self, expr: If) -> If:
+        cond = self.leaf_argument(expr.cond)
+        then, other = self.branch(expr.true_branch), self.branch(expr.false_branch)
+        made = expr.with_(cond=cond, true_branch=then, false_branch=other)
+        if made.struct_info is None:
+            made.struct_info = struct_info_lca(then.struct_info, other.struct_info)
+        return made
+
+    def branch(self, expr: Any) -> SeqExpr:
+        """An expression as a sequence whose body is a leaf, in a scope of its own."""
+        self.builder.begin_scope()
+        try:
+            if not isinstance(expr, SeqExpr):
+                expr = SeqExpr([], expr)
+            return self.seq(expr)
+        finally:
+            self.builder.end_scope()
+
+    def seq(self, expr: SeqExpr) -> SeqExpr:
+        blocks = self.sequence(expr.blocks, self.block)
+        self.builder.begin_binding_block()
+        body = self.visit(expr.body)
+        if not isinstance(body, LEAVES) and not _is_plain(body):
+            body = self.builder.emit(body, "gv")
+        extra = self.builder.end_block()
+        if extra.bindings:
+            blocks = [*blocks, extra]
+        flat = merged_blocks(blocks)
+        if flat is expr.blocks and body is expr.body and expr.struct_info is not None:
+            return expr
+        return SeqExpr(flat, body, span=expr.span)
+
+    def block(self, block: BindingBlock) -> BindingBlock:
+        if isinstance(block, DataflowBlock):
+            self.builder.begin_dataflow_block()
+        else:
+            self.builder.begin_binding_block()
+        for binding in block.bindings:
+            self.binding(binding)
+        made = self.builder.end_block()
+        same = len(made.bindings) == len(block.bindings) and all(
+            new is old for new, old in zip(made.bindings, block.bindings, strict=True)
+        )
+        return block if same else made
+
+    def binding(self, binding: Any) -> None:
+        value = self.visit(binding.value)
+        if isinstance(binding, MatchCast):
+            self.builder.emit_normalized(binding.with_(value=value))
+            return
+        if binding.var.struct_info is None:
+            binding.var.struct_info = value.struct_info
+        self.builder.emit_normalized(binding.with_(value=value))
+
+    def function(self, func: Function) -> Function:
+        self.builder.begin_scope(func.params)
+        try:
+            body = func.body if isinstance(func.body, SeqExpr) else SeqExpr([], func.body)
+            body = self.seq(body)
+            ret = func.ret_struct_info
+            if ret is None or isinstance(ret, ObjectStructInfo):
+                ret = self.visible(body.struct_info)
+        finally:
+            self.builder.end_scope()
+        if body is func.body and ret is func.ret_struct_info:
+            return func
+        return func.with_(body=body, ret_struct_info=ret)
+
+    def visible(self, info: StructInfo) -> StructInfo:
+        """The info without symbols that the enclosing scopes do not define."""
+        if not symbolic_vars(info):
+            return info
+        return erase_to_well_defined(info, self.builder.known_symbols())
+
+
+def _is_plain(expr: Any) -> bool:
+    """A tuple of leaves may be the value of a sequence."""
+    return isinstance(expr, Tuple) and all(
+        isinstance(item, LEAVES) or _is_plain(item) for item in expr.fields
+    )
+
+
+def merged_blocks(blocks: Any) -> Any:
+    """Blocks without empty ones, neighbouring blocks of one kind joined; the same if nothing."""
+    made: list[BindingBlock] = []
+    changed = False
+    for block in blocks:
+        if not block.bindings:
+            changed = True
+        elif made and type(made[-1]) is type(block) and not isinstance(block, DataflowBlock):
+            made[-1] = BindingBlock([*made[-1].bindings, *block.bindings])
+            changed = True
+        else:
+            made.append(block)
+    return made if changed or type(blocks) is list else blocks
+
+
+def infer_call(call: Call) -> StructInfo:
+    """The struct info of a call in normal form."""
+    op = call.op
+    if isinstance(op, Op):
+        rule = op.get_attr("infer_struct_info")
+        if rule is None:
+            if call.sinfo_args:
+                return combined(call.sinfo_args)
+            raise IRTypeError(f"{op.name} has no struct-info rule")
+        made: StructInfo = rule(call)
+        return made
+    if call.sinfo_args:
+        return combined(call.sinfo_args)
+    info = op.struct_info
+    return ObjectStructInfo() if info is None else derive_call_ret_struct_info(info, call)
+
+
+def collect_symbols(params: Any) -> dict[Any, Any]:
+    """The symbolic variables that parameters define, each mapped to itself."""
+    symbols = {}
+    for param in params or ():
+        if param.struct_info is not None:
+            for var in defining_vars(param.struct_info):
+                symbols[var] = var
+    return symbols
+
+
+_HANDLERS: dict[type, Any] = {
+    Call: Normalizer.call,
+    Tuple: Normalizer.tuple,
+    TupleGetItem: Normalizer.tuple_item,
+    If: Normalizer.condition,
+    SeqExpr: Normalizer.seq,
+    Function: Normalizer.function,
+}

@@ -1,0 +1,359 @@
+"""Operators of the language itself: calls across levels, printing, assertions, shapes.
+
+``call_tir`` and its kin carry the struct info of their result in ``sinfo_args``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.node import Array
+from weft.ir.op import Op
+from weft.relax.expr import Call, Expr, ExternFunc, ShapeExpr, StringImm, Tuple, as_relax_expr
+from weft.relax.lattice import combined
+from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
+from weft.relax.op.infer import constants, dims_of, shape_arg, tensor
+from weft.relax.struct_info import (
+    ObjectStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.support import slots
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.expr import Call as TirCall
+
+
+def infer_from_args(call: Call) -> StructInfo:
+    """What ``sinfo_args`` say."""
+    return combined(call.sinfo_args)
+
+
+def infer_none(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
+    """The empty tuple: called for its effect."""
+    return TupleStructInfo([])
+
+
+def infer_any(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
+    """Any object."""
+    return ObjectStructInfo()
+
+
+def _register(name: str, infer: Any, function: Any, pure: bool = True, params: Any = ()) -> None:
+    Op.register(
+        f"relax.{name}", infer_struct_info=infer, function=function, pure=pure,
+        params=tuple(params), attrs=(),
+    )  # fmt: skip
+    FUNCTIONS[name] = function
+
+
+def as_sinfo_args(value: Any, what: str) -> list[StructInfo]:
+    """A list of struct infos from one or several (annotations such as R.Tensor(...) too)."""
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    made = []
+    for item in items:
+        if isinstance(item, StructInfo):
+            made.append(item)
+        elif callable(getattr(item, "as_struct_info", None)):
+            made.append(item.as_struct_info())
+        else:
+            raise IRTypeError(
+                f"{what}: expected struct info such as R.Tensor((2, 3), 'float32'), got {item!r}"
+            )
+    return made
+
+
+def inline_tuple(args: Any) -> Expr:
+    """The argument tuple of call_tir: a list, one tensor, or a tuple-valued expression."""
+    if isinstance(args, Tuple):
+        return args
+    if isinstance(args, RelaxExpr):
+        if isinstance(args.struct_info, TupleStructInfo):
+            return args
+        return Tuple([args])
+    if isinstance(args, list | tuple):
+        return Tuple([as_operand(item) for item in args])
+    return Tuple([as_operand(args)])
+
+
+def _result_info(out_sinfo: Any, what: str) -> list[StructInfo]:
+    """Several outputs are one tuple."""
+    infos = as_sinfo_args(out_sinfo, what)
+    return infos if len(infos) == 1 else [TupleStructInfo(infos)]
+
+
+def _or_legacy(what: str, function: Any) -> Any:
+    """The function, retried with the spelling that ``weft.compat`` makes of the arguments."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            adapted = adapt(what, args, kwargs)
+            if adapted is None:
+                raise
+            if isinstance(adapted, RelaxExpr):
+                return adapted
+            try:
+                return function(*adapted[0], **adapted[1])
+            except TypeError:
+                raise error from None
+
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def adapt(what: str, args: Any, kwargs: Any) -> Any:
+    """What the table of old spellings makes of the arguments, or None."""
+    try:
+        legacy = slots.legacy.get()
+    except ModuleNotFoundError:
+        return None
+    return legacy.adapt(what, args, kwargs)
+
+
+def _callee(func: Any, what: str) -> RelaxExpr:
+    if isinstance(func, GlobalVar):
+        return func
+    raise IRTypeError(
+        f"{what}: expected a GlobalVar (a function of the module), got {type(func).__name__}; for "
+        "a function registered at run time use call_dps_packed"
+    )
+
+
+def _call_tir(gvar: GlobalVar, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+    """A call of a PrimFunc in destination-passing style; outputs are allocated by the caller.
+
+    ``out_sinfo`` is one TensorStructInfo or a list of them; ``tir_vars`` scalars that the
+    PrimFunc takes after its buffers.
+    """
+    operands = [_callee(gvar, "call_tir"), inline_tuple(args)]
+    if tir_vars is not None:
+        operands.append(as_shape(tir_vars))
+    return Call(Op.get("relax.call_tir"), operands, None, _result_info(out_sinfo, "call_tir"))
+
+
+def _call_tir_inplace(
+    gvar: GlobalVar, args: Any, inplace_indices: Any, out_sinfo: Any, tir_vars: Any = None
+) -> Call:
+    """As call_tir, but output i is written into argument ``inplace_indices[i]`` (-1: a new one)."""
+    indices = inplace_indices if isinstance(inplace_indices, list | tuple) else [inplace_indices]
+    infos = as_sinfo_args(out_sinfo, "call_tir_inplace")
+    if len(indices) != len(infos):
+        raise IRValueError(
+            f"call_tir_inplace: {len(indices)} inplace_indices for {len(infos)} outputs"
+        )
+    operands = [_callee(gvar, "call_tir_inplace"), inline_tuple(args)]
+    if tir_vars is not None:
+        operands.append(as_shape(tir_vars))
+    attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
+    return Call(
+        Op.get("relax.call_tir_inplace"), operands, attrs, _result_info(infos, "call_tir_inplace")
+    )
+
+
+def _call_tir_with_grad(
+    gvar: GlobalVar, args: Any, out_sinfo: Any, te_grad_name: str, te_grad_kwargs: Any = None,
+    tir_vars: Any = None,
+) -> Call:  # fmt: skip
+    """As call_tir, with the name of the TE function that makes its gradient."""
+    operands = [_callee(gvar, "call_tir_with_grad"), inline_tuple(args)]
+    if tir_vars is not None:
+        operands.append(as_shape(tir_vars))
+    attrs = Attrs({"te_grad_name": te_grad_name, "te_grad_kwargs": Attrs(te_grad_kwargs or {})})
+    infos = _result_info(out_sinfo, "call_tir_with_grad")
+    return Call(Op.get("relax.call_tir_with_grad"), operands, attrs, infos)
+
+
+def _call_dps_packed(func: Any, args: Any, out_sinfo: Any) -> Call:
+    """A call of a registered function in destination-passing style."""
+    callee = ExternFunc(func) if isinstance(func, str) else func
+    operands = [callee, inline_tuple(args)]
+    infos = _result_info(out_sinfo, "call_dps_packed")
+    return Call(Op.get("relax.call_dps_packed"), operands, None, infos)
+
+
+def _packed_arguments(args: Any) -> list[RelaxExpr]:
+    return [StringImm(arg) if isinstance(arg, str) else as_relax_expr(arg) for arg in args]
+
+
+def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) -> Call:
+    """A call of a registered function that returns its result; may have side effects."""
+    callee = ExternFunc(func) if isinstance(func, str) else func
+    if sinfo_args is None:
+        raise IRTypeError("call_packed: sinfo_args (the struct info of the result) is missing")
+    attrs = Attrs(kwargs.get("attrs") or kwargs)
+    return Call(callee, _packed_arguments(args), attrs, as_sinfo_args(sinfo_args, "call_packed"))
+
+
+def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
+    """A call of a registered function that returns its result and has no side effect."""
+    callee = ExternFunc(func) if isinstance(func, str) else func
+    if sinfo_args is None:
+        raise IRTypeError("call_pure_packed: sinfo_args (the result's struct info) is missing")
+    operands = [callee, *_packed_arguments(args)]
+    infos = as_sinfo_args(sinfo_args, "call_pure_packed")
+    return Call(Op.get("relax.call_pure_packed"), operands, None, infos)
+
+
+def call_inplace_packed(
+    func: Any, *args: Any, inplace_indices: Any, sinfo_args: Any = None
+) -> Call:
+    """A call of a registered function that returns some of its arguments, changed."""
+    callee = ExternFunc(func) if isinstance(func, str) else func
+    indices = inplace_indices if isinstance(inplace_indices, list | tuple) else [inplace_indices]
+    attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
+    infos = as_sinfo_args(sinfo_args, "call_inplace_packed")
+    operands = [callee, *_packed_arguments(args)]
+    return Call(Op.get("relax.call_inplace_packed"), operands, attrs, infos)
+
+
+def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Call:
+    """A call of a VM builtin that takes the VM's context first."""
+    callee = ExternFunc(func) if isinstance(func, str) else func
+    infos = as_sinfo_args(sinfo_args, "call_builtin_with_ctx") if sinfo_args is not None else []
+    operands = [callee, inline_tuple(args)]
+    return Call(Op.get("relax.call_builtin_with_ctx"), operands, None, infos)
+
+
+def make_closure(func: Any, args: Any) -> Call:
+    """A closure of a function and captured values."""
+    return Call(Op.get("relax.make_closure"), [func, inline_tuple(args)])
+
+
+def invoke_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+    """A call of a closure."""
+    infos = as_sinfo_args(sinfo_args, "invoke_closure")
+    return Call(Op.get("relax.invoke_closure"), [closure, inline_tuple(args)], None, infos)
+
+
+def invoke_pure_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+    """A call of a closure without side effects."""
+    infos = as_sinfo_args(sinfo_args, "invoke_pure_closure")
+    return Call(Op.get("relax.invoke_pure_closure"), [closure, inline_tuple(args)], None, infos)
+
+
+def print(*values: Any, format: str | Expr = "") -> Call:  # noqa: A001, A002 - TVM's names
+    """Print values at run time by a Python format text."""
+    text = StringImm(format) if isinstance(format, str) else format
+    return Call(Op.get("relax.print"), [text, *[as_operand(value) for value in values]])
+
+
+def assert_op(condition: Any, format_args: Any = None, format: str | Expr = "") -> Call:  # noqa: A002
+    """Stop with a message unless the boolean scalar holds."""
+    if format_args is None:
+        format_args = []
+    elif not isinstance(format_args, list | tuple):
+        format_args = [format_args]
+    text = StringImm(format) if isinstance(format, str) else format
+    operands = [as_operand(condition), text, *[as_operand(value) for value in format_args]]
+    return Call(Op.get("relax.assert_op"), operands)
+
+
+def _infer_assert(call: Call) -> StructInfo:
+    info = call.args[0].struct_info
+    is_scalar = isinstance(info, PrimStructInfo) or (
+        isinstance(info, TensorStructInfo) and info.ndim in (-1, 0)
+    )
+    if not is_scalar or info.dtype not in ("bool", "void"):
+        raise IRTypeError(f"relax.assert_op: expected a boolean scalar, got {info}")
+    return TupleStructInfo([])
+
+
+def null_value() -> Call:
+    """The absent object."""
+    return Call(Op.get("relax.null_value"), [])
+
+
+def _infer_shape_of(call: Call) -> StructInfo:
+    info = tensor(call, 0)
+    return ShapeStructInfo(dims_of(info), info.ndim)
+
+
+@operator("relax.shape_of", _infer_shape_of)
+def shape_of(expr: Expr) -> Any:
+    """The shape of a tensor."""
+
+
+def _infer_tensor_to_shape(call: Call) -> StructInfo:
+    info = tensor(call, 0)
+    sizes = constants(dims_of(info))
+    if info.ndim not in (-1, 1):
+        raise IRValueError(f"relax.tensor_to_shape: expected 1 dimension, got {info.ndim}")
+    return ShapeStructInfo(None, sizes[0] if sizes else -1)
+
+
+@operator("relax.tensor_to_shape", _infer_tensor_to_shape)
+def tensor_to_shape(expr: Expr) -> Any:
+    """The shape whose dimensions are the elements of an int64 vector."""
+
+
+def _infer_shape_to_tensor(call: Call) -> StructInfo:
+    rank = shape_arg(call, 0).ndim
+    return TensorStructInfo([rank], "int64") if rank != -1 else TensorStructInfo(None, "int64", ndim=1)
+
+
+@operator("relax.shape_to_tensor", _infer_shape_to_tensor)
+def shape_to_tensor(expr: Expr) -> Any:
+    """The dimensions of a shape as an int64 vector."""
+
+
+def _infer_to_vdevice(call: Call) -> StructInfo:
+    info = tensor(call, 0)
+    return TensorStructInfo(info.shape, info.dtype, call.attrs["dst_vdevice"], info.ndim)
+
+
+@operator("relax.to_vdevice", _infer_to_vdevice)
+def to_vdevice(data: Expr, dst_vdevice: Any) -> Any:
+    """The tensor copied to a virtual device."""
+
+
+@operator("relax.hint_on_device", lambda call: tensor(call, 0))
+def hint_on_device(data: Expr, dst_vdevice: Any) -> Any:
+    """The tensor, known to live on a virtual device."""
+
+
+def _infer_alloc(call: Call) -> StructInfo:
+    shape = call.args[0]
+    info = shape_arg(call, 0)
+    dtype = call.args[1].value
+    if isinstance(shape, ShapeExpr):
+        return TensorStructInfo(shape, dtype)
+    return TensorStructInfo(info.values, dtype) if info.values is not None else (
+        TensorStructInfo(None, dtype, ndim=info.ndim)
+    )  # fmt: skip
+
+
+Op.register("relax.builtin.alloc_tensor", infer_struct_info=_infer_alloc)
+
+
+call_tir = _or_legacy("relax.op.call_tir", _call_tir)
+call_tir_inplace = _or_legacy("relax.op.call_tir_inplace", _call_tir_inplace)
+call_tir_with_grad = _or_legacy("relax.op.call_tir_with_grad", _call_tir_with_grad)
+call_dps_packed = _or_legacy("relax.op.call_dps_packed", _call_dps_packed)
+for _name in ("call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_packed"):
+    globals()[_name].__name__ = _name
+    _register(_name, infer_from_args, globals()[_name], params=("func", "args", "tir_vars"))
+for _function, _is_pure in (
+    (call_pure_packed, True), (call_inplace_packed, True), (call_builtin_with_ctx, True),
+    (invoke_closure, False), (invoke_pure_closure, True),
+):  # fmt: skip
+    _register(_function.__name__, infer_from_args, _function, _is_pure)
+_register("make_closure", infer_any, make_closure)
+_register("null_value", infer_any, null_value)
+_register("print", infer_none, print, False)
+_register("assert_op", _infer_assert, assert_op, False, ("condition", "format"))
+FUNCTIONS["call_packed"] = call_packed
+
+
+def call_global(gvar: GlobalVar, args: Any) -> Any:
+    """``gvar(*args)``: a graph call; a call within TensorIR if an argument is a scalar."""
+    if any(isinstance(arg, PrimExpr) for arg in args):
+        return TirCall("void", gvar, args)
+    return Call(gvar, args)

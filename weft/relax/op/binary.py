@@ -1,0 +1,222 @@
+"""Binary element-wise operators with numpy's broadcasting, comparisons, logic, bits.
+
+A Python number as one operand becomes a constant of the other's dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import match_scalars, operator
+from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
+from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
+
+
+def operand_infos(call: Call) -> list[Any]:
+    """The infos of the operands: tensors or scalars."""
+    infos = []
+    for index, arg in enumerate(call.args):
+        info = arg.struct_info
+        if not isinstance(info, TensorStructInfo | PrimStructInfo):
+            raise IRTypeError(
+                f"{call.op.name}: {param_name(call, index)}: expected a tensor, got {info}"
+            )
+        infos.append(info)
+    if len(infos) < 2:
+        raise IRTypeError(f"{call.op.name}: expected 2 operands, got {len(infos)}")
+    return infos
+
+
+def infer_arithmetic(call: Call) -> StructInfo:
+    """The broadcast shape; both dtypes must be one."""
+    infos = operand_infos(call)
+    dtype = common_dtype(call, infos)
+    if all(isinstance(info, PrimStructInfo) for info in infos):
+        return PrimStructInfo(dtype)
+    return broadcast_infos(call, infos, dtype)
+
+
+def infer_comparison(call: Call) -> StructInfo:
+    """As arithmetic, of booleans."""
+    infos = operand_infos(call)
+    common_dtype(call, infos)
+    if all(isinstance(info, PrimStructInfo) for info in infos):
+        return PrimStructInfo("bool")
+    return broadcast_infos(call, infos, "bool")
+
+
+def infer_bits(call: Call) -> StructInfo:
+    """As arithmetic, on integers or booleans."""
+    made = infer_arithmetic(call)
+    dtype = DataType(made.dtype)
+    if dtype != VOID and not dtype.is_integral:
+        raise IRTypeError(f"{call.op.name}: expected integers or booleans, got {dtype}")
+    return made
+
+
+def infer_logic(call: Call) -> StructInfo:
+    """As arithmetic, of booleans."""
+    infos = operand_infos(call)
+    dtype = common_dtype(call, infos)
+    if dtype not in (VOID, "bool"):
+        raise IRTypeError(f"{call.op.name}: expected booleans, got {dtype}")
+    return infer_comparison(call)
+
+
+def operands(x1: Any, x2: Any) -> dict[str, Expr]:
+    """Both operands, a Python number as a constant of the other's dtype."""
+    lhs, rhs = match_scalars(x1, x2)
+    return {"x1": lhs, "x2": rhs}
+
+
+@operator("relax.add", infer_arithmetic)
+def add(x1: Expr, x2: Expr) -> Any:
+    """x1 + x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.subtract", infer_arithmetic)
+def subtract(x1: Expr, x2: Expr) -> Any:
+    """x1 - x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.multiply", infer_arithmetic)
+def multiply(x1: Expr, x2: Expr) -> Any:
+    """x1 * x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.divide", infer_arithmetic)
+def divide(x1: Expr, x2: Expr) -> Any:
+    """x1 / x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.floor_divide", infer_arithmetic)
+def floor_divide(x1: Expr, x2: Expr) -> Any:
+    """The quotient rounded down."""
+    return operands(x1, x2)
+
+
+@operator("relax.power", infer_arithmetic)
+def power(x1: Expr, x2: Expr) -> Any:
+    """x1 to the power of x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.mod", infer_arithmetic)
+def mod(x1: Expr, x2: Expr) -> Any:
+    """The remainder of truncated division."""
+    return operands(x1, x2)
+
+
+@operator("relax.floor_mod", infer_arithmetic)
+def floor_mod(x1: Expr, x2: Expr) -> Any:
+    """The remainder of floor division."""
+    return operands(x1, x2)
+
+
+@operator("relax.maximum", infer_arithmetic)
+def maximum(x1: Expr, x2: Expr) -> Any:
+    """The larger of both."""
+    return operands(x1, x2)
+
+
+@operator("relax.minimum", infer_arithmetic)
+def minimum(x1: Expr, x2: Expr) -> Any:
+    """The smaller of both."""
+    return operands(x1, x2)
+
+
+@operator("relax.log_add_exp", infer_arithmetic)
+def log_add_exp(x1: Expr, x2: Expr) -> Any:
+    """log(exp(x1) + exp(x2)), stable."""
+    return operands(x1, x2)
+
+
+@operator("relax.equal", infer_comparison)
+def equal(x1: Expr, x2: Expr) -> Any:
+    """x1 == x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.not_equal", infer_comparison)
+def not_equal(x1: Expr, x2: Expr) -> Any:
+    """x1 != x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.less", infer_comparison)
+def less(x1: Expr, x2: Expr) -> Any:
+    """x1 < x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.less_equal", infer_comparison)
+def less_equal(x1: Expr, x2: Expr) -> Any:
+    """x1 <= x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.greater", infer_comparison)
+def greater(x1: Expr, x2: Expr) -> Any:
+    """x1 > x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.greater_equal", infer_comparison)
+def greater_equal(x1: Expr, x2: Expr) -> Any:
+    """x1 >= x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.logical_and", infer_logic)
+def logical_and(x1: Expr, x2: Expr) -> Any:
+    """x1 and x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.logical_or", infer_logic)
+def logical_or(x1: Expr, x2: Expr) -> Any:
+    """x1 or x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.logical_xor", infer_logic)
+def logical_xor(x1: Expr, x2: Expr) -> Any:
+    """Either, not both."""
+    return operands(x1, x2)
+
+
+@operator("relax.bitwise_and", infer_bits)
+def bitwise_and(x1: Expr, x2: Expr) -> Any:
+    """The bitwise and."""
+    return operands(x1, x2)
+
+
+@operator("relax.bitwise_or", infer_bits)
+def bitwise_or(x1: Expr, x2: Expr) -> Any:
+    """The bitwise or."""
+    return operands(x1, x2)
+
+
+@operator("relax.bitwise_xor", infer_bits)
+def bitwise_xor(x1: Expr, x2: Expr) -> Any:
+    """The bitwise exclusive or."""
+    return operands(x1, x2)
+
+
+@operator("relax.left_shift", infer_bits)
+def left_shift(x1: Expr, x2: Expr) -> Any:
+    """x1 * 2**x2."""
+    return operands(x1, x2)
+
+
+@operator("relax.right_shift", infer_bits)
+def right_shift(x1: Expr, x2: Expr) -> Any:
+    """x1 shifted right by x2 bits, the sign kept."""
+    return operands(x1, x2)

@@ -1,0 +1,254 @@
+"""What an operator is: one function under ``@operator`` (design.md 4).
+
+::
+
+    @operator("relax.nn.leakyrelu", infer_unary_float)
+    def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
+        \"\"\"x where x > 0, else alpha * x.\"\"\"
+
+The signature is TVM 0.20's. Parameters annotated with one of the kinds of ``ARGUMENTS`` become
+the call's arguments, all others its attributes, in that order, converted as their annotation
+says. The body is usually empty (and annotated ``-> Any`` for the type checker); it may return a dict that replaces some values (a default that
+depends on others), keyed by parameter name. The rule gets the finished Call and returns its
+struct info or raises; the block builder's ``normalize`` runs it.
+
+``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, function``
+and puts the builder function into ``FUNCTIONS`` under the name without ``relax.``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import PrimExpr
+from weft.ir.node import Array, freeze
+from weft.ir.op import Op
+from weft.relax.expr import (
+    Call,
+    Constant,
+    Expr,
+    PrimValue,
+    ShapeExpr,
+    Tuple,
+    as_relax_expr,
+    const,
+)
+from weft.relax.struct_info import StructInfo, TensorStructInfo
+from weft.runtime.ndarray import NDArray
+from weft.support import slots
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+
+Infer = Callable[[Call], StructInfo]
+FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
+"""Builder functions by name without ``relax.``: ``add``, ``nn.relu``."""
+
+Exprs = Expr
+"""Annotation: several tensors (a list or tuple), one Tuple argument."""
+Shape = Expr
+"""Annotation: a shape (a list of ints and expressions, a ShapeExpr, or an Expr)."""
+Prim = Expr
+"""Annotation: a scalar argument (a PrimValue)."""
+Ints = Array
+"""Annotation: an attribute that is a list of ints; one int stands for a list of it."""
+Dtype = DataType
+"""Annotation: an attribute that is a data type; None or "" is void."""
+
+
+def as_exprs(value: Any) -> Expr:
+    """One Tuple argument from a list of tensors, or an expression that is a tuple already."""
+    return value if isinstance(value, Expr) else Tuple([as_relax_expr(item) for item in value])
+
+
+def as_shape(value: Any) -> Expr:
+    """A shape argument."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, int | PrimExpr):
+        value = [value]
+    return ShapeExpr([int(item) if isinstance(item, np.integer) else item for item in value])
+
+
+def as_prim(value: Any) -> Expr:
+    """A scalar argument."""
+    if isinstance(value, Expr):
+        return value
+    return PrimValue(value.item() if isinstance(value, np.generic) else value)
+
+
+def as_operand(value: Any) -> Expr:
+    """A tensor argument: what ``as_relax_expr`` takes."""
+    if isinstance(value, NDArray | np.ndarray):
+        return const(value)
+    made: Expr = as_relax_expr(value)
+    return made
+
+
+ARGUMENTS: Final[dict[str, Callable[[Any], Expr]]] = {
+    "Expr": as_operand,
+    "Exprs": as_exprs,
+    "Shape": as_shape,
+    "Prim": as_prim,
+}
+"""Annotation -> conversion of a call's argument."""
+
+
+def as_int(value: Any) -> Any:
+    """An int attribute; symbolic expressions stay."""
+    if isinstance(value, PrimValue):
+        value = value.value
+    if isinstance(value, PrimExpr) and not hasattr(value, "value"):
+        return value
+    if isinstance(value, float) or not hasattr(value, "__index__"):
+        raise IRTypeError(f"expected an int, got {value!r}")
+    return int(value)
+
+
+def as_ints(value: Any) -> Array:
+    """A list of ints."""
+    return Array([as_int(v) for v in (value if isinstance(value, list | tuple) else [value])])
+
+
+def as_dtype(value: Any) -> DataType:
+    """A data type; None and "" are void."""
+    return DataType("void" if value is None or value == "" else value)
+
+
+ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {
+    "int": as_int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "Ints": as_ints,
+    "Dtype": as_dtype,
+    "Any": freeze,
+}
+"""Annotation -> conversion of an attribute."""
+
+
+class _Definition:
+    """The conversions of one operator's parameters, prepared once."""
+
+    def __init__(self, name: str, body: Callable[..., Any]) -> None:
+        self.op = Op.register(name)
+        self.body = body
+        self.signature = inspect.signature(body)
+        self.args: list[tuple[str, Callable[[Any], Expr], bool]] = []
+        self.attrs: list[tuple[str, Callable[[Any], Any]]] = []
+        for parameter in self.signature.parameters.values():
+            kind = str(parameter.annotation)
+            optional, kind = kind.endswith(" | None"), kind.removesuffix(" | None")
+            if kind in ARGUMENTS:
+                self.args.append((parameter.name, ARGUMENTS[kind], optional))
+            else:
+                self.attrs.append((parameter.name, ATTRIBUTES[kind]))
+
+    def bind(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            adapted = _legacy(self.op.name, args, kwargs)
+            if adapted is None:
+                raise IRTypeError(
+                    f"{self.op.name}: {error}; its parameters are {self.signature}"
+                ) from None
+            bound = self.signature.bind(*adapted[0], **adapted[1])
+        bound.apply_defaults()
+        return bound.arguments
+
+    def build(self, *args: Any, **kwargs: Any) -> Call:
+        values = self.bind(args, kwargs)
+        replaced = self.body(**values)
+        if replaced:
+            values.update(replaced)
+        operands = []
+        for name, convert, optional in self.args:
+            value = values[name]
+            if value is None:
+                if not optional:
+                    raise IRTypeError(f"{self.op.name}: {name}: expected a tensor, got None")
+                continue
+            operands.append(self.converted(name, convert, value))
+        attrs = Attrs()
+        if self.attrs:
+            items = {}
+            for name, convert in self.attrs:
+                value = values[name]
+                items[name] = (
+                    None if value is None and convert is not as_dtype
+                    else self.converted(name, convert, value)
+                )  # fmt: skip
+            attrs = Attrs(items)
+        return Call(self.op, operands, attrs)
+
+    def converted(self, name: str, convert: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return convert(value)
+        except (TypeError, ValueError) as error:
+            raise IRTypeError(f"{self.op.name}: {name}: {error}") from error
+
+
+def _legacy(name: str, args: Any, kwargs: Any) -> Any:
+    try:
+        legacy = slots.legacy.get()
+    except ModuleNotFoundError:
+        return None
+    return legacy.adapt(name, args, kwargs)
+
+
+def operator(
+    name: str, infer: Infer, *, pure: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Call]]:
+    """Define the operator ``name``; see the module's docstring."""
+
+    def define(body: Callable[..., Any]) -> Callable[..., Call]:
+        definition = _Definition(name, body)
+
+        @functools.wraps(body)
+        def build(*args: Any, **kwargs: Any) -> Call:
+            return definition.build(*args, **kwargs)
+
+        definition.op.attributes.update(
+            infer_struct_info=infer,
+            params=tuple(arg[0] for arg in definition.args),
+            attrs=tuple(attr[0] for attr in definition.attrs),
+            pure=pure,
+            function=build,
+        )
+        FUNCTIONS[name.removeprefix("relax.")] = build
+        return build
+
+    return define
+
+
+def match_scalars(*operands: Any) -> list[Expr]:
+    """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
+    dtype = None
+    for operand in operands:
+        info = getattr(operand, "struct_info", None)
+        if isinstance(info, TensorStructInfo) and info.dtype != "void":
+            dtype = info.dtype
+            break
+    made: list[Expr] = []
+    for operand in operands:
+        if isinstance(operand, bool | int | float | np.generic) and dtype is not None:
+            made.append(const(operand, str(dtype)))
+        else:
+            made.append(as_operand(operand))
+    return made
+
+
+def check_constant(call: Call, index: int, name: str) -> Constant:
+    """Argument ``index`` as a Constant, or an IRValueError that names the operator."""
+    arg = call.args[index]
+    if not isinstance(arg, Constant):
+        raise IRValueError(f"{call.op.name}: {name}: expected a constant, got {arg}")
+    return arg
+
+

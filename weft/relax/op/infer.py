@@ -1,0 +1,212 @@
+"""Pieces of struct-info rules: reading arguments, axes, broadcasting, results.
+
+A rule raises errors that name the operator, the argument and the numbers; where a dimension is
+unknown it answers with what it knows (the rank, the dtype) instead of guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax.expr import Call, ShapeExpr
+from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import broadcast, constant_value
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError
+
+VOID = DataType("void")
+Dims = Sequence[Any] | None
+
+
+def fail(call: Call, message: str) -> NoReturn:
+    """Raise IRValueError with the operator's name."""
+    raise IRValueError(f"{call.op.name}: {message}")
+
+
+def param_name(call: Call, index: int) -> str:
+    """The name of argument ``index``."""
+    names = call.op.get_attr("params") or ()
+    return str(names[index]) if index < len(names) else f"argument {index}"
+
+
+def tensor(call: Call, index: int) -> TensorStructInfo:
+    """The info of argument ``index``, which must be a tensor."""
+    if index >= len(call.args):
+        params = ", ".join(call.op.get_attr("params") or ())
+        raise IRTypeError(
+            f"{call.op.name}: expected the arguments ({params}), got {len(call.args)} of them"
+        )
+    info = call.args[index].struct_info
+    if not isinstance(info, TensorStructInfo):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a tensor, got {info}"
+        )
+    return info
+
+
+def tensors(call: Call, index: int = 0) -> list[TensorStructInfo]:
+    """The infos of the fields of argument ``index``, which must be a tuple of tensors."""
+    info = call.args[index].struct_info
+    fields = info.fields if isinstance(info, TupleStructInfo) else [info]
+    if not isinstance(info, TupleStructInfo) or not all(
+        isinstance(field, TensorStructInfo) for field in fields
+    ):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a tuple of tensors, got {info}"
+        )
+    return list(fields)
+
+
+def shape_arg(call: Call, index: int) -> ShapeStructInfo:
+    """The info of argument ``index``, which must be a shape."""
+    info = call.args[index].struct_info
+    if not isinstance(info, ShapeStructInfo):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a shape, got {info}"
+        )
+    return info
+
+
+def dims_of(info: TensorStructInfo) -> Dims:
+    """The dimensions where they are known."""
+    return tensor_dims(info)
+
+
+def result(
+    dims: Dims, dtype: Any, ndim: int = -1, vdevice: Any = None
+) -> TensorStructInfo:
+    """A tensor of known dimensions, or of that rank."""
+    if dims is not None:
+        return TensorStructInfo(ShapeExpr(list(dims)), dtype, vdevice)
+    return TensorStructInfo(None, dtype, vdevice, ndim)
+
+
+def with_dtype(info: TensorStructInfo, dtype: Any) -> TensorStructInfo:
+    """The same shape with another dtype; the same object if nothing changes."""
+    if info.dtype == dtype:
+        return info
+    return TensorStructInfo(info.shape, dtype, info.vdevice, info.ndim)
+
+
+def axis_of(call: Call, axis: int, ndim: int, name: str = "axis") -> int:
+    """``axis`` counted from 0; a negative one stays if the rank is unknown."""
+    if ndim == -1:
+        return axis
+    if not -ndim <= axis < ndim:
+        raise IRIndexError(
+            f"{call.op.name}: {name} {axis} is out of range for a tensor of {ndim} dimensions, "
+            f"expected {-ndim} <= {name} < {ndim}"
+        )
+    return axis % ndim if ndim else 0
+
+
+def axes_of(call: Call, axes: Sequence[int], ndim: int, name: str = "axis") -> list[int]:
+    """Distinct axes counted from 0."""
+    found = [axis_of(call, axis, ndim, name) for axis in axes]
+    if len(set(found)) != len(found):
+        raise IRValueError(f"{call.op.name}: {name} {list(axes)} names one axis twice")
+    return found
+
+
+def check_rank(call: Call, index: int, expected: int) -> TensorStructInfo:
+    """The tensor at ``index``, of ``expected`` dimensions or of unknown rank."""
+    info = tensor(call, index)
+    if info.ndim not in (-1, expected):
+        fail(
+            call,
+            f"{param_name(call, index)}: expected {expected} dimensions, got {info.ndim}: {info}",
+        )
+    return info
+
+
+def common_dtype(call: Call, infos: Sequence[Any]) -> DataType:
+    """The one dtype of several tensors or scalars; void if any is unknown."""
+    known = [DataType(info.dtype) for info in infos]
+    if any(dtype == VOID for dtype in known):
+        return VOID
+    for dtype in known:
+        if dtype != known[0]:
+            raise IRTypeError(
+                f"{call.op.name}: the data types must be equal, got "
+                f"{' and '.join(dict.fromkeys(str(item) for item in known))}; use astype"
+            )
+    return known[0]
+
+
+def common_vdevice(infos: Sequence[Any]) -> Any:
+    """The first device that any of the tensors names."""
+    for info in infos:
+        if getattr(info, "vdevice", None) is not None:
+            return info.vdevice
+    return None
+
+
+def broadcast_infos(call: Call, infos: Sequence[Any], dtype: Any) -> TensorStructInfo:
+    """The broadcast of several tensors (scalars have no dimensions)."""
+    vdevice = common_vdevice(infos)
+    shapes = [[] if isinstance(info, PrimStructInfo) else dims_of(info) for info in infos]
+    ndims = [0 if isinstance(info, PrimStructInfo) else info.ndim for info in infos]
+    ndim = -1 if -1 in ndims else max(ndims)
+    dims = shapes[0]
+    for shape in shapes[1:]:
+        if dims is None or shape is None:
+            return _unknown_broadcast(infos, dtype, ndim, vdevice)
+        found = broadcast(dims, shape)
+        if isinstance(found, str):
+            texts = " and ".join(show_dims(item) for item in shapes)
+            fail(call, f"cannot broadcast the shapes {texts}: {found}")
+        if found is None:
+            return TensorStructInfo(None, dtype, vdevice, ndim)
+        dims = found
+    return result(dims, dtype, ndim, vdevice)
+
+
+def _unknown_broadcast(infos: Any, dtype: Any, ndim: int, vdevice: Any) -> TensorStructInfo:
+    shapes = {id(getattr(info, "shape", None)) for info in infos}
+    if len(shapes) == 1 and getattr(infos[0], "shape", None) is not None:
+        return TensorStructInfo(infos[0].shape, dtype, vdevice)
+    return TensorStructInfo(None, dtype, vdevice, ndim)
+
+
+def show_dims(dims: Dims) -> str:
+    """A shape in a message: ``(2, n)``."""
+    return "unknown" if dims is None else f"({', '.join(str(dim) for dim in dims)})"
+
+
+def check_float(call: Call, info: Any) -> None:
+    """Raise unless the dtype is floating point (or unknown)."""
+    if info.dtype != VOID and not DataType(info.dtype).is_float:
+        raise IRTypeError(f"{call.op.name}: expected a floating-point type, got {info.dtype}")
+
+
+def int64(value: int) -> PrimExpr:
+    """An int64 constant."""
+    return IntImm(DataType("int64"), value)
+
+
+def constants(dims: Dims) -> list[int] | None:
+    """All dimensions as ints, or None."""
+    if dims is None:
+        return None
+    values = [constant_value(dim) for dim in dims]
+    return None if any(value is None for value in values) else [int(v or 0) for v in values]
+
+
+def same_as_input(call: Call) -> TensorStructInfo:
+    """The info of the first argument."""
+    return tensor(call, 0)
+
+
+def same_as_float_input(call: Call) -> TensorStructInfo:
+    """The info of the first argument, whose dtype must be floating point."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    return info

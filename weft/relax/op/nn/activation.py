@@ -1,0 +1,94 @@
+"""Activations and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import operator
+from weft.relax.op.infer import (
+    axis_of,
+    check_rank,
+    dims_of,
+    fail,
+    same_as_float_input,
+    same_as_input,
+)
+from weft.relax.shape_arith import differ
+from weft.relax.struct_info import TensorStructInfo
+
+
+def infer_softmax(call: Call) -> TensorStructInfo:
+    """As the input; the axis must exist."""
+    info = same_as_float_input(call)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    return info
+
+
+def infer_prelu(call: Call) -> TensorStructInfo:
+    """As the input; alpha has one element for each index of the axis, or one."""
+    info = same_as_float_input(call)
+    alpha = check_rank(call, 1, 1)
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    dims, alpha_dims = dims_of(info), dims_of(alpha)
+    if dims is not None and alpha_dims is not None:
+        if differ(alpha_dims[0], dims[axis]) and differ(alpha_dims[0], 1):
+            fail(call, f"alpha: expected {dims[axis]} elements (axis {axis}), got {alpha_dims[0]}")
+    return info
+
+
+@operator("relax.nn.relu", same_as_input)
+def relu(data: Expr) -> Any:
+    """max(x, 0)."""
+
+
+@operator("relax.nn.relu6", same_as_input)
+def relu6(data: Expr) -> Any:
+    """min(max(x, 0), 6)."""
+
+
+@operator("relax.nn.leakyrelu", same_as_float_input)
+def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
+    """x where x > 0, else alpha * x."""
+
+
+@operator("relax.nn.prelu", infer_prelu)
+def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Any:
+    """x where x > 0, else alpha * x with one alpha for each index of ``axis``."""
+
+
+@operator("relax.nn.softplus", same_as_float_input)
+def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+
+@operator("relax.nn.gelu", same_as_float_input)
+def gelu(data: Expr) -> Any:
+    """x times the cumulative distribution of the normal law at x."""
+
+
+@operator("relax.nn.gelu_tanh", same_as_float_input)
+def gelu_tanh(data: Expr) -> Any:
+    """gelu by its approximation with tanh."""
+
+
+@operator("relax.nn.selu", same_as_float_input)
+def selu(data: Expr) -> Any:
+    """The scaled exponential linear unit."""
+
+
+@operator("relax.nn.silu", same_as_float_input)
+def silu(data: Expr) -> Any:
+    """x * sigmoid(x)."""
+
+
+@operator("relax.nn.softmax", infer_softmax)
+def softmax(data: Expr, axis: int = -1) -> Any:
+    """exp(x) / sum of exp(x) along ``axis``."""
+
+
+@operator("relax.nn.log_softmax", infer_softmax)
+def log_softmax(data: Expr, axis: int = -1) -> Any:
+    """The logarithm of softmax along ``axis``."""
+
+

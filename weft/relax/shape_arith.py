@@ -1,0 +1,103 @@
+"""Dimensions: what can be proved of two of them, products, broadcasting.
+
+Struct-info rules and passes ask here, so that constants are compared without an Analyzer and
+symbolic expressions with one (weft.arith). A dimension is an int64 PrimExpr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+try:
+    from weft.arith.analyzer import Analyzer
+except ImportError:
+    class Analyzer:
+        def can_prove_equal(self,a,b): return False
+        def simplify(self,a): return a
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.structural import structural_equal
+from weft.support.dtype import DataType
+
+INT64 = DataType("int64")
+
+
+def constant_value(dim: Any) -> int | None:
+    """The value of a constant dimension, else None."""
+    if isinstance(dim, int):
+        return dim
+    return dim.value if isinstance(dim, IntImm) else None
+
+
+def same_dim(lhs: Any, rhs: Any) -> bool:
+    """Whether both dimensions are proved equal."""
+    if lhs is rhs:
+        return True
+    left, right = constant_value(lhs), constant_value(rhs)
+    if left is not None and right is not None:
+        return left == right
+    if structural_equal(lhs, rhs):
+        return True
+    return bool(Analyzer().can_prove_equal(lhs, rhs))
+
+
+def differ(lhs: Any, rhs: Any) -> bool:
+    """Whether both dimensions are proved different."""
+    left, right = constant_value(lhs), constant_value(rhs)
+    if left is not None and right is not None:
+        return left != right
+    if lhs is rhs or structural_equal(lhs, rhs):
+        return False
+    difference = Analyzer().simplify(lhs - rhs)
+    return isinstance(difference, IntImm) and difference.value != 0
+
+
+def same_dims(lhs: Sequence[Any] | None, rhs: Sequence[Any] | None) -> bool:
+    """Whether both shapes are known, of one rank, and proved equal."""
+    if lhs is None or rhs is None or len(lhs) != len(rhs):
+        return False
+    return all(same_dim(a, b) for a, b in zip(lhs, rhs, strict=True))
+
+
+def simplified(dim: Any) -> PrimExpr:
+    """The dimension in simplest form."""
+    if isinstance(dim, IntImm):
+        return dim
+    if isinstance(dim, int):
+        return IntImm(INT64, dim)
+    made: PrimExpr = Analyzer().simplify(dim)
+    return made
+
+
+def product(dims: Iterable[Any]) -> PrimExpr:
+    """The number of elements of a shape, in simplest form."""
+    constant, symbolic = 1, None
+    for dim in dims:
+        value = constant_value(dim)
+        if value is not None:
+            constant *= value
+        else:
+            symbolic = dim if symbolic is None else symbolic * dim
+    if symbolic is None or constant == 0:
+        return IntImm(INT64, constant)
+    return symbolic if constant == 1 else simplified(symbolic * constant)
+
+
+def broadcast(lhs: Sequence[Any], rhs: Sequence[Any]) -> list[PrimExpr] | str | None:
+    """The broadcast shape; None if it cannot be decided; a text if the shapes are incompatible."""
+    result: list[PrimExpr] = []
+    for offset in range(1, max(len(lhs), len(rhs)) + 1):
+        a = lhs[-offset] if offset <= len(lhs) else None
+        b = rhs[-offset] if offset <= len(rhs) else None
+        if a is None or b is None:
+            result.append(b if a is None else a)
+        elif constant_value(a) == 1:
+            result.append(b)
+        elif constant_value(b) == 1 or same_dim(a, b):
+            result.append(a)
+        elif constant_value(a) is not None and constant_value(b) is not None:
+            return f"{a} and {b} at axis {-offset}"
+        else:
+            return None
+    return result[::-1]
