@@ -1,0 +1,197 @@
+"""The numbers of the reference interpreter: one row an operator (design.md 3.14).
+
+A scalar integer is a Python int in its type's range, a bool a Python bool, a float a numpy scalar
+of its type; a vector is a numpy array of its lanes. Integers wrap; floor division and remainder
+are Python's; division by zero is a fault; shifts past the width give 0 (or the sign); float to
+integer saturates and NaN becomes 0; min and max propagate NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.expr import integer_range
+from weft.support.dtype import DataType
+from weft.support.errors import RuntimeFault
+from weft.tir.op import saturate, wrap
+
+Binary = Callable[[Any, Any], Any]
+
+
+def is_vector(dtype: DataType) -> bool:
+    """Whether values of the type are arrays of lanes."""
+    return dtype.lanes != 1
+
+
+def finish(dtype: DataType) -> Callable[[Any], Any]:
+    """What brings an exact or wide result into a type: wrap, round, or make a bool."""
+    element = dtype.element
+    if is_vector(dtype):
+        kind = element.numpy
+        return lambda value: np.asarray(value).astype(kind)
+    if element.is_bool:
+        return bool
+    if element.is_integral:
+        low, high = integer_range(element)
+        return lambda value: value if low <= value <= high else wrap(value, element)
+    return element.numpy.type
+
+
+def _check_divisor(divisor: Any) -> None:
+    if not np.all(divisor):
+        raise RuntimeFault("division by zero")
+
+
+def _floordiv(a: Any, b: Any) -> Any:
+    _check_divisor(b)
+    return a // b
+
+
+def _floormod(a: Any, b: Any) -> Any:
+    _check_divisor(b)
+    return a % b
+
+
+def _truncdiv(a: Any, b: Any) -> Any:
+    _check_divisor(b)
+    if isinstance(a, int):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    quotient = np.abs(a) // np.abs(b)
+    return np.where((a < 0) == (b < 0), quotient, -quotient)
+
+
+def _truncmod(a: Any, b: Any) -> Any:
+    _check_divisor(b)
+    if isinstance(a, int):
+        return abs(a) % abs(b) * (1 if a >= 0 else -1)
+    return np.fmod(a, b)
+
+
+def _integer_min(a: Any, b: Any) -> Any:
+    return (a if a <= b else b) if isinstance(a, int) else np.minimum(a, b)
+
+
+def _integer_max(a: Any, b: Any) -> Any:
+    return (a if a >= b else b) if isinstance(a, int) else np.maximum(a, b)
+
+
+ARITHMETIC: Final[dict[str, tuple[Binary, Binary]]] = {
+    "Add": (lambda a, b: a + b, lambda a, b: a + b),
+    "Sub": (lambda a, b: a - b, lambda a, b: a - b),
+    "Mul": (lambda a, b: a * b, lambda a, b: a * b),
+    "Div": (_truncdiv, lambda a, b: a / b),
+    "Mod": (_truncmod, np.fmod),
+    "FloorDiv": (_floordiv, lambda a, b: np.floor(a / b)),
+    "FloorMod": (_floormod, lambda a, b: a - np.floor(a / b) * b),
+    "Min": (_integer_min, np.minimum),
+    "Max": (_integer_max, np.maximum),
+}
+"""Node class -> (on integers, on floats)."""
+
+COMPARISON: Final[dict[str, Binary]] = {
+    "EQ": lambda a, b: a == b,
+    "NE": lambda a, b: a != b,
+    "LT": lambda a, b: a < b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+}
+
+
+def binary(name: str, dtype: DataType) -> Binary:
+    """The binary operator of that node class on operands of ``dtype``."""
+    on_integers, on_floats = ARITHMETIC[name]
+    compute = on_integers if dtype.is_integral else on_floats
+    end = finish(dtype)
+    return lambda a, b: end(compute(a, b))
+
+
+def cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
+    """The conversion between two types of the same lanes."""
+    one = _scalar_cast(source.element, target.element)
+    if not is_vector(target):
+        return one
+    kind = target.element.numpy
+    return lambda value: np.array([one(_plain(source.element, lane)) for lane in value], kind)
+
+
+def _plain(dtype: DataType, lane: Any) -> Any:
+    """A lane of a vector as a scalar value."""
+    return bool(lane) if dtype.is_bool else int(lane) if dtype.is_integral else lane
+
+
+def _scalar_cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
+    if target.is_bool:
+        return bool
+    if target.is_integral or target.is_handle:
+        if source.is_float:
+            return lambda value: saturate(float(value), target)
+        if target.is_handle:
+            return int
+        return lambda value: wrap(int(value), target)
+    kind = target.numpy.type
+    if source.is_integral and target.kind == "float":
+        return lambda value: kind(int(value)) if abs(value) < 1 << 53 else _round_int(value, kind)
+    if source.is_integral:
+        return lambda value: kind(float(value))
+    return kind
+
+
+def _round_int(value: int, kind: Any) -> Any:
+    """A large integer rounded once, as the machine converts it."""
+    return np.int64(value).astype(kind) if value < 1 << 63 else np.uint64(value).astype(kind)
+
+
+def reinterpret(source: DataType, target: DataType) -> Callable[[Any], Any]:
+    """The same bits in another type."""
+    from_kind, to_kind = source.element.numpy, target.element.numpy
+    if is_vector(source) or is_vector(target):
+        return lambda value: np.atleast_1d(np.asarray(value, from_kind)).view(to_kind)
+    scalar = _plain
+    return lambda value: scalar(target.element, np.asarray(value, from_kind).reshape(1)
+                                .view(to_kind)[0])  # fmt: skip
+
+
+def shift_left(a: int, n: int, bits: int) -> int:
+    """a << n; 0 where n is negative or reaches the width."""
+    return 0 if n < 0 or n >= bits else a << n
+
+
+def shift_right(a: int, n: int, bits: int) -> int:
+    """a >> n; the sign where n is negative or reaches the width."""
+    if n < 0 or n >= bits:
+        return -1 if a < 0 else 0
+    return a >> n
+
+
+def _erf(x: float) -> float:
+    return math.erf(x)
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": _erf,
+    "tanh": np.tanh, "sigmoid": _sigmoid, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "tan": np.tan, "cos": np.cos, "cosh": np.cosh, "acos": np.arccos,
+    "acosh": np.arccosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
+    "round": np.rint, "fabs": np.abs,
+}  # fmt: skip
+"""Intrinsic -> its value in float64; the result is rounded to the operand's type."""
+
+BINARY_INTRINSIC: Final[dict[str, Binary]] = {
+    "pow": np.power, "atan2": np.arctan2, "copysign": np.copysign, "fmod": np.fmod,
+    "hypot": np.hypot, "ldexp": lambda x, n: np.ldexp(x, int(n)),
+}  # fmt: skip
+
+PREDICATE: Final[dict[str, Callable[[Any], Any]]] = {
+    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+}  # fmt: skip

@@ -1,0 +1,348 @@
+"""Expressions of the reference interpreter: each becomes a Python closure over the state.
+
+``ExprCompiler.compile(expr)`` returns ``(state) -> value``; ``state.values`` holds variables by
+identity, ``state.buffers`` the bound buffers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.op import Op
+from weft.runtime.ndarray import NDArray
+from weft.runtime.registry import get_global_func
+from weft.support.dtype import DataType
+from weft.support.errors import RuntimeFault, UnsupportedError
+from weft.tir.expr import (
+    And,
+    BinaryExpr,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CompareExpr,
+    Let,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    Var,
+)
+from weft.tir.interp import arithmetic
+from weft.tir.interp.arithmetic import is_vector
+
+Thunk = Callable[["Any"], Any]
+
+
+class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
+    """``T.ret`` leaves the function with a value."""
+
+
+class ExprCompiler:
+    """Turns expressions into closures; one table from node class to method."""
+
+    def compile(self, expr: PrimExpr) -> Thunk:
+        """The closure that evaluates ``expr``."""
+        for kind in type(expr).__mro__:
+            method = getattr(self, f"compile_{kind.__name__}", None)
+            if method is not None:
+                thunk: Thunk = method(expr)
+                return thunk
+        raise UnsupportedError(f"the interpreter does not know {type(expr).__name__}: {expr}")
+
+    def compile_IntImm(self, expr: IntImm) -> Thunk:
+        value = bool(expr.value) if expr.dtype.is_bool else expr.value
+        return lambda state: value
+
+    def compile_FloatImm(self, expr: FloatImm) -> Thunk:
+        value = expr.dtype.numpy.type(expr.value)
+        return lambda state: value
+
+    def compile_StringImm(self, expr: StringImm) -> Thunk:
+        value = expr.value
+        return lambda state: value
+
+    def compile_Var(self, var: Var) -> Thunk:
+        key, name = id(var), var.name
+
+        def read(state: Any) -> Any:
+            try:
+                return state.values[key]
+            except KeyError:
+                raise RuntimeFault(f"variable {name} has no value here") from None
+
+        return read
+
+    def compile_BinaryExpr(self, expr: BinaryExpr) -> Thunk:
+        a, b = self.compile(expr.a), self.compile(expr.b)
+        compute = arithmetic.binary(type(expr).__name__, expr.a.dtype)
+        return lambda state: compute(a(state), b(state))
+
+    def compile_CompareExpr(self, expr: CompareExpr) -> Thunk:
+        a, b = self.compile(expr.a), self.compile(expr.b)
+        compute = arithmetic.COMPARISON[type(expr).__name__]
+        if is_vector(expr.dtype):
+            return lambda state: compute(a(state), b(state))
+        return lambda state: bool(compute(a(state), b(state)))
+
+    def compile_And(self, expr: And) -> Thunk:
+        a, b = self.compile(expr.a), self.compile(expr.b)
+        if is_vector(expr.dtype):
+            return lambda state: a(state) & b(state)
+        return lambda state: a(state) and b(state)
+
+    def compile_Or(self, expr: Or) -> Thunk:
+        a, b = self.compile(expr.a), self.compile(expr.b)
+        if is_vector(expr.dtype):
+            return lambda state: a(state) | b(state)
+        return lambda state: a(state) or b(state)
+
+    def compile_Not(self, expr: Not) -> Thunk:
+        a = self.compile(expr.a)
+        if is_vector(expr.dtype):
+            return lambda state: ~a(state)
+        return lambda state: not a(state)
+
+    def compile_Select(self, expr: Select) -> Thunk:
+        condition, yes, no = (
+            self.compile(x) for x in (expr.condition, expr.true_value, expr.false_value)
+        )
+        if is_vector(expr.condition.dtype):
+            return lambda state: np.where(condition(state), yes(state), no(state))
+        return lambda state: yes(state) if condition(state) else no(state)
+
+    def compile_Cast(self, expr: Cast) -> Thunk:
+        value = self.compile(expr.value)
+        convert = arithmetic.cast(expr.value.dtype, expr.dtype)
+        return lambda state: convert(value(state))
+
+    def compile_Ramp(self, expr: Ramp) -> Thunk:
+        base, stride, lanes = (self.compile(x) for x in (expr.base, expr.stride, expr.lanes))
+        end = arithmetic.finish(expr.dtype)
+        return lambda state: end(base(state) + stride(state) * np.arange(lanes(state)))
+
+    def compile_Broadcast(self, expr: Broadcast) -> Thunk:
+        value, lanes = self.compile(expr.value), self.compile(expr.lanes)
+        kind = expr.dtype.element.numpy
+        return lambda state: np.full(lanes(state), value(state), kind)
+
+    def compile_Shuffle(self, expr: Shuffle) -> Thunk:
+        vectors = [self.compile(vector) for vector in expr.vectors]
+        indices = [self.compile(index) for index in expr.indices]
+        single = not is_vector(expr.dtype)
+
+        def shuffle(state: Any) -> Any:
+            joined = np.concatenate([np.atleast_1d(vector(state)) for vector in vectors])
+            picked = joined[[int(index(state)) for index in indices]]
+            return picked[0] if single else picked
+
+        return shuffle
+
+    def compile_Let(self, expr: Let) -> Thunk:
+        key, value, body = id(expr.var), self.compile(expr.value), self.compile(expr.body)
+
+        def let(state: Any) -> Any:
+            state.values[key] = value(state)
+            return body(state)
+
+        return let
+
+    def compile_BufferLoad(self, load: BufferLoad) -> Thunk:
+        indices = [self.compile(index) for index in load.indices]
+        predicate = None if load.predicate is None else self.compile(load.predicate)
+        buffer, plain = load.buffer, load.buffer.dtype.is_integral
+        if is_vector(load.dtype):
+            return lambda state: state.bound(buffer).load_lanes(
+                [index(state) for index in indices],
+                None if predicate is None else predicate(state),
+            )
+        if not plain:
+            return lambda state: state.bound(buffer).load([index(state) for index in indices])
+        to_python = bool if buffer.dtype.is_bool else int
+        return lambda state: to_python(
+            state.bound(buffer).load([index(state) for index in indices])
+        )
+
+    def compile_Call(self, call: Call) -> Thunk:
+        if not isinstance(call.op, Op):
+            args = [self.compile(arg) for arg in call.args]
+            return lambda state: state.call_global(call.op, [arg(state) for arg in args])
+        name = call.op.name.removeprefix("tir.")
+        method = getattr(self, f"intrinsic_{name}", None)
+        if method is not None:
+            thunk: Thunk = method(call)
+            return thunk
+        return self.elementwise(name, call)
+
+    def elementwise(self, name: str, call: Call) -> Thunk:
+        """Mathematical intrinsics: computed in float64, rounded to the result's type."""
+        args = [self.compile(arg) for arg in call.args]
+        end = arithmetic.finish(call.dtype)
+        if name in arithmetic.PREDICATE:
+            test = arithmetic.PREDICATE[name]
+            return lambda state: end(test(args[0](state)))
+        if name == "fabs" and call.dtype.is_integral:
+            return lambda state: end(abs(args[0](state)))
+        if name in arithmetic.UNARY:
+            compute = np.frompyfunc(arithmetic.UNARY[name], 1, 1)
+            return lambda state: end(compute(_wide(args[0](state))))
+        if name in arithmetic.BINARY_INTRINSIC:
+            pair = np.frompyfunc(arithmetic.BINARY_INTRINSIC[name], 2, 1)
+            return lambda state: end(pair(_wide(args[0](state)), _wide(args[1](state))))
+        raise UnsupportedError(f"the interpreter does not know the intrinsic tir.{name}")
+
+    def intrinsic_if_then_else(self, call: Call) -> Thunk:
+        condition, yes, no = (self.compile(arg) for arg in call.args)
+        return lambda state: yes(state) if condition(state) else no(state)
+
+    def intrinsic_likely(self, call: Call) -> Thunk:
+        return self.compile(call.args[0])
+
+    def intrinsic_reinterpret(self, call: Call) -> Thunk:
+        value = self.compile(call.args[0])
+        convert = arithmetic.reinterpret(call.args[0].dtype, call.dtype)
+        return lambda state: convert(value(state))
+
+    def _bitwise(self, call: Call, compute: Callable[..., Any]) -> Thunk:
+        args = [self.compile(arg) for arg in call.args]
+        end = arithmetic.finish(call.dtype)
+        if is_vector(call.dtype):
+            lanes = np.frompyfunc(lambda *xs: compute(*[int(x) for x in xs]), len(args), 1)
+            return lambda state: end(lanes(*[arg(state) for arg in args]))
+        return lambda state: end(compute(*[arg(state) for arg in args]))
+
+    def intrinsic_bitwise_and(self, call: Call) -> Thunk:
+        return self._bitwise(call, lambda a, b: a & b)
+
+    def intrinsic_bitwise_or(self, call: Call) -> Thunk:
+        return self._bitwise(call, lambda a, b: a | b)
+
+    def intrinsic_bitwise_xor(self, call: Call) -> Thunk:
+        return self._bitwise(call, lambda a, b: a ^ b)
+
+    def intrinsic_bitwise_not(self, call: Call) -> Thunk:
+        return self._bitwise(call, lambda a: ~a)
+
+    def intrinsic_shift_left(self, call: Call) -> Thunk:
+        bits = call.dtype.bits
+        return self._bitwise(call, lambda a, n: arithmetic.shift_left(a, n, bits))
+
+    def intrinsic_shift_right(self, call: Call) -> Thunk:
+        bits = call.dtype.bits
+        return self._bitwise(call, lambda a, n: arithmetic.shift_right(a, n, bits))
+
+    def intrinsic_popcount(self, call: Call) -> Thunk:
+        mask = (1 << call.args[0].dtype.bits) - 1
+        return self._bitwise(call, lambda a: (a & mask).bit_count())
+
+    def intrinsic_clz(self, call: Call) -> Thunk:
+        bits = call.args[0].dtype.bits
+        mask = (1 << bits) - 1
+        return self._bitwise(call, lambda a: bits - (a & mask).bit_length())
+
+    def intrinsic_fma(self, call: Call) -> Thunk:
+        x, y, z = (self.compile(arg) for arg in call.args)
+        end = arithmetic.finish(call.dtype)
+        if call.dtype.bits == 64:
+            return lambda state: end(_fma64(x(state), y(state), z(state)))
+        return lambda state: end(_wide(x(state)) * _wide(y(state)) + _wide(z(state)))
+
+    def intrinsic_assume(self, call: Call) -> Thunk:
+        condition = self.compile(call.args[0])
+
+        def assume(state: Any) -> Any:
+            if not condition(state):
+                raise RuntimeFault(f"T.assume does not hold: {call.args[0]}")
+            return True
+
+        return assume
+
+    def intrinsic_undef(self, call: Call) -> Thunk:
+        zero = self.compile_zero(call.dtype)
+        return lambda state: zero
+
+    def compile_zero(self, dtype: DataType) -> Any:
+        """A zero of the type."""
+        return arithmetic.finish(dtype)(0)
+
+    def intrinsic_ret(self, call: Call) -> Thunk:
+        value = self.compile(call.args[0])
+
+        def leave(state: Any) -> Any:
+            raise ReturnSignal(value(state))
+
+        return leave
+
+    def intrinsic_vscale(self, call: Call) -> Thunk:
+        return lambda state: 1
+
+    def intrinsic_tvm_call_packed(self, call: Call) -> Thunk:
+        name = call.args[0].value
+        args = [self.packed_argument(arg) for arg in call.args[1:]]
+        return lambda state: get_global_func(name)(*[arg(state) for arg in args])
+
+    intrinsic_call_packed = intrinsic_tvm_call_cpacked = intrinsic_tvm_call_packed
+
+    def packed_argument(self, arg: PrimExpr) -> Thunk:
+        """An argument of a packed call; a buffer arrives as an NDArray view."""
+        buffer = getattr(arg, "buffer", None)
+        if isinstance(arg, Call) and getattr(arg.op, "name", "") == "tir.tvm_stack_make_array":
+            data = arg.args[0]
+            return lambda state: NDArray(state.view_of_data(data))
+        if buffer is not None and isinstance(arg, BufferLoad) and arg.dtype.is_handle:
+            return lambda state: NDArray(state.bound(buffer).array)
+        return self.compile(arg)
+
+    def intrinsic_call_extern(self, call: Call) -> Thunk:
+        name = call.args[0].value
+        args = [self.compile(arg) for arg in call.args[1:]]
+        function = _c_function(name, call.dtype, [arg.dtype for arg in call.args[1:]])
+        end = arithmetic.finish(call.dtype)
+        return lambda state: end(function(*[_c_value(arg(state)) for arg in args]))
+
+    intrinsic_call_pure_extern = intrinsic_call_extern
+
+
+def _wide(value: Any) -> Any:
+    """A float value in float64."""
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64)
+    return np.float64(value)
+
+
+def _fma64(x: Any, y: Any, z: Any) -> Any:
+    wide = np.longdouble
+    return (np.asarray(x, wide) * np.asarray(y, wide) + np.asarray(z, wide)).astype(np.float64)[()]
+
+
+_C_TYPES = {
+    "float32": ctypes.c_float, "float64": ctypes.c_double, "int8": ctypes.c_int8,
+    "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
+    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32,
+    "uint64": ctypes.c_uint64, "bool": ctypes.c_bool, "handle": ctypes.c_void_p,
+}  # fmt: skip
+
+
+def _c_value(value: Any) -> Any:
+    return float(value) if isinstance(value, np.floating) else value
+
+
+def _c_function(name: str, result: DataType, arguments: list[DataType]) -> Any:
+    """A function of the C library by name, with the types of this call."""
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    try:
+        function = getattr(library, name)
+    except AttributeError:
+        raise UnsupportedError(
+            f"call_extern: the C function {name!r} is not in this process"
+        ) from None
+    function.restype = _C_TYPES.get(result)
+    function.argtypes = [_C_TYPES[dtype] for dtype in arguments]
+    return function

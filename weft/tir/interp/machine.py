@@ -1,0 +1,458 @@
+"""The machine of the reference interpreter: buffers, statements, calls.
+
+Statements become closures as expressions do. Every access is checked against the buffer's shape,
+and every buffer against the memory that it is declared over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.module import IRModule
+from weft.runtime.ndarray import NDArray
+from weft.support.errors import IRTypeError, IRValueError, RuntimeFault, UnsupportedError
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import IterType, Var
+from weft.tir.function import PrimFunc
+from weft.tir.interp.expression import ExprCompiler, ReturnSignal
+from weft.tir.stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+
+Action = Callable[["State"], None]
+
+
+class Bound:
+    """A buffer over memory: an n-dimensional numpy view with checked access."""
+
+    __slots__ = ("array", "name", "shape")
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        self.name, self.array, self.shape = name, array, array.shape
+
+    def check(self, indices: Sequence[int]) -> None:
+        """Raise RuntimeFault unless every index is in range."""
+        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
+            if not 0 <= index < extent:
+                raise RuntimeFault(
+                    f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
+                )
+
+    def load(self, indices: list[int]) -> Any:
+        """The element at ``indices``."""
+        self.check(indices)
+        return self.array[tuple(indices)]
+
+    def store(self, indices: list[int], value: Any) -> None:
+        """Set the element at ``indices``."""
+        self.check(indices)
+        self.array[tuple(indices)] = value
+
+    def load_lanes(self, indices: list[Any], predicate: Any) -> Any:
+        """The elements at a vector index; 0 where the predicate is false."""
+        lanes = np.asarray(indices[-1])
+        result = np.zeros(len(lanes), self.array.dtype)
+        for lane, index in enumerate(lanes):
+            if predicate is None or predicate[lane]:
+                result[lane] = self.load([*indices[:-1], int(index)])
+        return result
+
+    def store_lanes(self, indices: list[Any], value: Any, predicate: Any) -> None:
+        """Set the elements at a vector index where the predicate holds."""
+        for lane, index in enumerate(np.asarray(indices[-1])):
+            if predicate is None or predicate[lane]:
+                self.store([*indices[:-1], int(index)], value[lane])
+
+
+class State:
+    """What a running function knows: values of variables, memory by data variable, buffers."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.values: dict[int, Any] = {}
+        self.memory: dict[int, np.ndarray] = {}
+        self.buffers: dict[int, Bound] = {}
+
+    def bound(self, buffer: Buffer) -> Bound:
+        """The buffer over its memory; one that was never declared is a view of its data."""
+        found = self.buffers.get(id(buffer))
+        return self.declare(buffer) if found is None else found
+
+    def evaluate(self, expr: PrimExpr) -> Any:
+        """The value of an expression now."""
+        return self.machine.expressions.compile(expr)(self)
+
+    def declare(self, buffer: Buffer) -> Bound:
+        """Lay a buffer over the memory of its data variable."""
+        memory = self.memory.get(id(buffer.data))
+        if memory is None:
+            raise RuntimeFault(f"buffer {buffer.name} has no memory here")
+        kind = buffer.dtype.element.numpy
+        flat = memory if memory.dtype == kind else memory.view(kind)
+        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
+        offset = int(self.evaluate(buffer.elem_offset))
+        strides = [int(self.evaluate(stride)) for stride in buffer.strides] or _compact(shape)
+        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        if 0 not in shape and (offset < 0 or last >= flat.size):
+            raise RuntimeFault(
+                f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} needs {last + 1} "
+                f"elements, its memory has {flat.size}"
+            )
+        view = np.lib.stride_tricks.as_strided(
+            flat[offset:], shape, [stride * flat.itemsize for stride in strides]
+        )
+        made = self.buffers[id(buffer)] = Bound(buffer.name, view)
+        return made
+
+    def view_of_data(self, data: Var) -> np.ndarray:
+        """The memory of a data variable."""
+        return self.memory[id(data)]
+
+    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
+        """Call another PrimFunc of the module."""
+        if self.machine.module is None:
+            raise RuntimeFault(f"the call of {var.name_hint} needs the module: run(..., module=)")
+        return run(self.machine.module[var], *args, module=self.machine.module)
+
+
+def _compact(shape: list[int]) -> list[int]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return strides[::-1]
+
+
+class Machine:
+    """Compiles statements to actions."""
+
+    def __init__(self, module: IRModule | None) -> None:
+        self.module = module
+        self.expressions = ExprCompiler()
+
+    def expression(self, expr: PrimExpr) -> Any:
+        """The closure of an expression."""
+        return self.expressions.compile(expr)
+
+    def compile(self, stmt: Stmt) -> Action:
+        """The closure that executes a statement."""
+        method = getattr(self, f"compile_{type(stmt).__name__}", None)
+        if method is None:
+            raise UnsupportedError(f"the interpreter does not know {type(stmt).__name__}")
+        action: Action = method(stmt)
+        return action
+
+    def compile_SeqStmt(self, stmt: SeqStmt) -> Action:
+        actions = [self.compile(item) for item in stmt.seq]
+
+        def run_all(state: State) -> None:
+            for action in actions:
+                action(state)
+
+        return run_all
+
+    def compile_For(self, loop: For) -> Action:
+        low, extent = self.expression(loop.min), self.expression(loop.extent)
+        body, key = self.compile(loop.body), id(loop.loop_var)
+
+        def iterate(state: State) -> None:
+            begin = low(state)
+            for value in range(begin, begin + extent(state)):
+                state.values[key] = value
+                body(state)
+
+        return iterate
+
+    def compile_While(self, stmt: While) -> Action:
+        condition, body = self.expression(stmt.condition), self.compile(stmt.body)
+
+        def loop(state: State) -> None:
+            while condition(state):
+                body(state)
+
+        return loop
+
+    def compile_IfThenElse(self, stmt: IfThenElse) -> Action:
+        condition, yes = self.expression(stmt.condition), self.compile(stmt.then_case)
+        no = None if stmt.else_case is None else self.compile(stmt.else_case)
+
+        def choose(state: State) -> None:
+            if condition(state):
+                yes(state)
+            elif no is not None:
+                no(state)
+
+        return choose
+
+    def compile_LetStmt(self, stmt: LetStmt) -> Action:
+        key, value, body = id(stmt.var), self.expression(stmt.value), self.compile(stmt.body)
+
+        def let(state: State) -> None:
+            state.values[key] = value(state)
+            body(state)
+
+        return let
+
+    def compile_BufferStore(self, store: BufferStore) -> Action:
+        indices = [self.expression(index) for index in store.indices]
+        value, buffer = self.expression(store.value), store.buffer
+        predicate = None if store.predicate is None else self.expression(store.predicate)
+        if indices and store.indices[-1].dtype.lanes != 1:
+            return lambda state: state.bound(buffer).store_lanes(
+                [index(state) for index in indices], value(state),
+                None if predicate is None else predicate(state),
+            )  # fmt: skip
+        return lambda state: state.bound(buffer).store(
+            [index(state) for index in indices], value(state)
+        )
+
+    def compile_Evaluate(self, stmt: Evaluate) -> Action:
+        return self.expression(stmt.value)  # type: ignore[no-any-return]
+
+    def compile_AssertStmt(self, stmt: AssertStmt) -> Action:
+        condition, body = self.expression(stmt.condition), self.compile(stmt.body)
+        message = getattr(stmt.message, "value", str(stmt.message))
+
+        def check(state: State) -> None:
+            if not condition(state):
+                raise RuntimeFault(f"{message}")
+            body(state)
+
+        return check
+
+    def compile_AttrStmt(self, stmt: AttrStmt) -> Action:
+        if stmt.attr_key in ("thread_extent", "virtual_thread"):
+            extent, body = self.expression(stmt.value), self.compile(stmt.body)
+            key = id(stmt.node.var)
+
+            def threads(state: State) -> None:
+                for value in range(extent(state)):
+                    state.values[key] = value
+                    body(state)
+
+            return threads
+        return self.compile(stmt.body)
+
+    def compile_Allocate(self, stmt: Allocate) -> Action:
+        extents = [self.expression(extent) for extent in stmt.extents]
+        key, body = id(stmt.buffer_var), self.compile(stmt.body)
+        kind, lanes = stmt.dtype.element.numpy, stmt.dtype.lanes
+
+        def allocate(state: State) -> None:
+            count = lanes
+            for extent in extents:
+                count *= extent(state)
+            state.memory[key] = np.zeros(count, kind)
+            state.buffers = {k: b for k, b in state.buffers.items() if k not in owned}
+            body(state)
+
+        owned = _buffers_over(stmt)
+        return allocate
+
+    def compile_AllocateConst(self, stmt: AllocateConst) -> Action:
+        key, body = id(stmt.buffer_var), self.compile(stmt.body)
+        data = np.ascontiguousarray(stmt.data.numpy()).reshape(-1)
+
+        def allocate(state: State) -> None:
+            state.memory[key] = data
+            body(state)
+
+        return allocate
+
+    def compile_DeclBuffer(self, stmt: DeclBuffer) -> Action:
+        buffer, body = stmt.buffer, self.compile(stmt.body)
+
+        def declare(state: State) -> None:
+            state.declare(buffer)
+            body(state)
+
+        return declare
+
+    def compile_BufferRealize(self, stmt: BufferRealize) -> Action:
+        return self.with_memory([stmt.buffer], self.compile(stmt.body))
+
+    def with_memory(self, buffers: Sequence[Buffer], body: Action) -> Action:
+        """Run ``body`` with new, zeroed memory for ``buffers``."""
+        if not buffers:
+            return body
+
+        def allocate(state: State) -> None:
+            for buffer in buffers:
+                count = 1
+                for extent in buffer.shape:
+                    count *= int(state.evaluate(extent))
+                if buffer.strides and buffer.shape:
+                    count = int(state.evaluate(buffer.shape[0] * buffer.strides[0]))
+                kind = buffer.dtype.element.numpy
+                state.memory[id(buffer.data)] = np.zeros(count * buffer.dtype.lanes, kind)
+                state.declare(buffer)
+            body(state)
+
+        return allocate
+
+    def compile_Block(self, block: Block) -> Action:
+        body = self.compile(block.body)
+        if block.init is not None:
+            body = self.initialised(block, body)
+        for match in reversed(block.match_buffers):
+            body = self.matched(match, body)
+        return self.with_memory(block.alloc_buffers, body)
+
+    def initialised(self, block: Block, body: Action) -> Action:
+        """Run ``init`` where every reduction axis is at its first value."""
+        assert block.init is not None
+        init = self.compile(block.init)
+        firsts = [
+            (id(axis.var), self.expression(axis.dom.min))
+            for axis in block.iter_vars
+            if axis.iter_type == IterType.CommReduce and axis.dom is not None
+        ]
+
+        def run_block(state: State) -> None:
+            for key, first in firsts:
+                if state.values[key] != first(state):
+                    break
+            else:
+                init(state)
+            body(state)
+
+        return run_block
+
+    def matched(self, match: Any, body: Action) -> Action:
+        """Bind a matched buffer to the region it views."""
+        target, source = match.buffer, match.source
+
+        def bind(state: State) -> None:
+            base = state.bound(source.buffer).array
+            window = tuple(
+                slice(start, start + int(state.evaluate(rng.extent)))
+                for rng in source.region
+                for start in [int(state.evaluate(rng.min))]
+            )
+            view = base[window]
+            view = view.reshape(view.shape[len(view.shape) - len(target.shape) :])
+            strides = [step // view.itemsize for step in view.strides]
+            _define(state, target.shape, view.shape)
+            _define(state, target.strides, strides)
+            offset = op.buffer_offset(source.buffer, [rng.min for rng in source.region])[0]
+            _define(state, [target.elem_offset], [int(state.evaluate(offset))])
+            state.buffers[id(target)] = Bound(target.name, view)
+            state.memory[id(target.data)] = state.memory[id(source.buffer.data)]
+            body(state)
+
+        return bind
+
+    def compile_BlockRealize(self, realize: BlockRealize) -> Action:
+        block = self.compile_Block(realize.block)
+        axes = []
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            axes.append((id(axis.var), self.expression(value)))
+        always = isinstance(realize.predicate, IntImm) and realize.predicate.value
+        predicate = None if always else self.expression(realize.predicate)
+
+        def instance(state: State) -> None:
+            if predicate is not None and not predicate(state):
+                return
+            values = [value(state) for _, value in axes]
+            for (key, _), value in zip(axes, values, strict=True):
+                state.values[key] = value
+            block(state)
+
+        return instance
+
+
+def _buffers_over(stmt: Allocate) -> set[int]:
+    """Buffers whose data this allocation is: bound anew at each execution."""
+    found: set[int] = set()
+    body: Any = stmt.body
+    while isinstance(body, DeclBuffer | Allocate):
+        if isinstance(body, DeclBuffer) and body.buffer.data is stmt.buffer_var:
+            found.add(id(body.buffer))
+        body = body.body
+    return found
+
+
+def _define(state: State, declared: Sequence[Any], actual: Sequence[int]) -> None:
+    """Give values to variables among ``declared``; check everything else."""
+    for mine, its in zip(declared, actual, strict=False):
+        if isinstance(mine, Var) and id(mine) not in state.values:
+            state.values[id(mine)] = int(its)
+
+
+def _numpy_of(value: Any) -> np.ndarray:
+    if isinstance(value, NDArray):
+        return value._array  # noqa: SLF001 - the interpreter works on the memory itself
+    if isinstance(value, np.ndarray):
+        return value
+    raise IRTypeError(f"expected an NDArray or a numpy array, got {type(value).__name__}")
+
+
+def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> list[Any]:
+    """Bind parameters; returns pairs to copy back for arrays that are not one piece of memory."""
+    if len(arguments) != len(func.params):
+        raise IRValueError(f"expected {len(func.params)} arguments, got {len(arguments)}")
+    copies = []
+    for param, argument in zip(func.params, arguments, strict=True):
+        buffer = func.buffer_map.get(param)
+        if buffer is None:
+            state.values[id(param)] = argument
+            continue
+        array = _numpy_of(argument)
+        if array.dtype != buffer.dtype.element.numpy or array.ndim != len(buffer.shape):
+            raise IRValueError(
+                f"{buffer.name}: expected {buffer.dtype} of {len(buffer.shape)} dimensions, got "
+                f"{array.dtype} of {array.ndim}"
+            )
+        flat = array.reshape(-1)
+        if array.size and not np.shares_memory(flat, array):
+            copies.append((array, flat))
+        state.memory[id(buffer.data)] = flat
+        _define(state, buffer.shape, array.shape)
+        _define(state, buffer.strides, _compact(list(array.shape)))
+        _define(state, [buffer.elem_offset], [0])
+        for mine, its in zip(buffer.shape, array.shape, strict=True):
+            expected = state.evaluate(mine)
+            if int(expected) != its:
+                raise IRValueError(f"{buffer.name}: expected an extent {expected}, got {its}")
+        state.buffers[id(buffer)] = Bound(buffer.name, flat.reshape(array.shape))
+    return copies
+
+
+@deep_recursion
+def run(func: PrimFunc, *arguments: Any, module: IRModule | None = None) -> Any:
+    """Execute ``func`` on arrays (NDArray or numpy, changed in place) and scalars.
+
+    Returns what ``T.ret`` returned, or None. Raises RuntimeFault where the program faults.
+    """
+    state = State(Machine(module))
+    copies = _bind_arguments(func, arguments, state)
+    result = None
+    with np.errstate(all="ignore"):
+        try:
+            state.machine.compile(func.body)(state)
+        except ReturnSignal as signal:
+            result = signal.args[0]
+    for array, flat in copies:
+        array[...] = flat.reshape(array.shape)
+    return result
