@@ -40,7 +40,9 @@ def test_the_mathematical_library_is_there(load, name):
 
 
 def test_an_unknown_external_function_is_an_error_not_a_crash(load):
-    with pytest.raises(CodegenError, match=r"test: expected external functions .* no_such_function"):
+    with pytest.raises(
+        CodegenError, match=r"test: expected external functions .* no_such_function"
+    ):
         load(UNARY.format(name="no_such_function", type="double"))
 
 

@@ -74,7 +74,9 @@ def test_array_of_torch_tensors():
 
 @pytest.mark.parametrize("value", [["a"], [[1], [1, 2]], object(), 1j, {"a": 1}])
 def test_array_refuses_what_is_no_numbers(value):
-    with pytest.raises(TypeError, match=r"expected numbers, nested lists of one shape, or an array"):
+    with pytest.raises(
+        TypeError, match=r"expected numbers, nested lists of one shape, or an array"
+    ):
         nd.array(value)
 
 

@@ -125,6 +125,23 @@ def test_wrong_arguments_are_refused(add, args, error, message):
     assert len(str(caught.value).splitlines()) <= 3
 
 
+def test_the_fast_way_of_torch_tensors_checks_too(add, load):
+    y = torch.empty(3, 2)
+    for x in (torch.ones(3, 2), torch.ones(3, 2)):
+        add(x, 1.0, y)
+    with pytest.raises(ValueError, match=r"expected shape \(3, 2\), .* got \(3, 3\)"):
+        add(torch.ones(3, 3), 1.0, y)
+    with pytest.raises(ValueError, match="expected contiguous row-major data"):
+        add(torch.ones(2, 3).T, 1.0, y)
+    with pytest.raises(ValueError, match="expected a tensor on the CPU, got one on meta"):
+        add(torch.ones(3, 2, device="meta"), 1.0, y)
+    spec = FunctionSpec("f", (buffer("x", (2,), "int8"),))
+    f = load("define i32 @f(ptr %x) {\nret i32 0\n}").function(spec)
+    f(torch.ones(2, dtype=torch.int8))
+    with pytest.raises(ValueError, match="expected a tensor on the CPU, got one on meta"):
+        f(torch.ones(2, dtype=torch.int8, device="meta"))
+
+
 def test_unaligned_memory_is_refused(add):
     raw = np.zeros(25, "uint8")[1:].view("float32").reshape(3, 2)
     with pytest.raises(ValueError, match=r"\(x\): expected memory aligned to 4 bytes, .* float32"):
@@ -242,6 +259,24 @@ def test_overlap_of_strided_arguments_is_measured_by_their_reach(load):
     pick(wide[:, :3], NDArrayView(wide, (1, 3)))
     with pytest.raises(ValueError, match=r"overlaps argument 0"):
         pick(wide[:, :3], NDArrayView(wide, (1, 0)))
+
+
+def test_overlap_with_reversed_data_is_found(load):
+    spec = FunctionSpec(
+        "pick",
+        (
+            buffer("a", (4,), strides=("s",), is_output=False, noalias=True),
+            buffer("y", (), is_output=True, noalias=True),
+        ),
+        ("s",),
+    )
+    pick, data = load(STRIDED).function(spec), nd.array(np.arange(6, dtype="float32"))
+    out = nd.empty(())
+    pick(data[3::-1], out)
+    assert out.item() == 2
+    with pytest.raises(ValueError, match="overlaps argument 0"):
+        pick(data[3::-1], data[0:1]._create_view(()))
+    pick(data[3::-1], data[4:5]._create_view(()))
 
 
 def NDArrayView(array, index):  # noqa: N802

@@ -60,17 +60,30 @@ def torch_dtype(dtype: Any) -> DataType | None:
 class TensorChecker:
     """Takes one tensor argument: ``check(value) -> (address, shape, strides)`` or an error."""
 
-    __slots__ = ("compact", "dtype", "itemsize", "prefix", "writes")
+    __slots__ = ("_torch_dtype", "compact", "dtype", "itemsize", "prefix", "storage", "writes")
 
     def __init__(self, spec: FunctionSpec, position: int) -> None:
         param = spec.params[position]
         self.prefix = f"{spec.name}: argument {position} ({param.name})"
         self.dtype = DataType(param.dtype)
-        self.itemsize = storage_dtype(self.dtype).itemsize * self.dtype.lanes
+        storage = storage_dtype(self.dtype)
+        self.storage = storage if self.dtype.lanes == 1 else None
+        self.itemsize = storage.itemsize * self.dtype.lanes
         self.compact = param.strides is None
+        self._torch_dtype: Any = None
         self.writes = param.is_output is not False
 
     def __call__(self, value: Any) -> Taken:
+        kind = _kinds.get(type(value))
+        if self.compact:
+            # the two common cases, without a further call
+            if kind == _NUMPY and value.dtype is self.storage and value.flags.carray:
+                return data_address(value), value.shape, ()
+            if kind == _TORCH and value.dtype is self._torch_dtype and value.is_cpu:
+                return self._torch(value)
+        return self._any(value)
+
+    def _any(self, value: Any) -> Taken:
         if type(value) is NDArray:
             if value.dtype is not self.dtype:
                 raise self._dtype_error(value.dtype)
@@ -121,32 +134,33 @@ class TensorChecker:
         return address, shape, strides
 
     def _torch(self, value: Any) -> Taken:
+        if value.dtype is not self._torch_dtype:
+            if torch_dtype(value.dtype) is not self.dtype:
+                raise self._dtype_error(value.dtype)
+            self._torch_dtype = value.dtype
         if not value.is_cpu:
             raise IRValueError(
                 f"{self.prefix}: expected a tensor on the CPU, got one on {value.device}; "
                 "pass x.cpu()"
             )
-        dtype = torch_dtype(value.dtype)
-        if dtype is not self.dtype:
-            raise self._dtype_error(value.dtype)
         try:
             address: int = value.data_ptr()
+            contiguous = value.is_contiguous()
         except RuntimeError as error:
             raise IRTypeError(
                 f"{self.prefix}: expected a tensor with data, got {type(value).__name__}: "
                 f"{str(error).splitlines()[0]}"
             ) from error
-        shape = tuple(value.shape)
         if address % self.itemsize:
             raise IRValueError(
                 f"{self.prefix}: expected memory aligned to {self.itemsize} bytes, the size of "
                 f"{self.dtype}, got address {address:#x}; pass a copy"
             )
-        if self.compact:
-            if not value.is_contiguous():
-                raise self._stride_error(shape, value.stride())
-            return address, shape, ()
-        return address, shape, tuple(value.stride())
+        if not self.compact:
+            return address, value.shape, value.stride()
+        if not contiguous:
+            raise self._stride_error(tuple(value.shape), value.stride())
+        return address, value.shape, ()
 
     def _dtype_error(self, found: object) -> IRTypeError:
         return IRTypeError(
@@ -243,7 +257,7 @@ def shape_error(
     param = spec.params[position]
     return IRValueError(
         f"{spec.name}: argument {position} ({param.name}): expected shape "
-        f"{_expected(param.shape, names)}, got {found}"
+        f"{_expected(param.shape, names)}, got {tuple(found)}"
     )
 
 

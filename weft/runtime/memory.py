@@ -43,10 +43,27 @@ data_address: Final[Callable[[np.ndarray[Any, Any]], int]] = (
 
 def aligned_empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
-) -> np.ndarray[Any, Any]:
-    """An array in uninitialised memory of its own whose first byte is 64-byte aligned."""
+) -> tuple[np.ndarray[Any, Any], int]:
+    """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address."""
     block = np.empty(nbytes + ALIGNMENT, _BYTE)
-    return np.ndarray(shape, dtype, block, -data_address(block) % ALIGNMENT)
+    start = data_address(block)
+    offset = -start % ALIGNMENT
+    return np.ndarray(shape, dtype, block, offset), start + offset
+
+
+def reach(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, int]:
+    """First byte and number of bytes that a strided tensor touches; strides in elements."""
+    first = last = 0
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 0:
+            return address, 0
+        if stride < 0:
+            first += (extent - 1) * stride
+        else:
+            last += (extent - 1) * stride
+    return address + first * itemsize, (last - first + 1) * itemsize
 
 
 def view_at(

@@ -227,12 +227,12 @@ def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
     if nbytes >> 62:
         raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
     try:
-        made = aligned_empty(full, storage, nbytes)
+        made, address = aligned_empty(full, storage, nbytes)
     except MemoryError as error:
         raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
     result = NDArray.__new__(NDArray)
     result._array = made
-    result._address = data_address(made)
+    result._address = address
     result._compact = True
     result.dtype = dtype
     result.shape = shape

@@ -29,6 +29,7 @@ from weft.runtime import arguments
 from weft.runtime.abi import scalar_c_type
 from weft.runtime.calls import holding
 from weft.runtime.faults import pop_fault
+from weft.runtime.memory import reach
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec
 from weft.support.dtype import DataType
@@ -68,11 +69,12 @@ class _Writer:
         self.lines: list[str] = []
         self.passed: list[str] = []
         self.bound: dict[str, str] = {}
+        self.begin: dict[int, str] = {}
         self.names: dict[str, Any] = {
             "NDArray": NDArray, "spec": spec, "pop_fault": pop_fault, "name": spec.name,
             "count_error": arguments.count_error, "shape_error": arguments.shape_error,
             "stride_error": arguments.stride_mismatch, "overlap_error": arguments.overlap_error,
-            "timed": _timed, "partial": partial, "holding": holding, "byref": ctypes.byref,
+            "timed": _timed, "reach": reach, "partial": partial, "holding": holding, "byref": ctypes.byref,
             "addressof": ctypes.addressof,
             "native": _native_function(spec, address),
         }  # fmt: skip
@@ -195,23 +197,26 @@ class _Writer:
             for j, _ in buffers:
                 if j == i or (j in outputs and j < i):
                     continue
+                a, b = self.begin[i], self.begin[j]
                 self.lines += [
-                    f"if p{j} < p{i} + z{i} and p{i} < p{j} + z{j}:",
-                    f"    e = overlap_error(spec, {i}, {j}, (p{i}, z{i}, p{j}, z{j}))",
+                    f"if {b} < {a} + z{i} and {a} < {b} + z{j}:",
+                    f"    e = overlap_error(spec, {i}, {j}, ({a}, z{i}, {b}, z{j}))",
                     "    if e: raise e",
                 ]
 
     def _size(self, i: int, param: ParamSpec) -> None:
-        """Assign ``z<i>``: the bytes from the first to behind the last element."""
+        """Assign ``z<i>``, the bytes that the argument touches from ``begin[i]`` on."""
         dtype = DataType(param.dtype)
         width = storage_dtype(dtype).itemsize * dtype.lanes
-        extents = [self._value(entry) for entry in param.shape]
-        if param.strides is None:
-            self.lines.append(f"z{i} = {' * '.join([*extents, str(width)])}")
+        if i in self.begin:
             return
-        reach = "".join(f" + ({e} - 1) * t{i}[{axis}]" for axis, e in enumerate(extents))
-        empty = " and ".join(f"{e} > 0" for e in extents) or "True"
-        self.lines.append(f"z{i} = (1{reach}) * {width} if {empty} else 0")
+        if param.strides is not None:
+            self.begin[i] = f"b{i}"
+            self.lines.append(f"b{i}, z{i} = reach(p{i}, s{i}, t{i}, {width})")
+            return
+        self.begin[i] = f"p{i}"
+        extents = [self._value(entry) for entry in param.shape]
+        self.lines.append(f"z{i} = {' * '.join([*extents, str(width)])}")
 
     def call(self) -> None:
         """The native call, the fault check, the result."""
@@ -234,7 +239,7 @@ class _Writer:
         for i, param in enumerate(self.spec.params):
             if param.kind == "buffer":
                 self._size(i, param)
-                spans.append(f"(p{i}, p{i} + z{i})")
+                spans.append(f"({self.begin[i]}, {self.begin[i]} + z{i})")
         return ", ".join(spans)
 
     def thunk(self) -> None:

@@ -1,0 +1,68 @@
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.runtime.memory import (
+    _fast_address,
+    _slow_address,
+    aligned_empty,
+    data_address,
+    reach,
+    view_at,
+)
+
+
+def test_the_address_is_read_fast_and_right():
+    base = np.arange(24, dtype="int16").reshape(4, 6)
+    for view in (base, base[1:, 2:], base[::-1], base.T, base[:0], np.float64(3).reshape(())):
+        assert data_address(view) == _slow_address(view) == _fast_address(view)
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 65, 4096])
+def test_fresh_memory_starts_at_a_cache_line(nbytes):
+    array, address = aligned_empty((nbytes,), np.dtype("uint8"), nbytes)
+    assert address % 64 == 0
+    assert address == data_address(array)
+    array[:] = 1
+    assert array.flags.carray
+
+
+def test_a_view_keeps_its_owner():
+    class Owner:
+        pass
+
+    owner, data = Owner(), np.arange(6, dtype="float32")
+    alive = weakref.ref(owner)
+    view = view_at(data_address(data), (2, 3), data.dtype, None, owner)
+    part = view[1:]
+    del owner, view
+    gc.collect()
+    assert alive() is not None
+    part[0, 0] = 9
+    assert data[3] == 9
+    del part
+    gc.collect()
+    assert alive() is None
+    assert view_at(0, (0, 3), data.dtype).shape == (0, 3)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5)), max_size=3), st.sampled_from([1, 4])
+)
+def test_reach_is_the_bytes_between_the_extreme_elements(axes, itemsize):
+    shape = tuple(extent for extent, _ in axes)
+    strides = tuple(stride for _, stride in axes)
+    touched = [
+        1000 + sum(i * s for i, s in zip(index, strides, strict=True)) * itemsize + byte
+        for index in np.ndindex(*shape)
+        for byte in range(itemsize)
+    ]
+    begin, size = reach(1000, shape, strides, itemsize)
+    if touched:
+        assert (begin, begin + size) == (min(touched), max(touched) + 1)
+    else:
+        assert size == 0
