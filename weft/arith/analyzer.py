@@ -1,0 +1,297 @@
+"""Analyzer: the one object that passes ask about index arithmetic (TVM's ``arith.Analyzer``).
+
+It holds what is known of variables (``bind``, ``update``, ``constraint_scope``) and answers with
+bounds, remainders, simplified expressions and proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.canonical_simplify import CanonicalSimplifier
+from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
+from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.difference import DifferenceAnalyzer
+from weft.arith.facts import Facts, is_index
+from weft.arith.modular_set import ModularSet, ModularSetAnalyzer
+from weft.arith.rewrite_simplify import RewriteSimplifier
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.support.errors import IRTypeError
+from weft.support.recursion import deep_recursion
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, FloorMod, Mod, Not, Var
+
+_ROUNDS: Final = 4
+
+
+class ProofStrength(IntEnum):
+    """How hard ``can_prove`` tries; the numbers are TVM's."""
+
+    DEFAULT = 0
+    SYMBOLIC_BOUND = 1
+
+
+class Analyzer:
+    """Bounds, remainders, simplification and proofs under known facts.
+
+    >>> from weft.tir.expr import Var
+    >>> i, analyzer = Var("i", "int32"), Analyzer()
+    >>> analyzer.bind(i, Range(0, 8))
+    >>> analyzer.can_prove(i < 8)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._facts = facts = Facts()
+        self._modular = ModularSetAnalyzer(facts)
+        self._bounds = BoundAnalyzer(facts, self._modular)
+        self._rewriter = RewriteSimplifier(facts, self._bounds)
+        self._canonical = CanonicalSimplifier(facts, self._bounds, self._rewriter)
+        self._differences = DifferenceAnalyzer(self._bounds, self._canonical)
+        self._rewriter.differences = self._differences
+        self._rewriter.enter = self.constraint_scope
+
+    def bind(self, var: Var, expr: PrimExpr | Range | int, allow_override: bool = False) -> None:
+        """State that ``var`` has the value ``expr``, or lies in the Range ``expr``."""
+        if not isinstance(var, Var):
+            raise IRTypeError(f"Analyzer.bind: expected a Var, got {type(var).__name__}")
+        facts = self._facts
+        facts.learn(var)
+        if isinstance(expr, Range):
+            extent = self.simplify(expr.extent)
+            if type(extent) is not IntImm or extent.value != 1:
+                self._bind_range(var, expr)
+                return
+            expr = expr.min
+        value = self.simplify(as_prim_expr(expr))
+        facts.bounds[var] = self._bounds.bound(value)
+        facts.modular[var] = self._modular.modular(value)
+        facts.values[var] = value
+
+    def _bind_range(self, var: Var, dom: Range) -> None:
+        facts = self._facts
+        low, high = self._bounds.bound(dom.min), self._bounds.bound(dom.extent)
+        top = POS_INF if POS_INF in (low[1], high[1]) else low[1] + high[1] - 1
+        facts.bounds[var] = low[0], top
+        facts.values.pop(var, None)
+        facts.modular.pop(var, None)
+        facts.ranges[var] = dom
+        if is_index(var.dtype) and not (type(dom.min) is type(dom.extent) is IntImm):
+            same = dom.min.dtype is var.dtype and dom.extent.dtype is var.dtype
+            if same:
+                self._differences.learn(var, fold.add(dom.min, dom.extent), -1)
+                if type(dom.min) is not IntImm:
+                    self._differences.learn(dom.min, var, 0)
+
+    def update(self, var: Var, info: ConstIntBound | ModularSet, override: bool = False) -> None:
+        """Set the constant bound (or the modular set) of a variable."""
+        facts = self._facts
+        facts.learn(var)
+        if isinstance(info, ConstIntBound):
+            bound = info.min_value, info.max_value
+            known = facts.bounds.get(var)
+            if known is not None and not override:
+                bound = max(bound[0], known[0]), min(bound[1], known[1])
+            facts.bounds[var] = bound
+        elif isinstance(info, ModularSet):
+            facts.modular[var] = info.coeff, info.base
+        else:
+            raise IRTypeError(
+                f"Analyzer.update: expected a ConstIntBound or ModularSet, got "
+                f"{type(info).__name__}"
+            )
+
+    @deep_recursion
+    def const_int_bound(self, expr: PrimExpr) -> ConstIntBound:
+        """The smallest and the largest value."""
+        return ConstIntBound(*self._bounds.bound(as_prim_expr(expr)))
+
+    def const_int_bound_is_bound(self, var: Var) -> bool:
+        """Whether a bound of the variable is known."""
+        return var in self._facts.bounds
+
+    @deep_recursion
+    def modular_set(self, expr: PrimExpr) -> ModularSet:
+        """(coeff, base) with expr = coeff * k + base."""
+        return ModularSet(*self._modular.modular(as_prim_expr(expr)))
+
+    @deep_recursion
+    def rewrite_simplify(self, expr: PrimExpr) -> Any:
+        """Simplify by the rewrite rules alone."""
+        return _kept(as_prim_expr(expr), self._rewriter.visit(as_prim_expr(expr)))
+
+    @deep_recursion
+    def canonical_simplify(self, expr: PrimExpr) -> Any:
+        """Simplify by the canonical form of sums."""
+        return self._canonical.simplify(as_prim_expr(expr))
+
+    @deep_recursion
+    def simplify(self, expr: PrimExpr, steps: int = 2) -> Any:
+        """Canonical and rewrite simplification in turn, until nothing changes.
+
+        ``steps`` below 2 stops after so many (as in TVM). The same object where nothing changes.
+        """
+        expr = as_prim_expr(expr)
+        if type(expr) is IntImm:
+            return expr
+        if steps < 2:
+            result = self._canonical.simplify(expr)
+            return self.rewrite_simplify(result) if steps == 1 else result
+        memo = self._facts.simplify_memo
+        found = memo.get(id(expr))
+        if found is not None:
+            return found[1]
+        result = self._fixed_point(expr)
+        memo[id(expr)] = expr, result
+        memo[id(result)] = result, result
+        return result
+
+    def _fixed_point(self, expr: Any) -> Any:
+        result = self._canonical.simplify(expr)
+        for _ in range(_ROUNDS):
+            if type(result) is IntImm:
+                return result
+            rewritten = self._rewriter.visit(result)
+            if rewritten is result or expr_deep_equal(rewritten, result):
+                break
+            again = self._canonical.simplify(rewritten)
+            if expr_deep_equal(again, result):
+                break
+            result = again
+        return _kept(expr, result)
+
+    def can_prove(
+        self, expr: PrimExpr, strength: ProofStrength = ProofStrength.DEFAULT
+    ) -> bool:
+        """Whether the condition always holds under the known facts."""
+        if isinstance(expr, bool):
+            return expr
+        result = self.simplify(expr)
+        return isinstance(result, IntImm) and result.value != 0
+
+    def can_prove_equal(self, lhs: PrimExpr, rhs: PrimExpr) -> bool:
+        """Whether both always have the same value."""
+        a, b = as_prim_expr(lhs), as_prim_expr(rhs)
+        if a is b or (type(a) is IntImm and type(b) is IntImm):
+            return a is b or bool(a.value == b.value)  # type: ignore[attr-defined]
+        if a.dtype is not b.dtype:
+            a, b = _same_type(a, b)
+        if not a.dtype.is_integral:
+            return expr_deep_equal(self.simplify(a), self.simplify(b))
+        return self.can_prove(EQ(a, b))
+
+    def can_prove_greater_equal(self, expr: PrimExpr, lower_bound: int) -> bool:
+        """Whether expr >= lower_bound always holds."""
+        expr = as_prim_expr(expr)
+        if self._bounds.bound(expr)[0] >= lower_bound:
+            return True
+        return bool(self._bounds.bound(self.simplify(expr))[0] >= lower_bound)
+
+    def can_prove_less(self, expr: PrimExpr, upper_bound: int) -> bool:
+        """Whether expr < upper_bound always holds."""
+        expr = as_prim_expr(expr)
+        if self._bounds.bound(expr)[1] < upper_bound:
+            return True
+        return bool(self._bounds.bound(self.simplify(expr))[1] < upper_bound)
+
+    @contextmanager
+    def constraint_scope(self, constraint: PrimExpr) -> Iterator[None]:
+        """A scope in which ``constraint`` holds."""
+        facts = self._facts
+        saved, known = facts.snapshot(), self._differences.facts
+        self._differences.facts = list(known)
+        facts.forget()
+        try:
+            for part in _conjuncts(as_prim_expr(constraint)):
+                self._assume(part)
+            facts.forget()
+            yield
+        finally:
+            facts.restore(saved)
+            self._differences.facts = known
+
+    def _assume(self, part: Any) -> None:
+        facts = self._facts
+        simple = self._rewriter.visit(part)
+        if type(simple) is not IntImm:
+            facts.literals.append(simple)
+            if not expr_deep_equal(simple, part):
+                for inner in _conjuncts(simple):
+                    self._assume_comparison(inner)
+        self._assume_comparison(part)
+
+    def _assume_comparison(self, part: Any) -> None:
+        kind = type(part)
+        if kind not in (LT, LE, GT, GE, EQ) or not is_index(part.a.dtype):
+            return
+        a, b = part.a, part.b
+        if self._bounds.may_wrap(a) or self._bounds.may_wrap(b):
+            return
+        if kind in (GT, GE):
+            a, b, kind = b, a, LT if kind is GT else LE
+        low = 0 if kind is EQ else NEG_INF
+        self._differences.learn(a, b, -1 if kind is LT else 0, low)
+        slack = 1 if kind is LT else 0
+        self._limit(a, low if kind is EQ else NEG_INF, self._bounds.bound(b), slack, upper=True)
+        self._limit(b, low if kind is EQ else NEG_INF, self._bounds.bound(a), slack, upper=False)
+        if kind is EQ and type(b) is IntImm and type(a) in (FloorMod, Mod):
+            self._assume_remainder(a, b.value)
+
+    def _limit(
+        self, expr: Any, equal: int, other: tuple[int, int], slack: int, *, upper: bool
+    ) -> None:
+        """Bound one side of a comparison by the constant bounds of the other."""
+        if type(expr) is IntImm:
+            return
+        low, high = NEG_INF, POS_INF
+        if upper or equal == 0:
+            high = other[1] - slack if other[1] < POS_INF else POS_INF
+        if not upper or equal == 0:
+            low = other[0] + slack if other[0] > NEG_INF else NEG_INF
+        if isinstance(expr, Var):
+            known = self._bounds.bound(expr)
+            self._facts.bounds[expr] = max(low, known[0]), min(high, known[1])
+        elif (low, high) != (NEG_INF, POS_INF):
+            self._facts.expr_bounds.append((expr, low, high))
+        self._facts.bound_memo = {}
+
+    def _assume_remainder(self, mod: Any, value: int) -> None:
+        if type(mod.b) is not IntImm or mod.b.value <= 0 or (type(mod) is Mod and value):
+            return
+        if isinstance(mod.a, Var):
+            self._facts.modular[mod.a] = mod.b.value, value
+        else:
+            self._facts.expr_modular.append((mod.a, mod.b.value, value))
+
+    def int_set(self, expr: PrimExpr, dom_map: Mapping[Var, Any] | None = None) -> Any:
+        """The set of values of ``expr`` as its variables run over ``dom_map`` (see int_set.py)."""
+        raise NotImplementedError
+
+
+def _kept(expr: Any, result: Any) -> Any:
+    """``expr`` where the result is the same expression."""
+    return expr if result is not expr and expr_deep_equal(result, expr) else result
+
+
+def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
+    if type(a) is IntImm:
+        return IntImm(b.dtype, a.value), b
+    if type(b) is IntImm:
+        return a, IntImm(a.dtype, b.value)
+    return (a.astype(b.dtype), b) if a.dtype.bits < b.dtype.bits else (a, b.astype(a.dtype))
+
+
+def _conjuncts(expr: Any) -> list[Any]:
+    """The parts of a conjunction; ``likely`` and negations are opened."""
+    if type(expr) is And:
+        return _conjuncts(expr.a) + _conjuncts(expr.b)
+    if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
+        return _conjuncts(expr.args[0])
+    if type(expr) is Not:
+        opposite = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}.get(type(expr.a))
+        if opposite is not None and expr.a.a.dtype.is_integral:
+            return [opposite(expr.a.a, expr.a.b)]  # type: ignore[call-arg]
+    return [expr]

@@ -1,0 +1,319 @@
+"""The canonical simplifier: linear arithmetic on sums of splits (see ``linear_form``).
+
+It flattens sums, merges equal terms, and takes constants through ``//`` and ``%``:
+``(i*8 + j) // 8`` becomes ``i`` where j lies in [0, 8), and ``x//4*4 + x%4`` becomes ``x``.
+What is not linear goes to the rewrite rules, its operands in canonical form. Follows TVM's
+CanonicalSimplifier, with floor semantics proved case by case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.arith import fold
+from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.facts import is_index
+from weft.arith.linear_form import Split, Sum
+from weft.ir.expr import IntImm, PrimExpr, integer_range
+from weft.ir.node import Node
+from weft.tir.expr import LT, Add, Cast, Div, FloorDiv, FloorMod, Mod, Mul, Sub, Var
+
+if TYPE_CHECKING:
+    from weft.arith.const_int_bound import BoundAnalyzer
+    from weft.arith.facts import Facts
+    from weft.arith.rewrite_simplify import RewriteSimplifier
+
+
+def _normal(value: Any) -> Any:
+    return value.build() if type(value) is Split or type(value) is Sum else value
+
+
+def as_sum(value: Any) -> Sum:
+    """The form of an expression, Split or Sum as a Sum."""
+    if type(value) is Sum:
+        return value
+    if type(value) is Split:
+        return Sum(value.index.dtype, (value,)) if value.scale else Sum(value.index.dtype)
+    if type(value) is IntImm:
+        return Sum(value.dtype, (), value.value)
+    return Sum(value.dtype, (Split(value),))
+
+
+def _as_split(value: Any) -> Split:
+    if type(value) is Split:
+        return value
+    if type(value) is Sum:
+        if value.base == 0 and len(value.splits) == 1:
+            return value.splits[0]
+        value = value.build()
+    return Split(value)
+
+
+class CanonicalSimplifier:
+    """Simplifies under the facts of an Analyzer; ``simplify`` is the entry."""
+
+    def __init__(
+        self, facts: Facts, bounds: BoundAnalyzer, rewriter: RewriteSimplifier
+    ) -> None:
+        self.facts = facts
+        self.bounds = bounds
+        self.rewriter = rewriter
+
+    def simplify(self, expr: PrimExpr) -> Any:
+        """The canonical form; ``expr`` itself where it already is."""
+        result = _normal(self.mutate(expr))
+        return expr if expr_deep_equal(result, expr) else result
+
+    def mutate(self, expr: Any) -> Any:
+        """The form as an expression, a Split or a Sum."""
+        kind = type(expr)
+        if kind is IntImm:
+            return expr
+        found = self.facts.canonical_memo.get(id(expr))
+        if found is not None:
+            return found[1]
+        handler = _HANDLERS.get(kind)
+        if handler is not None and is_index(expr.a.dtype if kind is not Cast else expr.dtype):
+            result = handler(self, expr)
+        else:
+            result = self.other(expr)
+        self.facts.canonical_memo[id(expr)] = expr, result
+        return result
+
+    def other(self, expr: Any) -> Any:
+        """What is not linear: canonical operands, then one round of rewrite rules."""
+        if isinstance(expr, Var):
+            return self.rewriter.visit(expr)
+        rebuilt = self.rewriter.rebuild(expr, self.simplify)
+        return self.rewriter.apply(rebuilt)
+
+    def visit_add(self, expr: Any) -> Any:
+        return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)))
+
+    def visit_sub(self, expr: Any) -> Any:
+        return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)), -1)
+
+    def visit_mul(self, expr: Any) -> Any:
+        a, b = self.mutate(expr.a), self.mutate(expr.b)
+        if type(a) is Sum and not a.splits:
+            a = a.build()
+        if type(b) is Sum and not b.splits:
+            b = b.build()
+        if type(a) is IntImm:
+            a, b = b, a
+        if type(b) is IntImm:
+            if type(a) is IntImm:
+                return fold.mul(a, b)
+            return as_sum(a).times(b.value)
+        return self.rebuilt(expr, _normal(a), _normal(b))
+
+    def rebuilt(self, expr: Any, a: Any, b: Any) -> Any:
+        """``expr`` with new operands, then the rewrite rules."""
+        if a is not expr.a or b is not expr.b:
+            if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
+                return self.rewriter.apply(expr)
+            expr = fold.BUILDERS[type(expr)](a, b)
+        return self.rewriter.apply(expr)
+
+    def visit_floordiv(self, expr: Any) -> Any:
+        a, by = self.mutate(expr.a), self.divisor(expr.b)
+        if by is None or self.bounds.may_wrap(expr.a):
+            return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
+        if type(a) is IntImm:
+            return fold.const(expr.dtype, a.value // by)
+        if by == 1:
+            return a
+        if type(a) is not Sum:
+            if self.within(_normal(a), by):
+                return fold.const(expr.dtype, 0)
+            return self.divide(_as_split(a), by, floor=True)
+        inside, outside = a.separate(by)
+        quotient = inside.divided(by)
+        if not outside.splits:
+            return quotient.plus(Sum(expr.dtype, (), outside.base // by))
+        rest = outside.build()
+        if self.within(rest, by):
+            return quotient
+        moved = outside.base // by  # a constant of at least the divisor leaves the quotient
+        reduced = Sum(outside.dtype, outside.splits, outside.base - moved * by)
+        if moved and not self.within(reduced.build(), by):
+            moved, reduced = 0, outside
+        quotient = quotient.plus(Sum(expr.dtype, (), moved))
+        if moved:
+            return quotient
+        return quotient.plus(as_sum(self.divide(_as_split(reduced), by, floor=True)))
+
+    def visit_floormod(self, expr: Any) -> Any:
+        a, by = self.mutate(expr.a), self.divisor(expr.b)
+        if by is None or self.bounds.may_wrap(expr.a):
+            return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
+        if type(a) is IntImm:
+            return fold.const(expr.dtype, a.value % by)
+        if by == 1:
+            return fold.const(expr.dtype, 0)
+        if type(a) is Sum:
+            _, outside = a.separate(by)
+            if not outside.splits:
+                return fold.const(expr.dtype, outside.base % by)
+            rest = outside.build()
+            if self.within(rest, by):
+                return outside
+            a = Sum(outside.dtype, outside.splits, outside.base % by)
+            if a.base != outside.base and self.within(a.build(), by):
+                return a
+        elif self.within(_normal(a), by):
+            return a
+        return self.remainder(_as_split(a), by, floor=True)
+
+    def visit_truncdiv(self, expr: Any) -> Any:
+        a, by = self.mutate(expr.a), self.divisor(expr.b)
+        if by is None or self.bounds.may_wrap(expr.a):
+            return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
+        value = _normal(a)
+        if self.bounds.bound(value)[0] >= 0:
+            return self.mutate(fold.floordiv(value, expr.b))
+        if type(a) is Sum and a.separate(by)[1] == Sum(a.dtype):
+            return a.divided(by)
+        return self.rebuilt(expr, value, self.simplify(expr.b))
+
+    def visit_truncmod(self, expr: Any) -> Any:
+        a, by = self.mutate(expr.a), self.divisor(expr.b)
+        if by is None or self.bounds.may_wrap(expr.a):
+            return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
+        value = _normal(a)
+        if self.bounds.bound(value)[0] >= 0:
+            return self.mutate(fold.floormod(value, expr.b))
+        if type(a) is Sum and a.separate(by)[1] == Sum(a.dtype):
+            return fold.const(expr.dtype, 0)
+        return self.rebuilt(expr, value, self.simplify(expr.b))
+
+    def divisor(self, expr: PrimExpr) -> int | None:
+        """The divisor if it is a positive constant."""
+        value = _normal(self.mutate(expr))
+        return value.value if type(value) is IntImm and value.value > 0 else None
+
+    def within(self, expr: PrimExpr, limit: int) -> bool:
+        """Whether 0 <= expr < limit."""
+        low, high = self.bounds.bound(expr)
+        return 0 <= low and high < limit
+
+    def divide(self, split: Split, by: int, floor: bool) -> Any:
+        """``split // by`` as one split."""
+        if not (split.floor is floor or split.is_plain):
+            split = Split(split.build())
+        scale, lower, upper = split.scale, split.lower, split.upper
+        if scale % by == 0:
+            return split.scaled(scale // by)
+        if scale > 0 and by % scale == 0:
+            lower *= by // scale
+            if upper is None or upper % lower == 0:
+                return self.plain(Split(split.index, lower, upper, 1, floor))
+            if upper <= lower:
+                return fold.const(split.index.dtype, 0)
+            modulo = fold.floormod if floor else fold.truncmod
+            index = modulo(split.index, fold.const(split.index.dtype, upper))
+            return Split(index, lower, None, 1, floor)
+        return Split(split.build(), by, None, 1, floor)
+
+    def plain(self, split: Split) -> Any:
+        """The split, 0 where its bounds say so; a remainder that does nothing is dropped."""
+        low, high = self.bounds.bound(split.index)
+        if low >= 0:
+            if high < split.lower:
+                return fold.const(split.index.dtype, 0)
+            if split.upper is not None and high < split.upper:
+                return Split(split.index, split.lower, None, split.scale, split.floor)
+        return split
+
+    def remainder(self, split: Split, by: int, floor: bool) -> Any:
+        """``split % by`` as one split."""
+        if not (split.floor is floor or split.is_plain):
+            split = Split(split.build())
+        scale, lower, upper = split.scale, split.lower, split.upper
+        if scale % by == 0:
+            return fold.const(split.index.dtype, 0)
+        if scale > 0 and by % scale == 0:
+            new_upper = lower * (by // scale)
+            if upper is None:
+                return self.plain(Split(split.index, lower, new_upper, scale, floor))
+            if upper % new_upper == 0:
+                # the smaller remainder may simplify the index itself
+                modulo = fold.floormod if floor else fold.truncmod
+                inner = self.mutate(modulo(split.index, fold.const(split.index.dtype, new_upper)))
+                if lower != 1:
+                    inner = self.divide(_as_split(inner), lower, floor)
+                return as_sum(inner).times(scale)
+            if new_upper % upper == 0:
+                return split
+        return Split(split.build(), 1, by, 1, floor)
+
+    def visit_less(self, expr: Any) -> Any:
+        """``x*8 + y < 16`` becomes ``x < 2`` where y lies in [0, 8)."""
+        if self.bounds.may_wrap(expr.a) or self.bounds.may_wrap(expr.b):
+            return self.other(expr)
+        difference = as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)), -1)
+        factor = abs(difference.base)
+        wide = False
+        for split in difference.splits:
+            if abs(split.scale) > 1:
+                wide = True
+                factor = gcd(factor, split.scale)
+        if not difference.splits:
+            return fold.truth(difference.base < 0)
+        if not wide or factor <= 1:
+            return self.other(expr)
+        inside, outside = difference.separate(factor)
+        if outside.splits and not self.within(outside.build(), factor):
+            return self.other(expr)
+        return self.compare_with_zero(inside.divided(factor))
+
+    def compare_with_zero(self, total: Sum) -> Any:
+        """``total < 0`` with the positive terms on the left and the others on the right."""
+        low, high = integer_range(total.dtype)
+        if not low <= -total.base <= high:
+            return self.rewriter.apply(fold.lt(total.build(), fold.const(total.dtype, 0)))
+        left = tuple(split for split in total.splits if split.scale > 0)
+        right = tuple(split.scaled(-split.scale) for split in total.splits if split.scale < 0)
+        if left:
+            lhs, rhs = Sum(total.dtype, left), Sum(total.dtype, right, -total.base)
+        else:
+            lhs, rhs = Sum(total.dtype, (), total.base), Sum(total.dtype, right)
+        return self.rewriter.apply(fold.lt(lhs.build(), rhs.build()))
+
+    def visit_cast(self, expr: Any) -> Any:
+        """A widening cast goes into a sum that does not overflow its own type."""
+        value = expr.value
+        if not (is_index(value.dtype) and expr.dtype.bits >= value.dtype.bits):
+            return self.other(expr)
+        inner = self.mutate(value)
+        if expr.dtype is value.dtype:
+            return inner
+        if type(inner) is not Sum or not _fits(self.bounds, inner):
+            return self.other(expr)
+        splits = tuple(
+            Split(Cast(expr.dtype, split.index), split.lower, split.upper, split.scale, split.floor)
+            for split in inner.splits
+        )
+        return Sum(expr.dtype, splits, inner.base)
+
+
+def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
+    """Whether the sum's bound shows that it stays in its type."""
+    low, high = bounds.bound(total.build())
+    type_low, type_high = integer_range(total.dtype)
+    return type_low <= low and high <= type_high
+
+
+_HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Any]]] = {
+    Add: CanonicalSimplifier.visit_add,
+    Sub: CanonicalSimplifier.visit_sub,
+    Mul: CanonicalSimplifier.visit_mul,
+    FloorDiv: CanonicalSimplifier.visit_floordiv,
+    FloorMod: CanonicalSimplifier.visit_floormod,
+    Div: CanonicalSimplifier.visit_truncdiv,
+    Mod: CanonicalSimplifier.visit_truncmod,
+    LT: CanonicalSimplifier.visit_less,
+    Cast: CanonicalSimplifier.visit_cast,
+}

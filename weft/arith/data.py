@@ -1,0 +1,43 @@
+"""Which expressions depend on data: there, integer arithmetic wraps and may overflow."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.arith.deep_equal import BINARY
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.tir.expr import Broadcast, Call, Cast, Not, Ramp, Select, SizeVar, Var
+
+_PURE_CALLS: Final = frozenset({"tir.if_then_else", "tir.likely", "tir.vscale"})
+
+
+def has_data(expr: PrimExpr) -> bool:
+    """Whether ``expr`` depends on data: buffer elements or results of calls."""
+    kind = type(expr)
+    if kind in (Var, SizeVar, IntImm, FloatImm, StringImm):
+        return False
+    cache = expr._cache
+    if cache is None:
+        cache = expr._cache = {}
+    known = cache.get("data")
+    if known is None:
+        if kind in BINARY:
+            known = has_data(expr.a) or has_data(expr.b)  # type: ignore[attr-defined]
+        else:
+            known = _other_data(expr)
+        cache["data"] = known
+    return known  # type: ignore[no-any-return]
+
+
+def _other_data(expr: Any) -> bool:
+    if isinstance(expr, Call):
+        if getattr(expr.op, "name", "") not in _PURE_CALLS:
+            return True
+    elif not isinstance(expr, Cast | Select | Ramp | Broadcast | Not | Var):
+        return True
+    for name in expr.CHILDREN:
+        value = getattr(expr, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, PrimExpr) and has_data(item):
+                return True
+    return isinstance(expr, Cast) and not expr.value.dtype.is_integral

@@ -1,0 +1,112 @@
+"""Bounds of ``a - b``: what decides comparisons, minima and maxima.
+
+Known linear facts (``i - n <= -1`` of a loop ``0 <= i < n``, conditions that hold) are kept as
+sums without their constant; a difference is bounded by itself, by a fact with the same terms, or
+by a fact plus a remainder with constant bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Final
+
+from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
+from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer
+from weft.arith.linear_form import Split, Sum
+from weft.ir.expr import PrimExpr
+
+_FAR: Final = 1 << 62
+Bound = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearFact:
+    """low <= total <= high; ``total`` has no constant."""
+
+    total: Sum
+    low: int
+    high: int
+
+
+class DifferenceAnalyzer:
+    """Bounds differences under the facts of an Analyzer."""
+
+    def __init__(self, bounds: BoundAnalyzer, canonical: CanonicalSimplifier) -> None:
+        self.bounds = bounds
+        self.canonical = canonical
+        self.facts: list[LinearFact] = []
+        self._busy = 0
+
+    def total(self, a: PrimExpr, b: PrimExpr) -> Sum:
+        """``a - b`` as a sum."""
+        return as_sum(self.canonical.mutate(a)).plus(as_sum(self.canonical.mutate(b)), -1)
+
+    def range(self, a: PrimExpr, b: PrimExpr) -> Bound:
+        """Inclusive bounds of ``a - b``."""
+        low_a, high_a = self.bounds.bound(a)
+        low_b, high_b = self.bounds.bound(b)
+        if high_a < low_b or low_a > high_b or self._busy > 2:
+            return _clamp(low_a - high_b, high_a - low_b)
+        self._busy += 1
+        low, high = self.sum_range(self.total(a, b))
+        self._busy -= 1
+        return max(low, _clamp(low_a - high_b, 0)[0]), min(high, _clamp(0, high_a - low_b)[1])
+
+    def never_zero(self, a: PrimExpr, b: PrimExpr) -> bool:
+        """Whether the remainders of the two show that they differ."""
+        coeff_a, base_a = self.bounds.modular.modular(a)
+        coeff_b, base_b = self.bounds.modular.modular(b)
+        step = gcd(coeff_a, coeff_b)
+        return step > 1 and (base_a - base_b) % step != 0
+
+    def sum_range(self, total: Sum) -> Bound:
+        """Bounds of a sum: of its terms, tightened by the known facts."""
+        bare = Sum(total.dtype, total.splits)
+        low, high = self.bare_range(bare)
+        for fact in self.facts:
+            if not _related(fact.total, bare):
+                continue
+            for sign in (1, -1):
+                fact_low, fact_high = (fact.low, fact.high) if sign == 1 else (-fact.high, -fact.low)
+                rest = bare.plus(fact.total, -sign)
+                if len(rest.splits) >= len(bare.splits) and rest.splits:
+                    continue
+                rest_low, rest_high = self.bare_range(rest)
+                rest_low, rest_high = _clamp(rest_low + fact_low, rest_high + fact_high)
+                low, high = max(low, rest_low), min(high, rest_high)
+        return _clamp(low + total.base, high + total.base)
+
+    def bare_range(self, total: Sum) -> Bound:
+        """Bounds from the bounds of every term."""
+        if not total.splits:
+            return total.base, total.base
+        return self.bounds.bound(total.build())
+
+    def learn(self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF) -> None:
+        """low <= a - b <= high holds."""
+        total = self.total(a, b)
+        if len(total.splits) < 1:
+            return
+        bare = Sum(total.dtype, total.splits)
+        base = total.base
+        limits = _clamp(low - base if low > NEG_INF else NEG_INF,
+                        high - base if high < POS_INF else POS_INF)  # fmt: skip
+        self.facts.append(LinearFact(bare, *limits))
+
+
+def _related(fact: Sum, total: Sum) -> bool:
+    for mine in fact.splits:
+        for its in total.splits:
+            if _same_term(mine, its):
+                return True
+    return False
+
+
+def _same_term(mine: Split, its: Split) -> bool:
+    return mine.lower == its.lower and mine.upper == its.upper and mine.same_index(its)
+
+
+def _clamp(low: int, high: int) -> Bound:
+    return (NEG_INF if low <= -_FAR else low), (POS_INF if high >= _FAR else high)
+

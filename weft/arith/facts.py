@@ -1,0 +1,68 @@
+"""What an Analyzer knows: ranges and values of variables, constraints, and its memo tables.
+
+Every analysis reads these facts; results are memoised by the identity of the expression. A new
+fact about a variable that no memoised result has looked at leaves the tables as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr, Range
+from weft.support.dtype import DataType
+from weft.tir.expr import Var
+
+INT32: Final = DataType("int32")
+INT64: Final = DataType("int64")
+
+Memo = dict[int, tuple[PrimExpr, Any]]
+
+
+def is_index(dtype: DataType) -> bool:
+    """Whether a type is an index type: its arithmetic is assumed not to overflow."""
+    return dtype is INT32 or dtype is INT64
+
+
+@dataclass(slots=True)
+class Facts:
+    """Knowledge and memo tables of one Analyzer."""
+
+    bounds: dict[Var, tuple[int, int]] = field(default_factory=dict)
+    modular: dict[Var, tuple[int, int]] = field(default_factory=dict)
+    values: dict[Var, PrimExpr] = field(default_factory=dict)
+    ranges: dict[Var, Range] = field(default_factory=dict)
+    expr_bounds: list[tuple[PrimExpr, int, int]] = field(default_factory=list)
+    expr_modular: list[tuple[PrimExpr, int, int]] = field(default_factory=list)
+    literals: list[PrimExpr] = field(default_factory=list)
+    seen: set[Var] = field(default_factory=set)
+    bound_memo: Memo = field(default_factory=dict)
+    modular_memo: Memo = field(default_factory=dict)
+    rewrite_memo: Memo = field(default_factory=dict)
+    canonical_memo: Memo = field(default_factory=dict)
+    simplify_memo: Memo = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Empty the memo tables, after a fact has changed."""
+        self.seen = set()
+        self.bound_memo, self.modular_memo = {}, {}
+        self.rewrite_memo, self.canonical_memo, self.simplify_memo = {}, {}, {}
+
+    def learn(self, var: Var) -> None:
+        """A fact about ``var`` is new."""
+        if var in self.seen:
+            self.forget()
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """The state before a scope; ``restore`` takes it back."""
+        saved = tuple(getattr(self, name) for name in self.__slots__)
+        for name in ("bounds", "modular", "values", "ranges"):
+            setattr(self, name, dict(getattr(self, name)))
+        for name in ("expr_bounds", "expr_modular", "literals"):
+            setattr(self, name, list(getattr(self, name)))
+        return saved
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Forget everything that was learned since the snapshot."""
+        for name, value in zip(self.__slots__, saved, strict=True):
+            setattr(self, name, value)

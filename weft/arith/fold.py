@@ -1,0 +1,256 @@
+"""Constructors that fold constants: how the simplifier builds integer expressions.
+
+Operands have one integer type already, so nothing is promoted; sums, differences and products of
+constants wrap as the type does. One form stands for adding a constant: ``x + 2`` and ``x - 2``,
+never ``x + (-2)`` or ``2 + x``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr, integer_range
+from weft.support.dtype import DataType
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+)
+
+
+class ConstantOverflow(ArithmeticError):
+    """A constant of a rewritten expression does not fit its type: the rule does not apply."""
+
+
+_CONSTANTS: Final[dict[tuple[DataType, int], IntImm]] = {}
+BOOL: Final = DataType("bool")
+TRUE: Final = IntImm(BOOL, 1)
+FALSE: Final = IntImm(BOOL, 0)
+
+
+def const(dtype: DataType, value: int) -> Any:
+    """The constant; raises ConstantOverflow where it does not fit. Vectors get a Broadcast."""
+    found = _CONSTANTS.get((dtype, value))
+    if found is not None:
+        return found
+    if dtype.lanes != 1:
+        return Broadcast(const(dtype.element, value), IntImm(DataType("int32"), dtype.lanes))
+    low, high = integer_range(dtype)
+    if not low <= value <= high:
+        raise ConstantOverflow(f"{value} does not fit {dtype}")
+    made = IntImm(dtype, value)
+    if -4096 <= value <= 65536:
+        _CONSTANTS[dtype, value] = made
+    return made
+
+
+def wrapped(dtype: DataType, value: int) -> Any:
+    """The constant modulo the width of its type."""
+    low, high = integer_range(dtype)
+    if not low <= value <= high:
+        value = (value - low) % (1 << dtype.bits) + low if not dtype.is_bool else value & 1
+    return const(dtype, value)
+
+
+def truth(value: bool) -> IntImm:
+    """A boolean constant."""
+    return TRUE if value else FALSE
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b."""
+    if type(b) is IntImm:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, a.value + b.value)
+        if b.value == 0:
+            return a
+        if b.value < 0 and b.dtype.is_int and -b.value <= integer_range(b.dtype)[1]:
+            return Sub(a, const(b.dtype, -b.value))
+    elif type(a) is IntImm:
+        return add(b, a)
+    return Add(a, b)
+
+
+def sub(a: Any, b: Any) -> Any:
+    """a - b."""
+    if type(b) is IntImm:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, a.value - b.value)
+        if b.value == 0:
+            return a
+        if b.value < 0 and -b.value <= integer_range(b.dtype)[1]:
+            return Add(a, const(b.dtype, -b.value))
+    return Sub(a, b)
+
+
+def mul(a: Any, b: Any) -> Any:
+    """a * b."""
+    if type(b) is IntImm:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, a.value * b.value)
+        if b.value == 1:
+            return a
+        if b.value == 0:
+            return b
+    elif type(a) is IntImm:
+        return mul(b, a)
+    return Mul(a, b)
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """a // b; a constant divisor of 0 stays."""
+    if type(b) is IntImm and b.value != 0:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, a.value // b.value)
+        if b.value == 1:
+            return a
+    return FloorDiv(a, b)
+
+
+def floormod(a: Any, b: Any) -> Any:
+    """a % b; a constant divisor of 0 stays."""
+    if type(b) is IntImm and b.value != 0:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, a.value % b.value)
+        if b.value == 1:
+            return const(a.dtype, 0)
+    return FloorMod(a, b)
+
+
+def quotient(a: int, b: int) -> int:
+    """Division rounded towards zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def remainder(a: int, b: int) -> int:
+    """The remainder of ``quotient``; it has the sign of ``a``."""
+    return a - quotient(a, b) * b
+
+
+def truncdiv(a: Any, b: Any) -> Any:
+    """a / b rounded towards zero."""
+    if type(b) is IntImm and b.value != 0:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, quotient(a.value, b.value))
+        if b.value == 1:
+            return a
+    return Div(a, b)
+
+
+def truncmod(a: Any, b: Any) -> Any:
+    """The remainder of truncated division."""
+    if type(b) is IntImm and b.value != 0:
+        if type(a) is IntImm:
+            return wrapped(a.dtype, remainder(a.value, b.value))
+        if b.value == 1:
+            return const(a.dtype, 0)
+    return Mod(a, b)
+
+
+def min_(a: Any, b: Any) -> Any:
+    """The smaller."""
+    if type(a) is IntImm and type(b) is IntImm:
+        return a if a.value <= b.value else b
+    return a if a is b else Min(a, b)
+
+
+def max_(a: Any, b: Any) -> Any:
+    """The larger."""
+    if type(a) is IntImm and type(b) is IntImm:
+        return a if a.value >= b.value else b
+    return a if a is b else Max(a, b)
+
+
+def _compare(kind: type[PrimExpr], a: Any, b: Any, holds: bool) -> Any:
+    if type(a) is IntImm and type(b) is IntImm:
+        return truth(holds)
+    return kind(a, b)  # type: ignore[call-arg]
+
+
+def _value(a: Any) -> int:
+    return a.value if type(a) is IntImm else 0
+
+
+def eq(a: Any, b: Any) -> Any:
+    """a == b."""
+    return _compare(EQ, a, b, _value(a) == _value(b))
+
+
+def ne(a: Any, b: Any) -> Any:
+    """a != b."""
+    return _compare(NE, a, b, _value(a) != _value(b))
+
+
+def lt(a: Any, b: Any) -> Any:
+    """a < b."""
+    return _compare(LT, a, b, _value(a) < _value(b))
+
+
+def le(a: Any, b: Any) -> Any:
+    """a <= b."""
+    return _compare(LE, a, b, _value(a) <= _value(b))
+
+
+def gt(a: Any, b: Any) -> Any:
+    """a > b."""
+    return _compare(GT, a, b, _value(a) > _value(b))
+
+
+def ge(a: Any, b: Any) -> Any:
+    """a >= b."""
+    return _compare(GE, a, b, _value(a) >= _value(b))
+
+
+def and_(a: Any, b: Any) -> Any:
+    """a and b."""
+    if type(a) is IntImm:
+        return b if a.value else a
+    if type(b) is IntImm:
+        return a if b.value else b
+    return And(a, b)
+
+
+def or_(a: Any, b: Any) -> Any:
+    """a or b."""
+    if type(a) is IntImm:
+        return a if a.value else b
+    if type(b) is IntImm:
+        return b if b.value else a
+    return Or(a, b)
+
+
+def not_(a: Any) -> Any:
+    """not a."""
+    return truth(not a.value) if type(a) is IntImm else Not(a)
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """a where condition, else b."""
+    if type(condition) is IntImm:
+        return a if condition.value else b
+    return Select(condition, a, b)
+
+
+BUILDERS: Final[dict[type, Any]] = {
+    Add: add, Sub: sub, Mul: mul, FloorDiv: floordiv, FloorMod: floormod, Div: truncdiv,
+    Mod: truncmod, Min: min_, Max: max_, EQ: eq, NE: ne, LT: lt, LE: le, GT: gt, GE: ge,
+    And: and_, Or: or_,
+}  # fmt: skip
+"""Node class -> folding constructor."""

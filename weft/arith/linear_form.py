@@ -1,0 +1,165 @@
+"""Sums of scaled splits: the normal form that the canonical simplifier computes with.
+
+A ``Split`` is ``(index % upper) // lower * scale``; a ``Sum`` is splits plus a constant. Both are
+immutable; the functions here do the algebra. The printed order is TVM's: descending scale, the
+positive terms first, then the constant, then what is subtracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.arith import fold
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import PrimExpr
+from weft.support.dtype import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """``(index % upper) // lower * scale``; no ``upper`` means no remainder is taken.
+
+    ``floor`` says how ``%`` and ``//`` round; ``lower`` divides ``upper``.
+    """
+
+    index: PrimExpr
+    lower: int = 1
+    upper: int | None = None
+    scale: int = 1
+    floor: bool = True
+
+    def same_index(self, other: Split) -> bool:
+        """Whether both split one expression."""
+        return self.index is other.index or expr_deep_equal(self.index, other.index)
+
+    def same_mode(self, other: Split) -> bool:
+        """Whether the two ways of rounding agree (plain splits round in no way)."""
+        return self.floor is other.floor or self.is_plain or other.is_plain
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the split is the scaled index itself."""
+        return self.lower == 1 and self.upper is None
+
+    def scaled(self, scale: int) -> Split:
+        """The same split, its scale replaced."""
+        return Split(self.index, self.lower, self.upper, scale, self.floor)
+
+    def build(self, sign: int = 1) -> Any:
+        """The expression, times ``sign``."""
+        result: Any = self.index
+        dtype = result.dtype
+        if self.upper is not None:
+            modulo = fold.floormod if self.floor else fold.truncmod
+            result = modulo(result, fold.const(dtype, self.upper))
+        if self.lower != 1:
+            divide = fold.floordiv if self.floor else fold.truncdiv
+            result = divide(result, fold.const(dtype, self.lower))
+        return fold.mul(result, fold.wrapped(dtype, self.scale * sign))
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """``splits`` (none with scale 0) plus ``base``."""
+
+    dtype: DataType
+    splits: tuple[Split, ...] = ()
+    base: int = 0
+
+    def plus(self, other: Sum, sign: int = 1) -> Sum:
+        """self + sign * other."""
+        if not other.splits:
+            return Sum(self.dtype, self.splits, self.base + sign * other.base)
+        splits = list(self.splits)
+        for split in other.splits:
+            _insert(splits, split if sign == 1 else split.scaled(split.scale * sign))
+        kept = tuple(split for split in splits if split.scale != 0)
+        return Sum(self.dtype, kept, self.base + sign * other.base)
+
+    def times(self, factor: int) -> Sum:
+        """Every term times a constant."""
+        if factor == 0:
+            return Sum(self.dtype)
+        splits = tuple(split.scaled(split.scale * factor) for split in self.splits)
+        return Sum(self.dtype, splits, self.base * factor)
+
+    def divided(self, by: int) -> Sum:
+        """Every term divided by a constant that divides them all."""
+        splits = tuple(split.scaled(split.scale // by) for split in self.splits)
+        return Sum(self.dtype, splits, self.base // by)
+
+    def separate(self, factor: int) -> tuple[Sum, Sum]:
+        """(the terms that ``factor`` divides, the others)."""
+        inside = tuple(split for split in self.splits if split.scale % factor == 0)
+        outside = tuple(split for split in self.splits if split.scale % factor != 0)
+        if self.base % factor == 0:
+            return Sum(self.dtype, inside, self.base), Sum(self.dtype, outside)
+        return Sum(self.dtype, inside), Sum(self.dtype, outside, self.base)
+
+    def build(self) -> Any:
+        """The expression."""
+        splits = sorted(_merge(self.splits), key=_order)
+        base = fold.wrapped(self.dtype, self.base)
+        result: Any = None
+        for split in splits:
+            if split.scale > 0:
+                term = split.build()
+                result = term if result is None else fold.add(result, term)
+        if result is None:
+            result, base = base, fold.const(self.dtype, 0)
+        if base.value > 0:
+            result = fold.add(result, base)
+        for split in splits:
+            if split.scale < 0:
+                result = fold.sub(result, split.build(-1))
+        return fold.add(result, base) if base.value < 0 else result
+
+
+def _order(split: Split) -> tuple[int, int, float, bool]:
+    upper = float("inf") if split.upper is None else split.upper
+    return -split.scale, -split.lower, -upper, not split.floor
+
+
+def _insert(splits: list[Split], new: Split) -> None:
+    """Add a term: to the same split if there is one, else at the end."""
+    for position, split in enumerate(splits):
+        if (
+            split.lower == new.lower
+            and split.upper == new.upper
+            and split.same_index(new)
+            and split.same_mode(new)
+        ):
+            splits[position] = split.scaled(split.scale + new.scale)
+            return
+    splits.append(new)
+
+
+def _merge(splits: tuple[Split, ...]) -> list[Split]:
+    """``x // c * c + x % c`` becomes ``x``, as far as that goes."""
+    merged = list(splits)
+    for position in range(len(merged)):
+        while merged[position].upper is not None and merged[position].scale:
+            low = merged[position]
+            partner = _next_digits(merged, low)
+            if partner is None:
+                break
+            upper = merged[partner].upper
+            merged[position] = Split(low.index, low.lower, upper, low.scale, low.floor)
+            merged[partner] = merged[partner].scaled(0)
+    return [split for split in merged if split.scale != 0]
+
+
+def _next_digits(splits: list[Split], low: Split) -> int | None:
+    """Where the split stands that continues ``low`` upwards: its lower is low's upper."""
+    assert low.upper is not None
+    for position, high in enumerate(splits):
+        if (
+            high.lower == low.upper
+            and high.scale * low.lower == low.scale * low.upper
+            and high.scale
+            and low.same_mode(high)
+            and low.same_index(high)
+        ):
+            return position
+    return None

@@ -1,0 +1,333 @@
+"""The rewrite simplifier: bottom up, the rules of ``rule_tables`` at every node.
+
+Comparisons are decided first where bounds, remainders or known differences allow it. A rule never
+applies to arithmetic on data that may wrap (``BoundAnalyzer.may_wrap``), nor where a constant of
+its result does not fit the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.arith import fold
+from weft.arith.data import has_data
+from weft.arith.deep_equal import BINARY, expr_deep_equal
+from weft.arith.facts import Facts, is_index
+from weft.arith.fold import BUILDERS, ConstantOverflow
+from weft.arith.rule import Matcher, Predicates
+from weft.arith.rule_tables import compiled_rules
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
+from weft.ir.node import Array
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Call,
+    Cast,
+    Let,
+    Max,
+    Min,
+    Not,
+    Reduce,
+    Select,
+    SizeVar,
+    Sub,
+    Var,
+)
+
+if TYPE_CHECKING:
+    from weft.arith.const_int_bound import BoundAnalyzer
+    from weft.arith.difference import DifferenceAnalyzer
+
+_DEPTH: Final = 12
+_LEAVES: Final = frozenset({IntImm, FloatImm, StringImm})
+_SWAPPED: Final = {GT: LT, GE: LE}
+_COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
+_CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
+_matchers: Final[dict[tuple[type, ...], tuple[tuple[str, Matcher], ...]]] = {}
+
+
+def _find_matchers(key: tuple[type, ...]) -> tuple[tuple[str, Matcher], ...]:
+    """The matchers whose operand classes fit, in the order of the rows."""
+    root, *classes = key
+    found = []
+    for compiled in compiled_rules().get(root, ()):
+        wanted = compiled.operands
+        if all(w is None or w is c for w, c in zip(wanted, classes, strict=False)):
+            found.append((compiled.rule.name, compiled.function))
+    result = _matchers[key] = tuple(found)
+    return result
+
+
+class RewriteSimplifier(Predicates):
+    """Simplifies under the facts of an Analyzer; ``visit`` is the entry.
+
+    ``hits`` counts, by rule name, how often each rule applied; ``enter`` opens a scope in which a
+    condition holds (the Analyzer provides it).
+    """
+
+    def __init__(self, facts: Facts, bounds: BoundAnalyzer) -> None:
+        self.facts = facts
+        self.bounds = bounds
+        self.differences: DifferenceAnalyzer
+        self.enter: Callable[[PrimExpr], Any]
+        self.depth = 0
+        self.hits: dict[str, int] = {}
+
+    def range_of(self, expr: Any) -> tuple[int, int]:
+        if type(expr) is Sub and is_index(expr.dtype):
+            return self.differences.range(expr.a, expr.b)
+        return self.bounds.bound(expr)
+
+    def divides(self, expr: Any, factor: int) -> bool:
+        return self.bounds.modular.divides(expr, factor)
+
+    def visit(self, expr: Any) -> Any:
+        """The simplified expression; ``expr`` itself where nothing applies."""
+        if type(expr) in _LEAVES:
+            return expr
+        found = self.facts.rewrite_memo.get(id(expr))
+        if found is not None:
+            return found[1]
+        if isinstance(expr, Var):
+            self.facts.seen.add(expr)
+            result = self.facts.values.get(expr, expr)
+        else:
+            result = self.apply(self.rebuild(expr, self.visit))
+        self.facts.rewrite_memo[id(expr)] = expr, result
+        return result
+
+    def rebuild(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+        """``expr`` with visited operands; constants fold."""
+        kind = type(expr)
+        if kind in BINARY:
+            a, b = visit(expr.a), visit(expr.b)
+            if a is expr.a and b is expr.b and not (type(a) is IntImm and type(b) is IntImm):
+                return expr
+            if not a.dtype.is_integral:
+                return expr.with_(a=a, b=b)
+            return self.fitting(BUILDERS[kind], expr, a, b)
+        if kind is Not:
+            return fold.not_(visit(expr.a)) if visit(expr.a) is not expr.a else expr
+        if kind is Select:
+            return self.rebuild_select(expr, visit)
+        if kind is Call:
+            return self.rebuild_call(expr, visit)
+        return self.rebuild_children(expr, visit)
+
+    def fitting(self, build: Callable[[Any, Any], Any], expr: Any, a: Any, b: Any) -> Any:
+        try:
+            return build(a, b)
+        except ConstantOverflow:
+            return expr.with_(a=a, b=b)
+
+    def rebuild_children(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+        changes: dict[str, Any] = {}
+        for name in expr.CHILDREN:
+            old = getattr(expr, name)
+            if isinstance(old, tuple):
+                items = []
+                for item in old:
+                    items.append(visit(item) if isinstance(item, PrimExpr) else item)
+                if any([new is not item for new, item in zip(items, old, strict=True)]):
+                    changes[name] = Array(items)
+            elif isinstance(old, PrimExpr) and not (isinstance(expr, Let) and name == "var"):
+                new = visit(old)
+                if new is not old:
+                    changes[name] = new
+        if isinstance(expr, Reduce):
+            changes.pop("axis", None)
+        return expr.with_(**changes) if changes else expr
+
+    def rebuild_select(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+        condition = visit(expr.condition)
+        if type(condition) is IntImm:
+            return visit(expr.true_value if condition.value else expr.false_value)
+        with self.enter(condition):
+            true_value = visit(expr.true_value)
+        with self.enter(fold.not_(condition)):
+            false_value = visit(expr.false_value)
+        return expr.with_(
+            condition=condition, true_value=true_value, false_value=false_value
+        )
+
+    def rebuild_call(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+        name = getattr(expr.op, "name", "")
+        if name != "tir.if_then_else":
+            rebuilt = self.rebuild_children(expr, visit)
+            if name == "tir.likely" and type(rebuilt.args[0]) is IntImm:
+                return rebuilt.args[0]
+            return rebuilt
+        condition = visit(expr.args[0])
+        if type(condition) is IntImm:
+            return visit(expr.args[1] if condition.value else expr.args[2])
+        plain = _without_likely(condition)
+        with self.enter(plain):
+            true_value = visit(expr.args[1])
+        with self.enter(fold.not_(plain)):
+            false_value = visit(expr.args[2])
+        parts = (condition, true_value, false_value)
+        if all([new is old for new, old in zip(parts, expr.args, strict=True)]):
+            return expr
+        return expr.with_(args=Array(parts))
+
+    def apply(self, expr: Any) -> Any:
+        """One round of rules on a node whose operands are simplified; the result is visited."""
+        kind = type(expr)
+        if kind in _COMPARISONS or kind in (Min, Max):
+            return self.apply_ordered(expr)
+        if kind is Cast:
+            return _cast(expr)
+        if kind in _LEAVES or kind in (Var, SizeVar):
+            return expr
+        result = self.first_rule(expr)
+        if result is None:
+            return self.literal(expr) if expr.dtype.is_bool else expr
+        return result
+
+    def apply_ordered(self, expr: Any) -> Any:
+        """Comparisons, minimum and maximum: decided by difference, else by rules."""
+        kind, a, b = type(expr), expr.a, expr.b
+        if kind in _SWAPPED:
+            kind, a, b = _SWAPPED[kind], b, a
+            expr = BUILDERS[kind](a, b)
+        elif kind in _CONSTANT_RIGHT and type(a) is IntImm and type(b) is not IntImm:
+            a, b = b, a
+            expr = kind(a, b)
+        if type(expr) is IntImm:
+            return expr
+        if not is_index(a.dtype) or self.bounds.may_wrap(a) or self.bounds.may_wrap(b):
+            if kind in (Min, Max):
+                return a if a.dtype.is_integral and expr_deep_equal(a, b) else expr
+            return self.literal(expr)
+        decided = self.decide(kind, a, b)
+        if decided is not None:
+            return decided
+        if kind is LE:
+            return self.less_equal(expr)
+        result = self.first_rule(expr)
+        if result is None:
+            return expr if kind in (Min, Max) else self.literal(expr)
+        return result
+
+    def decide(self, kind: type, a: Any, b: Any) -> Any:
+        """The result where the bounds of ``a - b`` or its remainders tell, else None."""
+        low, high = self.differences.range(a, b)
+        if kind is LT:
+            return _known(high < 0, low >= 0)
+        if kind is LE:
+            return _known(high <= 0, low > 0)
+        if kind is Min or kind is Max:
+            smaller = a if high <= 0 else b if low >= 0 else None
+            if smaller is None or kind is Min:
+                return smaller
+            return b if smaller is a else a
+        never = high < 0 or low > 0 or self.differences.never_zero(a, b)
+        always = low == high == 0
+        return _known(always, never) if kind is EQ else _known(never, always)
+
+    def less_equal(self, expr: Any) -> Any:
+        """``a <= b`` through the rules of ``b < a``."""
+        opposite = fold.lt(expr.b, expr.a)
+        result = self.first_rule(opposite)
+        if result is None:
+            return self.literal(expr)
+        return self.visit(fold.not_(result))
+
+    def first_rule(self, expr: Any) -> Any:
+        """The simplified result of the first rule that matches, or None."""
+        kind = type(expr)
+        if kind in BINARY:
+            key: tuple[type, ...] = (kind, type(expr.a), type(expr.b))
+        elif kind is Not:
+            key = (kind, type(expr.a))
+        elif kind is Select:
+            key = (kind, type(expr.condition), type(expr.true_value), type(expr.false_value))
+        else:
+            return None
+        matchers = _matchers.get(key)
+        if matchers is None:
+            matchers = _find_matchers(key)
+        if not matchers or self.depth > _DEPTH:
+            return None
+        data = has_data(expr)
+        if data and self.bounds.may_wrap(expr):
+            return None
+        for name, matcher in matchers:
+            try:
+                result = matcher(expr, self)
+            except ConstantOverflow:
+                continue
+            if result is None or (data and self.bounds.may_wrap(result)):
+                continue
+            self.hits[name] = self.hits.get(name, 0) + 1
+            self.depth += 1
+            result = self.visit(result)
+            self.depth -= 1
+            return result
+        return None
+
+    def literal(self, expr: Any) -> Any:
+        """``expr``, or its truth where it (or its negation) is a known condition."""
+        if not self.facts.literals:
+            return expr
+        for known in self.facts.literals:
+            if expr_deep_equal(known, expr):
+                return fold.TRUE
+        negated = _negation(expr)
+        if negated is not None:
+            for known in self.facts.literals:
+                if expr_deep_equal(known, negated):
+                    return fold.FALSE
+        return expr
+
+
+def _negation(expr: Any) -> Any:
+    kind = type(expr)
+    if kind is LT:
+        return LE(expr.b, expr.a)
+    if kind is LE:
+        return LT(expr.b, expr.a)
+    if kind is EQ:
+        return NE(expr.a, expr.b)
+    if kind is NE:
+        return EQ(expr.a, expr.b)
+    return expr.a if kind is Not else Not(expr)
+
+
+def _known(yes: bool, no: bool) -> Any:
+    return fold.TRUE if yes else fold.FALSE if no else None
+
+
+def _without_likely(expr: Any) -> Any:
+    if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
+        return expr.args[0]
+    return expr
+
+
+def _cast(expr: Any) -> Any:
+    """Casts of constants, to the same type, and of casts that only widen."""
+    value, dtype = expr.value, expr.dtype
+    if value.dtype is dtype:
+        return value
+    if type(value) is IntImm and dtype.is_integral and dtype.lanes == 1:
+        if dtype.is_bool:
+            return fold.truth(value.value != 0)
+        low, high = integer_range(dtype)
+        return fold.const(dtype, (value.value - low) % (high - low + 1) + low)
+    if type(value) is Cast and _contains(value.dtype, value.value.dtype):
+        return _cast(Cast(dtype, value.value))
+    return expr
+
+
+def _contains(wide: Any, narrow: Any) -> bool:
+    """Whether every value of one integer type is one of the other."""
+    if not (wide.is_integral and narrow.is_integral):
+        return False
+    wide_low, wide_high = integer_range(wide.element)
+    low, high = integer_range(narrow.element)
+    return wide_low <= low and high <= wide_high

@@ -1,0 +1,369 @@
+"""Rewrite rules as rows of text, compiled to Python matchers.
+
+``Rule("cancel", "(x + y) - x", "y")`` reads as Python with Python's ``//`` and ``%``. Names:
+``x y z w`` stand for any integer expression, ``p q r`` for any boolean one, ``c1 c2 ...`` for
+constants (in ``after`` and ``where`` their integer values). Functions: ``min``, ``max``,
+``truncdiv``, ``truncmod``, ``select``. ``where`` joins Python conditions on the constants and the
+predicates of ``Predicates``, each of which a test can evaluate too.
+
+Compilation expands commutative operators (so one row covers all operand orders), puts the class
+tests of the whole pattern first, and indexes the matchers by the classes of root and operands.
+``x + c1`` also matches ``x - 2`` (c1 = -2): fold.py keeps sums in that form.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.facts import INT32, INT64
+from weft.ir.expr import IntImm
+from weft.tir import expr as nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: ``before`` becomes ``after`` if ``where``."""
+
+    name: str
+    before: str
+    after: str
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A parsed side: an operator with operands, or a leaf (``kind`` var, const or literal)."""
+
+    kind: str
+    name: str = ""
+    operands: tuple[Pattern, ...] = ()
+    value: int = 0
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether only constants occur: then it is computed, not built."""
+        if self.kind in ("const", "literal"):
+            return True
+        return bool(self.operands) and all(operand.is_constant for operand in self.operands)
+
+
+Matcher = Callable[[Any, Any], Any]
+
+_OPERATORS: Final[dict[type, str]] = {
+    ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv",
+    ast.Mod: "FloorMod", ast.Eq: "EQ", ast.NotEq: "NE", ast.Lt: "LT", ast.LtE: "LE",
+    ast.And: "And", ast.Or: "Or",
+}  # fmt: skip
+_FUNCTIONS: Final = {
+    "min": "Min", "max": "Max", "truncdiv": "Div", "truncmod": "Mod", "select": "Select",
+}  # fmt: skip
+_COMMUTATIVE: Final = frozenset({"Add", "Mul", "Min", "Max", "EQ", "NE", "And", "Or"})
+_PYTHON: Final = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "FloorDiv": "({} // {})",
+    "FloorMod": "({} % {})", "Min": "min({}, {})", "Max": "max({}, {})", "LT": "({} < {})",
+    "LE": "({} <= {})", "EQ": "({} == {})", "NE": "({} != {})", "Div": "quotient({}, {})",
+    "Mod": "remainder({}, {})",
+}  # fmt: skip
+_FIELDS: Final = {
+    "Not": ("a",), "Select": ("condition", "true_value", "false_value"),
+}  # fmt: skip
+_BUILDERS: Final = {
+    **{kind.__name__: f"fold.{function.__name__}" for kind, function in fold.BUILDERS.items()},
+    "Not": "fold.not_", "Select": "fold.select",
+}  # fmt: skip
+
+
+def parse(text: str) -> Pattern:
+    """The pattern of one side of a rule."""
+    return _pattern(ast.parse(text, mode="eval").body)
+
+
+def _pattern(tree: ast.expr) -> Pattern:
+    match tree:
+        case ast.Name(id=name):
+            return Pattern("const" if name[0] == "c" else "var", name)
+        case ast.Constant(value=bool() as truth):
+            return Pattern("truth", value=int(truth))
+        case ast.Constant(value=int() as value):
+            return Pattern("literal", value=value)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+            return Pattern("literal", value=-value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return Pattern("Not", operands=(_pattern(operand),))
+        case ast.BinOp(left=left, op=operator, right=right):
+            return Pattern(_OPERATORS[type(operator)], operands=(_pattern(left), _pattern(right)))
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return Pattern(_OPERATORS[type(operator)], operands=(_pattern(left), _pattern(right)))
+        case ast.BoolOp(op=operator, values=[first, *rest]):
+            joined = _pattern(first)
+            for value in rest:
+                joined = Pattern(_OPERATORS[type(operator)], operands=(joined, _pattern(value)))
+            return joined
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
+            return Pattern(_FUNCTIONS[name], operands=tuple(_pattern(a) for a in arguments))
+    raise ValueError(f"a rule cannot say {ast.unparse(tree)!r}")
+
+
+def _variants(pattern: Pattern) -> list[Pattern]:
+    """The pattern with the operands of commutative operators in every order."""
+    if not pattern.operands:
+        return [pattern]
+    choices = [_variants(operand) for operand in pattern.operands]
+    made = [Pattern(pattern.kind, operands=chosen) for chosen in itertools.product(*choices)]
+    swappable = pattern.kind in _COMMUTATIVE and not pattern.operands[1].is_constant
+    if swappable and not pattern.operands[0].is_constant:
+        made += [Pattern(pattern.kind, operands=made_one.operands[::-1]) for made_one in made]
+    return made
+
+
+def _renamed(pattern: Pattern, names: dict[str, str]) -> Any:
+    if pattern.kind in ("var", "const"):
+        key = names.setdefault(pattern.name, f"{pattern.kind}{len(names)}")
+        return key
+    return (pattern.kind, pattern.value, *[_renamed(o, names) for o in pattern.operands])
+
+
+class _Emitter:
+    """Writes the matcher of one variant: class tests, then equalities, then ``where``."""
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.tests: list[str] = []
+        self.equalities: list[str] = []
+        self.bound: set[str] = set()
+        self.typed = ""
+        self.temporaries = itertools.count()
+        self.match(pattern, "e", root=True)
+
+    def match(self, pattern: Pattern, path: str, root: bool = False) -> None:
+        """Add the tests that the value at ``path`` is an instance of ``pattern``."""
+        if pattern.kind == "var":
+            self.match_variable(pattern.name, path)
+        elif pattern.kind == "const":
+            self.tests.append(f"if type({path}) is not IntImm: return None")
+            self.match_constant(pattern, f"{path}.value")
+            self.typed = self.typed or f"{path}.dtype"
+        elif pattern.kind in ("literal", "truth"):
+            test = f"type({path}) is not IntImm or {path}.value != {pattern.value}"
+            self.tests.append(f"if {test}: return None")
+        else:
+            self.match_operator(pattern, path, root)
+
+    def match_variable(self, name: str, path: str) -> None:
+        if name in self.bound:
+            self.equalities.append(f"if not equal({name}, {path}): return None")
+            return
+        self.bound.add(name)
+        self.tests.append(f"{name} = {path}")
+        if name in "xyzw" and not self.typed:
+            self.typed = f"{name}.dtype"
+
+    def match_constant(self, pattern: Pattern, value: str) -> None:
+        if pattern.kind == "literal":
+            self.tests.append(f"if {value} != {pattern.value}: return None")
+        elif pattern.name in self.bound:
+            self.tests.append(f"if {pattern.name} != {value}: return None")
+        else:
+            self.bound.add(pattern.name)
+            self.tests.append(f"{pattern.name} = {value}")
+
+    def match_operator(self, pattern: Pattern, path: str, root: bool) -> None:
+        operands = pattern.operands
+        if pattern.kind == "Add" and operands[1].kind in ("const", "literal"):
+            pair = f"t{next(self.temporaries)}"
+            self.tests.append(f"{pair} = plus_constant({path})")
+            self.tests.append(f"if {pair} is None: return None")
+            self.match_constant(operands[1], f"{pair}[1]")
+            self.typed = self.typed or f"{path}.dtype"
+            self.match(operands[0], f"{pair}[0]")
+            return
+        if not root:
+            self.tests.append(f"if type({path}) is not nodes.{pattern.kind}: return None")
+        fields = _FIELDS.get(pattern.kind, ("a", "b"))
+        for field, operand in zip(fields, operands, strict=True):
+            name = f"t{next(self.temporaries)}"
+            self.tests.append(f"{name} = {path}.{field}")
+            self.match(operand, name)
+
+    def source(self, name: str) -> str:
+        """The text of the function."""
+        lines = [f"def {name}(e, k):", *self.tests]
+        if self.typed:
+            lines.append(f"dt = {self.typed}")
+            lines.append("if dt is not INT32 and dt is not INT64: return None")
+        lines += self.equalities
+        if self.rule.where:
+            tree = ast.parse(self.rule.where, mode="eval").body
+            parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(
+                tree.op, ast.And) else [tree]  # fmt: skip
+            parts = sorted(parts, key=_calls_predicate)
+            lines += [f"if not ({_condition(part)}): return None" for part in parts]
+        lines.append(f"return {_build(parse(self.rule.after))}")
+        return "\n    ".join(lines)
+
+
+def _calls_predicate(tree: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) in PREDICATES
+        for node in ast.walk(tree)
+    )
+
+
+def _condition(tree: ast.expr) -> str:
+    """Python text of one condition; the first argument of a predicate is built."""
+    if isinstance(tree, ast.Call) and ast.unparse(tree.func) in PREDICATES:
+        first = _build(_pattern(tree.args[0]))
+        rest = "".join(f", {ast.unparse(argument)}" for argument in tree.args[1:])
+        return f"k.{ast.unparse(tree.func)}({first}{rest})"
+    if isinstance(tree, ast.BoolOp):
+        word = " and " if isinstance(tree.op, ast.And) else " or "
+        return "(" + word.join([_condition(value) for value in tree.values]) + ")"
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        return f"not {_condition(tree.operand)}"
+    return ast.unparse(tree)
+
+
+def _number(pattern: Pattern) -> str:
+    """Python text that computes a constant pattern."""
+    if pattern.kind == "const":
+        return pattern.name
+    if pattern.kind == "literal":
+        return f"({pattern.value})"
+    return _PYTHON[pattern.kind].format(*[_number(operand) for operand in pattern.operands])
+
+
+def _build(pattern: Pattern) -> str:
+    """Python text that builds the expression of a pattern."""
+    if pattern.kind == "var":
+        return pattern.name
+    if pattern.kind == "truth":
+        return "fold.TRUE" if pattern.value else "fold.FALSE"
+    if pattern.is_constant:
+        return f"fold.const(dt, {_number(pattern)})"
+    operands = ", ".join([_build(operand) for operand in pattern.operands])
+    return f"{_BUILDERS[pattern.kind]}({operands})"
+
+
+PREDICATES: Final = frozenset(
+    {"within", "nonneg", "positive", "nonzero", "multiple", "nonconst", "at_least"}
+)
+
+
+class Predicates:
+    """What ``where`` may ask of an expression; the rewrite simplifier implements it."""
+
+    def range_of(self, expr: Any) -> tuple[int, int]:
+        """Inclusive bounds."""
+        raise NotImplementedError
+
+    def divides(self, expr: Any, factor: int) -> bool:
+        """Whether ``factor`` divides the value."""
+        raise NotImplementedError
+
+    def within(self, expr: Any, low: int, high: int) -> bool:
+        """low <= expr < high."""
+        bound = self.range_of(expr)
+        return low <= bound[0] and bound[1] < high
+
+    def at_least(self, expr: Any, low: int) -> bool:
+        """low <= expr."""
+        return self.range_of(expr)[0] >= low
+
+    def nonneg(self, expr: Any) -> bool:
+        """0 <= expr."""
+        return self.range_of(expr)[0] >= 0
+
+    def positive(self, expr: Any) -> bool:
+        """0 < expr."""
+        return self.range_of(expr)[0] > 0
+
+    def nonzero(self, expr: Any) -> bool:
+        """The value is not 0."""
+        bound = self.range_of(expr)
+        return bound[0] > 0 or bound[1] < 0
+
+    def multiple(self, expr: Any, factor: int) -> bool:
+        """Whether ``factor`` divides the value."""
+        return factor != 0 and self.divides(expr, factor)
+
+    def nonconst(self, expr: Any) -> bool:
+        """Whether the expression is no constant."""
+        return type(expr) is not IntImm
+
+
+def plus_constant(expr: Any) -> tuple[Any, int] | None:
+    """(x, c) of ``x + c`` or of ``x - (-c)``."""
+    kind = type(expr)
+    if kind is nodes.Add and type(expr.b) is IntImm:
+        return expr.a, expr.b.value
+    if kind is nodes.Sub and type(expr.b) is IntImm:
+        return expr.a, -expr.b.value
+    return None
+
+
+_SCOPE: Final = {
+    "fold": fold, "nodes": nodes, "IntImm": IntImm, "INT32": INT32, "INT64": INT64, "gcd": gcd,
+    "equal": expr_deep_equal, "plus_constant": plus_constant, "quotient": fold.quotient,
+    "remainder": fold.remainder,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A matcher with what it needs of the operands' classes (None: anything)."""
+
+    rule: Rule
+    function: Matcher
+    operands: tuple[type | None, ...]
+
+
+def _operand_class(pattern: Pattern) -> type | None:
+    if pattern.kind in ("const", "literal", "truth"):
+        return IntImm
+    if pattern.kind == "var":
+        return None
+    if pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal"):
+        return None
+    kind: type = getattr(nodes, pattern.kind)
+    return kind
+
+
+def compile_rules(rules: Iterable[Rule]) -> dict[type, list[Compiled]]:
+    """Root class -> matchers in the order of the rows."""
+    table: dict[type, list[Compiled]] = {}
+    scope: dict[str, Any] = dict(_SCOPE)
+    sources, entries = [], []
+    for rule, pattern in _expanded(rules):
+        name = f"rule_{len(entries)}"
+        sources.append(_Emitter(rule, pattern).source(name))
+        entries.append((name, rule, pattern))
+    exec(compile("\n\n".join(sources), "<rewrite rules>", "exec"), scope)  # noqa: S102
+    for name, rule, pattern in entries:
+        operands = tuple(_operand_class(operand) for operand in pattern.operands)
+        roots: list[type] = [getattr(nodes, pattern.kind)]
+        if pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal"):
+            roots.append(nodes.Sub)
+        for root in roots:
+            table.setdefault(root, []).append(Compiled(rule, scope[name], operands))
+    return table
+
+
+def _expanded(rules: Iterable[Rule]) -> Iterator[tuple[Rule, Pattern]]:
+    for rule in rules:
+        seen = set()
+        for pattern in _variants(parse(rule.before)):
+            names: dict[str, str] = {}
+            key = _renamed(pattern, names)
+            where = rule.where
+            for old in sorted(names, key=len, reverse=True):
+                where = where.replace(old, names[old]) if where else where
+            if (key, where) not in seen:
+                seen.add((key, where))
+                yield rule, pattern

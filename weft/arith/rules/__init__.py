@@ -1,0 +1,1 @@
+"""The tables of rewrite rules, one module for each family of root operators."""
