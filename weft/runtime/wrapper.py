@@ -74,8 +74,8 @@ class _Writer:
             "NDArray": NDArray, "spec": spec, "pop_fault": pop_fault, "name": spec.name,
             "count_error": arguments.count_error, "shape_error": arguments.shape_error,
             "stride_error": arguments.stride_mismatch, "overlap_error": arguments.overlap_error,
-            "timed": _timed, "reach": reach, "partial": partial, "holding": holding, "byref": ctypes.byref,
-            "addressof": ctypes.addressof,
+            "timed": _timed, "reach": reach, "partial": partial, "holding": holding,
+            "byref": ctypes.byref, "addressof": ctypes.addressof,
             "native": _native_function(spec, address),
         }  # fmt: skip
 
