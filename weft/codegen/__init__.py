@@ -1,0 +1,1 @@
+"""Native code from lowered TensorIR: LLVM IR, vector mathematics, object cache, workers."""

@@ -1,0 +1,1 @@
+"""LLVM IR text from lowered PrimFuncs, and its compilation to object code."""

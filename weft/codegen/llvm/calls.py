@@ -1,0 +1,288 @@
+"""Calls: intrinsics by table, external functions, packed functions, functions of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm import integer, mathlib, memory, packed
+from weft.codegen.llvm.convert import convert, mangled, widened, zero
+from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
+from weft.ir.expr import GlobalVar, IntImm, StringImm
+from weft.ir.op import Op
+from weft.support.dtype import DataType
+from weft.support.errors import CodegenError, UnsupportedError
+from weft.tir import expr as e
+from weft.tir.buffer import Buffer
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+Handler = Callable[["Emitter", Any], str]
+
+
+def call(em: Emitter, expr: Any) -> str:
+    """The value of a Call; one without a value gives ``0``."""
+    if isinstance(expr.op, GlobalVar):
+        return packed.call_function(em, expr)
+    name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else str(expr.op)
+    handler = INTRINSICS.get(name)
+    if handler is None:
+        if name in mathlib.FUNCTIONS:
+            return mathlib.call(em, name, expr)
+        raise UnsupportedError(
+            f"{em.function.name}: the intrinsic {name} is not available on this target"
+        )
+    return handler(em, expr)
+
+
+def _llvm(name: str, arity: int = 1) -> Handler:
+    """An intrinsic of LLVM that works on every float type; 16-bit floats go through float32."""
+
+    def emit(em: Emitter, expr: Any) -> str:
+        dtype = expr.dtype
+        wide = widened(dtype)
+        kind = llvm_type(wide)
+        args = [(kind, convert(em.b, em.value(arg), dtype, wide)) for arg in expr.args[:arity]]
+        result = em.b.call(f"llvm.{name}.{mangled(wide)}", kind, args)
+        return convert(em.b, result, wide, dtype)
+
+    return emit
+
+
+def _fabs(em: Emitter, expr: Any) -> str:
+    dtype = expr.dtype
+    if dtype.is_float:
+        return _llvm("fabs")(em, expr)
+    if not dtype.is_int:
+        return em.value(expr.args[0])
+    kind = llvm_type(dtype)
+    args = [(kind, em.value(expr.args[0])), ("i1", "false")]
+    return em.b.call(f"llvm.abs.{mangled(dtype)}", kind, args)
+
+
+def _bitwise(word: str) -> Handler:
+    def emit(em: Emitter, expr: Any) -> str:
+        a, b = em.value(expr.args[0]), em.value(expr.args[1])
+        return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
+
+    return emit
+
+
+def _bitwise_not(em: Emitter, expr: Any) -> str:
+    dtype = expr.dtype
+    text = "true" if dtype.is_bool else "-1"
+    if dtype.lanes != 1:
+        text = f"splat ({llvm_type(dtype.element)} {text})"
+    return em.b.op(f"xor {llvm_type(dtype)} {em.value(expr.args[0])}, {text}")
+
+
+def _classify(test: str) -> Handler:
+    """isnan, isinf, isfinite."""
+
+    def emit(em: Emitter, expr: Any) -> str:
+        dtype = expr.args[0].dtype
+        wide = widened(dtype)
+        kind = llvm_type(wide)
+        value = convert(em.b, em.value(expr.args[0]), dtype, wide)
+        if test == "uno":
+            return em.b.op(f"fcmp uno {kind} {value}, {value}")
+        size = em.b.call(f"llvm.fabs.{mangled(wide)}", kind, [(kind, value)])
+        infinity = "0x7FF0000000000000"
+        if wide.lanes != 1:
+            infinity = f"splat ({llvm_type(wide.element)} {infinity})"
+        return em.b.op(f"fcmp {test} {kind} {size}, {infinity}")
+
+    return emit
+
+
+def _is_null(em: Emitter, expr: Any) -> str:
+    return em.b.op(f"icmp eq ptr {em.value(expr.args[0])}, null")
+
+
+def _first(em: Emitter, expr: Any) -> str:
+    return em.value(expr.args[0])
+
+
+def _assume(em: Emitter, expr: Any) -> str:
+    em.bounds.assume(expr.args[0])
+    return "true"
+
+
+def _undef(em: Emitter, expr: Any) -> str:
+    return zero(expr.dtype) if not expr.dtype.is_handle else "null"
+
+
+def _reinterpret(em: Emitter, expr: Any) -> str:
+    source, target = expr.args[0].dtype, expr.dtype
+    value = em.value(expr.args[0])
+    if source.is_handle != target.is_handle:
+        return convert(em.b, value, source, target)
+    if llvm_type(source) == llvm_type(target):
+        return value
+    return em.b.op(f"bitcast {llvm_type(source)} {value} to {llvm_type(target)}")
+
+
+def _shift(left: bool) -> Handler:
+    return lambda em, expr: integer.shift(em, expr, left)
+
+
+def _large_uint(em: Emitter, expr: Any) -> str:
+    low, high = expr.args[0].value, expr.args[1].value
+    return int_constant((high << 32) + low, expr.dtype)
+
+
+def _multiply_shift(em: Emitter, expr: Any) -> str:
+    """round(x * y * 2**-q * 2**s), half up, in 64 bits."""
+    dtype = expr.dtype
+    wide = DataType("int64") if dtype.lanes == 1 else DataType("int64").with_lanes(dtype.lanes)
+    kind = llvm_type(wide)
+    x, y, q, s = [convert(em.b, em.value(arg), arg.dtype, wide) for arg in expr.args]
+    left = em.b.call(f"llvm.smax.{mangled(wide)}", kind, [(kind, s), (kind, zero(wide))])
+    right = em.b.op(f"sub {kind} {q}, {s}")
+    right = em.b.op(f"add {kind} {right}, {left}")
+    one = "1" if dtype.lanes == 1 else "splat (i64 1)"
+    product = em.b.op(f"mul {kind} {em.b.op(f'shl {kind} {x}, {left}')}, {y}")
+    half = em.b.op(f"shl {kind} {one}, {em.b.op(f'sub {kind} {right}, {one}')}")
+    total = em.b.op(f"add {kind} {product}, {half}")
+    return convert(em.b, em.b.op(f"ashr {kind} {total}, {right}"), wide, dtype)
+
+
+def _extern(em: Emitter, expr: Any) -> str:
+    """A C function; a Buffer or a pointer argument is passed as a pointer."""
+    name = expr.args[0]
+    if not isinstance(name, StringImm):
+        raise CodegenError(f"{em.function.name}: call_extern expects the function's name first")
+    args = [_extern_argument(em, arg) for arg in expr.args[1:]]
+    result = "void" if expr.dtype == "void" else llvm_type(expr.dtype)
+    if name.value in em.context.signatures:
+        return packed.call_by_name(em, expr, name.value, expr.args[1:])
+    return em.b.call(name.value, result, args) or "0"
+
+
+def _extern_argument(em: Emitter, arg: Any) -> tuple[str, str]:
+    if isinstance(arg, Buffer):
+        return "ptr", em.variable(arg.data)
+    return llvm_type(arg.dtype), em.value(arg)
+
+
+def _llvm_intrinsic(em: Emitter, expr: Any) -> str:
+    """call_llvm_intrin: the name, then (as TVM has it) perhaps the number of signature types."""
+    name, args = expr.args[0], list(expr.args[1:])
+    if not isinstance(name, StringImm):
+        raise CodegenError(
+            f"{em.function.name}: expected the name of an LLVM intrinsic as text, got an id; "
+            "write call_llvm_intrin(dtype, 'llvm.name', ...)"
+        )
+    if args and isinstance(args[0], IntImm) and args[0].dtype == "uint32":
+        args = args[1:]
+    result = "void" if expr.dtype == "void" else llvm_type(expr.dtype)
+    values = [_extern_argument(em, arg) for arg in args]
+    full = f"{name.value}.{mangled(expr.dtype)}" if name.value in _OVERLOADED else name.value
+    return em.b.call(full, result, values) or "0"
+
+
+_OVERLOADED: Final = frozenset(
+    "llvm." + name
+    for name in "fabs sqrt floor ceil trunc rint round roundeven nearbyint fma fmuladd exp exp2 "
+    "log log2 log10 sin cos pow copysign minnum maxnum minimum maximum ctpop bswap bitreverse "
+    "abs smax smin umax umin canonicalize".split()
+)
+
+
+def _address_of(em: Emitter, expr: Any) -> str:
+    target = expr.args[0]
+    em.function.has_pointer_aliases = True
+    if isinstance(target, e.BufferLoad):
+        return memory.element_pointer(em, target)
+    if isinstance(target, Buffer):
+        return em.variable(target.data)
+    raise UnsupportedError(f"{em.function.name}: address_of expects an element of a buffer")
+
+
+def _access_ptr(em: Emitter, expr: Any) -> str:
+    kind, data, offset = expr.args[0].dtype, expr.args[1], expr.args[2]
+    em.function.has_pointer_aliases = True
+    base, at = em.value(data), em.index(offset)
+    if at == "0":
+        return base
+    return em.b.op(f"getelementptr {memory_type(kind)}, ptr {base}, i64 {at}")
+
+
+def _half(upper: bool) -> Handler:
+    def emit(em: Emitter, expr: Any) -> str:
+        source, lanes = expr.args[0].dtype, expr.dtype.lanes
+        numbers = range(lanes, 2 * lanes) if upper else range(lanes)
+        kind = llvm_type(source)
+        mask = ", ".join([f"i32 {n}" for n in numbers])
+        value = em.value(expr.args[0])
+        return em.b.op(
+            f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>"
+        )
+
+    return emit
+
+
+def _combine(em: Emitter, expr: Any) -> str:
+    kind, lanes = llvm_type(expr.args[0].dtype), expr.dtype.lanes
+    a, b = em.value(expr.args[0]), em.value(expr.args[1])
+    mask = ", ".join([f"i32 {n}" for n in range(lanes)])
+    return em.b.op(f"shufflevector {kind} {a}, {kind} {b}, <{lanes} x i32> <{mask}>")
+
+
+def _vscale(em: Emitter, expr: Any) -> str:
+    raise UnsupportedError(
+        f"{em.function.name}: T.vscale() needs scalable vectors, which this target has not; use a "
+        "constant number of lanes"
+    )
+
+
+def _nothing(em: Emitter, expr: Any) -> str:
+    return "0"
+
+
+def _ret(em: Emitter, expr: Any) -> str:
+    return packed.return_value(em, expr)
+
+
+def _reduce_lanes(em: Emitter, expr: Any) -> str:
+    """The sum of a vector's lanes, in order from the first."""
+    dtype = expr.args[0].dtype
+    kind, value = llvm_type(dtype), em.value(expr.args[0])
+    element = llvm_type(dtype.element)
+    if dtype.is_float:
+        args = [(element, "0x8000000000000000"), (kind, value)]
+        return em.b.call(f"llvm.vector.reduce.fadd.{mangled(dtype)}", element, args)
+    return em.b.call(f"llvm.vector.reduce.add.{mangled(dtype)}", element, [(kind, value)])
+
+
+def _active_lanes(em: Emitter, expr: Any) -> str:
+    """get_active_lane_mask(i, n): lane k is on where i + k < n."""
+    lanes = expr.dtype.lanes
+    flags = with_lanes("i1", lanes)
+    args = [("i64", em.index(expr.args[0])), ("i64", em.index(expr.args[1]))]
+    return em.b.call(f"llvm.get.active.lane.mask.v{lanes}i1.i64", flags, args)
+
+
+INTRINSICS: Final[dict[str, Handler]] = {
+    "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),
+    "trunc": _llvm("trunc"), "nearbyint": _llvm("roundeven"), "round": _llvm("roundeven"),
+    "fma": _llvm("fma", 3), "copysign": _llvm("copysign", 2), "fabs": _fabs,
+    "bitwise_and": _bitwise("and"), "bitwise_or": _bitwise("or"), "bitwise_xor": _bitwise("xor"),
+    "bitwise_not": _bitwise_not, "shift_left": _shift(True), "shift_right": _shift(False),
+    "popcount": integer.popcount, "clz": integer.leading_zeros, "isnan": _classify("uno"),
+    "isinf": _classify("oeq"), "isfinite": _classify("olt"), "isnullptr": _is_null,
+    "likely": _first, "assume": _assume, "undef": _undef, "reinterpret": _reinterpret,
+    "large_uint_imm": _large_uint, "q_multiply_shift": _multiply_shift,
+    "if_then_else": lambda em, expr: em.tables.if_then_else(em, expr),
+    "call_extern": _extern, "call_pure_extern": _extern, "call_llvm_intrin": _llvm_intrinsic,
+    "call_llvm_pure_intrin": _llvm_intrinsic, "address_of": _address_of,
+    "tvm_access_ptr": _access_ptr, "vectorlow": _half(False), "vectorhigh": _half(True),
+    "vectorcombine": _combine, "vscale": _vscale, "ret": _ret, "reduce_lanes": _reduce_lanes,
+    "call_packed": packed.call_packed, "tvm_call_packed": packed.call_packed,
+    "call_cpacked": packed.call_packed, "tvm_call_cpacked": packed.call_packed,
+    "break_loop": packed.leave_loop, "continue_loop": packed.leave_loop,
+    "tvm_storage_sync": _nothing, "prefetch": _nothing,
+    "get_active_lane_mask": _active_lanes, "ignore_loop_partition": _first,
+    "start_profile_intrinsic": _nothing, "end_profile_intrinsic": _nothing,
+}  # fmt: skip

@@ -1,0 +1,69 @@
+"""What the functions of one LLVM module share: declarations, constants, helper functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class ModuleContext:
+    """Collects the text of a module; functions add to it while they are emitted.
+
+    ``signatures`` maps the names of the module's own functions to what a caller must know.
+    """
+
+    checks: bool = True
+    threads: bool = True
+    declarations: dict[str, str] = field(default_factory=dict)
+    constants: list[str] = field(default_factory=list)
+    helpers: dict[str, str] = field(default_factory=dict)
+    functions: list[str] = field(default_factory=list)
+    signatures: dict[str, Any] = field(default_factory=dict)
+    strings: dict[str, str] = field(default_factory=dict)
+    _serial: int = 0
+
+    def unique(self, stem: str) -> str:
+        """A fresh symbol of the module."""
+        self._serial += 1
+        return f"{stem}.{self._serial}"
+
+    def declare(self, name: str, result: str, params: str, attributes: str = "") -> str:
+        """Declare an external function once; return its operand text."""
+        operand = symbol(name)
+        if name not in self.declarations:
+            self.declarations[name] = f"declare {result} {operand}({params}) {attributes}"
+        return operand
+
+    def string(self, text: str) -> str:
+        """A pointer to the text as UTF-8 ending in NUL."""
+        found = self.strings.get(text)
+        if found is None:
+            found = f"@.str.{len(self.strings)}"
+            data = text.encode() + b"\0"
+            self.strings[text] = found
+            self.constants.append(
+                f"{found} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}"
+            )
+        return found
+
+    def text(self, header: str) -> str:
+        """The whole module."""
+        parts = [header, *self.constants, *self.declarations.values(), *self.helpers.values()]
+        return "\n".join([*parts, *self.functions, ""])
+
+
+_PLAIN = frozenset(range(32, 127)) - {ord('"'), ord("\\")}
+
+
+def byte_text(data: bytes) -> str:
+    """Bytes as an LLVM string constant."""
+    return 'c"' + "".join([chr(b) if b in _PLAIN else f"\\{b:02X}" for b in data]) + '"'
+
+
+def symbol(name: str) -> str:
+    """``@name``, quoted where LLVM needs it."""
+    plain = name.replace("_", "").replace(".", "").replace("$", "")
+    if name.isascii() and plain.isalnum() and not name[0].isdigit():
+        return f"@{name}"
+    return '@"' + byte_text(name.encode())[2:]

@@ -1,0 +1,163 @@
+"""Conversions between scalar types, and arithmetic of the 16-bit floats.
+
+float16 and bfloat16 are computed in float32 and rounded after each TensorIR operation (design.md
+3.14). bfloat16 is rounded by integer arithmetic, since the processor's own instruction flushes
+subnormals; float64 goes to 16 bits through a float32 rounded to odd, so that it is rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from weft.codegen.llvm.types import llvm_type, with_lanes
+from weft.support.dtype import DataType
+from weft.support.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.builder import FunctionBuilder
+
+_ELEMENT: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+
+
+def is_short_float(dtype: DataType) -> bool:
+    """Whether the type is float16 or bfloat16, of any lanes."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def widened(dtype: DataType) -> DataType:
+    """The type in which arithmetic on ``dtype`` is done."""
+    if not is_short_float(dtype):
+        return dtype
+    return DataType("float32") if dtype.lanes == 1 else DataType("float32").with_lanes(dtype.lanes)
+
+
+def mangled(dtype: DataType) -> str:
+    """The suffix of an overloaded LLVM intrinsic: ``f32``, ``v16i32``."""
+    element = _ELEMENT.get(dtype.element) or f"i{dtype.bits}"
+    return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
+
+
+def splat_int(value: int, bits: int, lanes: int) -> str:
+    """An integer constant of that width, repeated."""
+    return str(value) if lanes == 1 else f"splat (i{bits} {value})"
+
+
+def convert(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """``value`` of type ``source`` as ``target``."""
+    if source is target:
+        return value
+    if source.is_handle or target.is_handle:
+        return _convert_handle(b, value, source, target)
+    if target.is_bool:
+        return _to_bool(b, value, source)
+    if source.is_integral:
+        if target.is_integral:
+            return _int_to_int(b, value, source, target)
+        return _int_to_float(b, value, source, target)
+    if target.is_integral:
+        return _float_to_int(b, value, source, target)
+    return _float_to_float(b, value, source, target)
+
+
+def _convert_handle(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    if source.is_handle and target.is_integral:
+        return b.op(f"ptrtoint ptr {value} to {llvm_type(target)}")
+    if target.is_handle and source.is_integral:
+        return b.op(f"inttoptr {llvm_type(source)} {value} to ptr")
+    raise UnsupportedError(f"there is no conversion from {source} to {target}")
+
+
+def _to_bool(b: FunctionBuilder, value: str, source: DataType) -> str:
+    kind = llvm_type(source)
+    if source.is_integral:
+        return b.op(f"icmp ne {kind} {value}, {zero(source)}")
+    return b.op(f"fcmp one {kind} {value}, {zero(source)}")
+
+
+def zero(dtype: DataType) -> str:
+    """The zero of a type."""
+    if dtype.lanes != 1:
+        return "zeroinitializer"
+    return "0.0" if dtype.is_float else "0"
+
+
+def _int_to_int(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    if source.bits == target.bits:
+        return value
+    word = "trunc" if target.bits < source.bits else "sext" if source.is_int else "zext"
+    return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
+
+
+def _int_to_float(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    word = "sitofp" if source.is_int else "uitofp"
+    if not is_short_float(target):
+        return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
+    middle = _of(target, "float32" if source.bits <= 16 else "float64")
+    wide = b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(middle)}")
+    return _float_to_float(b, wide, middle, target)
+
+
+def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    if is_short_float(source):
+        wide = widened(source)
+        value, source = _float_to_float(b, value, source, wide), wide
+    word = "fptosi" if target.is_int else "fptoui"
+    name = f"llvm.{word}.sat.{mangled(target)}.{mangled(source)}"
+    return b.call(name, llvm_type(target), [(llvm_type(source), value)])
+
+
+def _of(dtype: DataType, element: str) -> DataType:
+    return DataType(element) if dtype.lanes == 1 else DataType(element).with_lanes(dtype.lanes)
+
+
+def _float_to_float(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    if source.bits < target.bits:
+        return b.op(f"fpext {llvm_type(source)} {value} to {llvm_type(target)}")
+    if not is_short_float(target):
+        return b.op(f"fptrunc {llvm_type(source)} {value} to {llvm_type(target)}")
+    if source.bits == 16:
+        middle = widened(source)
+        value, source = _float_to_float(b, value, source, middle), middle
+    elif source.bits == 64:
+        value, source = _round_to_odd(b, value, source), _of(source, "float32")
+    if target.kind == "bfloat":
+        return _round_to_bfloat(b, value, target)
+    return b.op(f"fptrunc {llvm_type(source)} {value} to {llvm_type(target)}")
+
+
+def _round_to_bfloat(b: FunctionBuilder, value: str, target: DataType) -> str:
+    """float32 to bfloat16, to nearest even; a NaN keeps its upper bits and becomes quiet."""
+    lanes = target.lanes
+    floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
+    const = [splat_int(n, 32, lanes) for n in (16, 1, 32767, 64)]
+    bits = b.op(f"bitcast {floats} {value} to {ints}")
+    high = b.op(f"lshr {ints} {bits}, {const[0]}")
+    odd = b.op(f"and {ints} {high}, {const[1]}")
+    bias = b.op(f"add {ints} {odd}, {const[2]}")
+    raised = b.op(f"add {ints} {bits}, {bias}")
+    number = b.op(f"lshr {ints} {raised}, {const[0]}")
+    quiet = b.op(f"or {ints} {high}, {const[3]}")
+    nan = b.op(f"fcmp uno {floats} {value}, {value}")
+    flags = with_lanes("i1", lanes)
+    chosen = b.op(f"select {flags} {nan}, {ints} {quiet}, {ints} {number}")
+    short = b.op(f"trunc {ints} {chosen} to {with_lanes('i16', lanes)}")
+    return b.op(f"bitcast {with_lanes('i16', lanes)} {short} to {llvm_type(target)}")
+
+
+def _round_to_odd(b: FunctionBuilder, value: str, source: DataType) -> str:
+    """float64 to float32: exact, or the neighbour whose last bit is 1."""
+    lanes = source.lanes
+    floats, ints, flags = (with_lanes(k, lanes) for k in ("float", "i32", "i1"))
+    doubles = llvm_type(source)
+    near = b.op(f"fptrunc {doubles} {value} to {floats}")
+    back = b.op(f"fpext {floats} {near} to {doubles}")
+    inexact = b.op(f"fcmp one {doubles} {back}, {value}")
+    name = f"llvm.fabs.{mangled(source)}"
+    size, back_size = (b.call(name, doubles, [(doubles, v)]) for v in (value, back))
+    over = b.op(f"fcmp ogt {doubles} {back_size}, {size}")
+    bits = b.op(f"bitcast {floats} {near} to {ints}")
+    step = b.op(f"zext {flags} {over} to {ints}")
+    towards_zero = b.op(f"sub {ints} {bits}, {step}")
+    odd = b.op(f"or {ints} {towards_zero}, {splat_int(1, 32, lanes)}")
+    chosen = b.op(f"select {flags} {inexact}, {ints} {odd}, {ints} {bits}")
+    return b.op(f"bitcast {ints} {chosen} to {floats}")

@@ -1,0 +1,113 @@
+"""From an IRModule of lowered PrimFuncs to the text of one LLVM module.
+
+Input: functions after the ``tir.transform`` pipeline, without blocks. Output: one LLVM function
+each, by the convention of ``weft.runtime.abi``, and the FunctionSpecs for the checked wrappers.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+from weft.codegen.llvm import stmt as statements
+from weft.codegen.llvm.context import ModuleContext
+from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
+from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
+from weft.codegen.llvm.ranges import size_range
+from weft.codegen.llvm.signature import (
+    Signature,
+    has_noalias,
+    parameter_texts,
+    signature_of,
+)
+from weft.ir.expr import integer_range
+from weft.ir.module import IRModule
+from weft.runtime.abi import FaultKind
+from weft.runtime.spec import FunctionSpec
+from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+
+LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
+"""Symbols of int32 that come from shapes stay below, so that sums over them do not wrap."""
+
+TABLES: Final = SimpleNamespace(
+    expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
+    if_then_else=if_then_else, bind_loop=statements.bind_loop, counted=statements.counted,
+    emitter=Emitter,
+)  # fmt: skip
+_METADATA: Final = (
+    '!0 = !{!"branch_weights", i32 4000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 4000}'
+)
+
+
+def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
+    """The PrimFuncs of a module by the name under which they are called."""
+    found: dict[str, PrimFunc] = {}
+    for var, func in mod.functions.items():
+        if isinstance(func, PrimFunc):
+            symbol = func.attrs.get("global_symbol", var.name_hint)
+            found[str(getattr(symbol, "value", symbol))] = func
+    return found
+
+
+def lower_to_llvm(mod: IRModule, target: Any = None, *, checks: bool = True) -> str:
+    """The LLVM IR of every PrimFunc of ``mod``."""
+    return emit_module(mod, target, checks=checks)[0]
+
+
+@deep_recursion
+def emit_module(
+    mod: IRModule, target: Any = None, *, checks: bool = True
+) -> tuple[str, tuple[FunctionSpec, ...]]:
+    """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
+    context = ModuleContext(checks=checks)
+    functions = prim_funcs(mod)
+    signatures = {name: signature_of(func, name) for name, func in functions.items()}
+    context.signatures.update(signatures)
+    for name, func in functions.items():
+        emit_function(context, func, name, signatures[name])
+    text = context.text(header_of(target)) + _METADATA + "\n"
+    return text, tuple(signature.spec for signature in signatures.values())
+
+
+def header_of(target: Any) -> str:
+    """The attributes of every function: what the target machine prefers."""
+    width = getattr(target, "vector_width", None)
+    wide = f' "prefer-vector-width"="{width}"' if width else ""
+    return f"attributes #0 = {{ nounwind{wide} }}"
+
+
+def emit_function(
+    context: ModuleContext, func: PrimFunc, name: str, signature: Signature
+) -> None:
+    """Append one function's text (and those of its parallel loops) to the module."""
+    facts = FunctionFacts(name, has_noalias(func), signature.ret)
+    em = Emitter(context, facts, TABLES)
+    for position, param in enumerate(func.params):
+        operand = f"%p{position}"
+        buffer = func.buffer_map.get(param)
+        if buffer is not None:
+            em.bind_memory(buffer.data, operand)
+        em.bind(param, Binding(operand))
+    for position, var in enumerate(signature.implicit):
+        _bind_symbol(em, var, f"%s{position}")
+    em.statement(func.body)
+    params = ", ".join(parameter_texts(func, signature))
+    context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
+
+
+def _bind_symbol(em: Emitter, var: Any, operand: str) -> None:
+    """An implicit symbol arrives as i64; one of a narrower type is tested to fit."""
+    if var.dtype.bits == 64:
+        em.bind(var, Binding(None, operand))
+        em.bind_range(var, size_range(var.dtype))
+        return
+    limit = LARGEST_INT32_SIZE if var.dtype.bits == 32 else integer_range(var.dtype)[1] + 1
+    good = em.b.op(f"icmp ult i64 {operand}, {limit}")
+    text = f"{em.function.name}: {var.name} is {{a}}, expected less than {{b}} for {var.dtype}"
+    em.b.raise_unless(good, FaultKind.INDEX, text, operand, str(limit))
+    em.bind(var, Binding(None, operand))
+    em.bind_range(var, (0, limit - 1))
+
+
+__all__ = ["emit_module", "lower_to_llvm", "prim_funcs"]

@@ -1,0 +1,141 @@
+"""Emitter: one PrimFunc (or the body of one of its parallel loops) on its way to LLVM IR.
+
+It holds what the emission functions of this package share: the builder, the values of variables,
+ranges and facts. ``value(expr)`` and ``statement(stmt)`` dispatch on the node's class through the
+tables of expr.py and stmt.py; ``index(expr)`` gives the same number as ``i64``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.codegen.llvm.bounds import Bounds
+from weft.codegen.llvm.builder import FunctionBuilder
+from weft.codegen.llvm.context import ModuleContext
+from weft.codegen.llvm.ranges import Interval, Ranges
+from weft.codegen.llvm.types import llvm_type
+from weft.ir.expr import PrimExpr
+from weft.support.errors import CodegenError, InternalError
+from weft.tir.expr import Var
+from weft.tir.stmt import Stmt
+
+
+@dataclass
+class Binding:
+    """The value of a variable: in its own type, as i64 (loop variables), or both."""
+
+    value: str | None
+    wide: str | None = None
+    is_memory: bool = False
+    """A pointer to memory that no other name reaches."""
+
+
+@dataclass
+class FunctionFacts:
+    """What all parts of one PrimFunc share."""
+
+    name: str
+    noalias: bool
+    ret_type: Any = None
+    has_pointer_aliases: bool = False
+    calls_packed: bool = False
+
+
+class Emitter:
+    """See the module's docstring. ``parent`` is set in the body of a parallel loop."""
+
+    def __init__(
+        self, context: ModuleContext, facts: FunctionFacts, tables: Any, parent: Emitter | None = None
+    ) -> None:
+        self.context = context
+        self.function = facts
+        self.tables = tables
+        self.parent = parent
+        self.b = FunctionBuilder(context)
+        self.env: dict[int, Binding] = {}
+        self.captured: dict[int, tuple[Var, Binding]] = {}
+        self.ranges = parent.ranges if parent else Ranges()
+        self.bounds = parent.bounds if parent else Bounds(self.ranges)
+        self.loops: list[tuple[str, str, int]] = []
+        self.conditional = parent.conditional + 1 if parent else 0
+        self.masks: list[str] = []
+        self.kept: list[Any] = []
+
+    def bind(self, var: Var, binding: Binding) -> None:
+        """Give a variable its value."""
+        self.env[id(var)] = binding
+        self.kept.append(var)
+
+    def bind_memory(self, var: Var, pointer: str) -> None:
+        """Give a pointer variable memory that no other name reaches."""
+        self.bind(var, Binding(pointer, is_memory=True))
+
+    def binding(self, var: Var) -> Binding:
+        """The value of a variable; in a parallel body, captured from outside at first use."""
+        found = self.env.get(id(var))
+        if found is not None:
+            return found
+        if self.parent is not None:
+            outer = self.parent.binding(var)
+            inner = Binding(
+                None if outer.value is None else self.b.name(),
+                None if outer.wide is None else self.b.name(),
+                outer.is_memory,
+            )
+            if inner.wide is not None:
+                inner.value = None
+            self.captured[id(var)] = (var, inner)
+            self.env[id(var)] = inner
+            return inner
+        raise CodegenError(
+            f"{self.function.name}: expected every variable to be a parameter or defined around "
+            f"its use, found no definition of {var.name}"
+        )
+
+    def variable(self, var: Var) -> str:
+        """The operand of a variable in its own type."""
+        found = self.binding(var)
+        if found.value is not None:
+            return found.value
+        if var.dtype.bits == 64:
+            return str(found.wide)
+        return self.b.op(f"trunc i64 {found.wide} to {llvm_type(var.dtype)}")
+
+    def value(self, expr: PrimExpr) -> str:
+        """The operand of an expression in the type of its dtype."""
+        handler = self.tables.expressions.get(type(expr))
+        if handler is None:
+            raise CodegenError(
+                f"{self.function.name}: expected lowered TensorIR, found "
+                f"{type(expr).__name__} in an expression"
+            )
+        result: str = handler(self, expr)
+        return result
+
+    def index(self, expr: PrimExpr) -> str:
+        """The operand of an integer expression as i64."""
+        result: str = self.tables.index(self, expr)
+        return result
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit a statement; what follows an end of control flow is dropped."""
+        if self.b.terminated:
+            return
+        handler = self.tables.statements.get(type(stmt))
+        if handler is None:
+            raise CodegenError(
+                f"{self.function.name}: expected lowered TensorIR, found a "
+                f"{type(stmt).__name__}; run the lowering pipeline first"
+            )
+        handler(self, stmt)
+
+    def bind_range(self, var: Var, interval: Interval) -> None:
+        """Remember the range of an integer variable."""
+        if var.dtype.is_integral:
+            self.ranges.bind(var, interval)
+            self.kept.append(var)
+
+    def internal(self, what: str) -> InternalError:
+        """An error about ourselves, with the function's name."""
+        return InternalError(f"{self.function.name}: {what}")

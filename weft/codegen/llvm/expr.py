@@ -1,0 +1,412 @@
+"""Expressions: one function per node class, found through ``EXPRESSIONS``.
+
+``index`` gives integer expressions as i64: arithmetic that provably does not wrap in its own type
+is done in 64 bits, so that addresses need no widening inside loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm import memory
+from weft.codegen.llvm.calls import call
+from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened, zero
+from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.faulting import can_fault
+from weft.codegen.llvm.integer import constant_of, divide
+from weft.codegen.llvm.types import float_constant, int_constant, llvm_type, with_lanes
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.op import Op
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+_I64: Final = DataType("int64")
+
+
+def _int_imm(em: Emitter, expr: Any) -> str:
+    return int_constant(expr.value, expr.dtype)
+
+
+def _float_imm(em: Emitter, expr: Any) -> str:
+    return float_constant(expr.value, llvm_type(expr.dtype))
+
+
+def _string_imm(em: Emitter, expr: Any) -> str:
+    return em.context.string(expr.value)
+
+
+def _var(em: Emitter, expr: Any) -> str:
+    return em.variable(expr)
+
+
+def _arithmetic(int_op: str, float_op: str) -> Callable[[Emitter, Any], str]:
+    def emit(em: Emitter, expr: Any) -> str:
+        dtype = expr.dtype
+        a, b = em.value(expr.a), em.value(expr.b)
+        if dtype.is_float:
+            return float_operation(em, float_op, dtype, a, b)
+        if dtype.is_bool:
+            return em.b.op(f"{_BOOLEAN[int_op]} {llvm_type(dtype)} {a}, {b}")
+        flags = ""
+        if dtype.is_int and dtype.bits >= 32 and em.ranges.exact(expr) is not None:
+            flags = "nsw "
+        return em.b.op(f"{int_op} {flags}{llvm_type(dtype)} {a}, {b}")
+
+    return emit
+
+
+_BOOLEAN: Final = {"add": "xor", "sub": "xor", "mul": "and"}
+
+
+def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:
+    """One floating-point operation: contractible, or rounded to 16 bits by itself."""
+    if is_short_float(dtype):
+        wide = widened(dtype)
+        a, b = convert(em.b, a, dtype, wide), convert(em.b, b, dtype, wide)
+        result = em.b.op(f"{op} {llvm_type(wide)} {a}, {b}")
+        return convert(em.b, result, wide, dtype)
+    flags = "contract " if op in ("fadd", "fsub", "fmul") else ""
+    return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
+
+
+def _division(floor: bool, remainder: bool) -> Callable[[Emitter, Any], str]:
+    def emit(em: Emitter, expr: Any) -> str:
+        if not expr.dtype.is_float:
+            return divide(em, expr, floor, remainder)
+        a, b = em.value(expr.a), em.value(expr.b)
+        if not floor:
+            return float_operation(em, "frem" if remainder else "fdiv", expr.dtype, a, b)
+        return _float_floor(em, expr.dtype, a, b, remainder)
+
+    return emit
+
+
+def _float_floor(em: Emitter, dtype: DataType, a: str, b: str, remainder: bool) -> str:
+    """Python's // and % on floats, as numpy computes them."""
+    wide, builder = widened(dtype), em.b
+    kind, flags = llvm_type(wide), with_lanes("i1", dtype.lanes)
+    a, b = convert(builder, a, dtype, wide), convert(builder, b, dtype, wide)
+    none = zero(wide)
+    rest = builder.op(f"frem {kind} {a}, {b}")
+    some = builder.op(f"fcmp une {kind} {rest}, {none}")
+    below = builder.op(f"fcmp olt {kind} {rest}, {none}")
+    divisor_below = builder.op(f"fcmp olt {kind} {b}, {none}")
+    opposite = builder.op(f"xor {flags} {below}, {divisor_below}")
+    adjust = builder.op(f"and {flags} {some}, {opposite}")
+    raised = builder.op(f"fadd {kind} {rest}, {b}")
+    modulus = builder.op(f"select {flags} {adjust}, {kind} {raised}, {kind} {rest}")
+    signed = _float_call(em, "copysign", wide, none, b)
+    modulus = builder.op(f"select {flags} {some}, {kind} {modulus}, {kind} {signed}")
+    if remainder:
+        return convert(builder, modulus, wide, dtype)
+    exact = builder.op(f"fsub {kind} {a}, {rest}")
+    quotient = builder.op(f"fdiv {kind} {exact}, {b}")
+    step = builder.op(f"sitofp {flags} {adjust} to {kind}")
+    quotient = builder.op(f"fadd {kind} {quotient}, {step}")
+    by_zero = builder.op(f"fcmp oeq {kind} {b}, {none}")
+    plain = builder.op(f"fdiv {kind} {a}, {b}")
+    rounded = _float_call(em, "roundeven", wide, quotient)
+    result = _float_call(em, "copysign", wide, rounded, plain)
+    result = builder.op(f"select {flags} {by_zero}, {kind} {plain}, {kind} {result}")
+    return convert(builder, result, wide, dtype)
+
+
+def _float_call(em: Emitter, name: str, dtype: DataType, *args: str) -> str:
+    kind = llvm_type(dtype)
+    return em.b.call(f"llvm.{name}.{mangled(dtype)}", kind, [(kind, arg) for arg in args])
+
+
+def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
+    """Min and Max; of floats they return a NaN operand."""
+
+    def emit(em: Emitter, expr: Any) -> str:
+        dtype = expr.dtype
+        a, b = em.value(expr.a), em.value(expr.b)
+        kind = llvm_type(dtype)
+        if not dtype.is_float:
+            sign = "s" if dtype.is_int else "u"
+            return em.b.call(f"llvm.{sign}{word}.{mangled(dtype)}", kind, [(kind, a), (kind, b)])
+        if not is_short_float(dtype):
+            for value, other, constant in ((a, b, expr.b), (b, a, expr.a)):
+                if _is_plain_constant(constant):
+                    flag = em.b.op(f"fcmp {keep} {kind} {value}, {other}")
+                    flags = with_lanes("i1", dtype.lanes)
+                    return em.b.op(f"select {flags} {flag}, {kind} {other}, {kind} {value}")
+        wide = widened(dtype)
+        values = [convert(em.b, v, dtype, wide) for v in (a, b)]
+        return convert(em.b, _float_call(em, f"{word}imum", wide, *values), wide, dtype)
+
+    return emit
+
+
+def _is_plain_constant(expr: Any) -> bool:
+    if isinstance(expr, e.Broadcast):
+        expr = expr.value
+    return isinstance(expr, FloatImm) and expr.value == expr.value
+
+
+_ORDER: Final = {
+    e.EQ: ("eq", "eq", "oeq"), e.NE: ("ne", "ne", "une"), e.LT: ("slt", "ult", "olt"),
+    e.LE: ("sle", "ule", "ole"), e.GT: ("sgt", "ugt", "ogt"), e.GE: ("sge", "uge", "oge"),
+}  # fmt: skip
+
+
+def _compare(em: Emitter, expr: Any) -> str:
+    dtype = expr.a.dtype
+    signed, unsigned, floating = _ORDER[type(expr)]
+    if dtype.is_float:
+        wide = widened(dtype)
+        a, b = (convert(em.b, em.value(x), dtype, wide) for x in (expr.a, expr.b))
+        return em.b.op(f"fcmp {floating} {llvm_type(wide)} {a}, {b}")
+    if dtype.is_int and dtype.lanes == 1 and _is_index(em, expr.a) and _is_index(em, expr.b):
+        return em.b.op(f"icmp {signed} i64 {em.index(expr.a)}, {em.index(expr.b)}")
+    a, b = em.value(expr.a), em.value(expr.b)
+    return em.b.op(f"icmp {signed if dtype.is_int else unsigned} {llvm_type(dtype)} {a}, {b}")
+
+
+def _is_index(em: Emitter, expr: PrimExpr) -> bool:
+    """Whether the expression is over loop variables and constants, and best done in 64 bits."""
+    if isinstance(expr, e.Var):
+        return em.binding(expr).wide is not None
+    if isinstance(expr, e.Add | e.Sub | e.Mul):
+        return (_is_index(em, expr.a) and _is_index(em, expr.b)
+                and em.ranges.exact(expr) is not None)  # fmt: skip
+    return isinstance(expr, IntImm)
+
+
+def _logical(word: str) -> Callable[[Emitter, Any], str]:
+    """And, Or: the right side is evaluated in its own block if it can fault."""
+
+    def emit(em: Emitter, expr: Any) -> str:
+        if expr.dtype.lanes == 1 and can_fault(em, expr.b):
+            return _choose(em, expr, expr.a, (expr.b, None) if word == "and" else (None, expr.b))
+        a, b = em.value(expr.a), em.value(expr.b)
+        return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
+
+    return emit
+
+
+def _not(em: Emitter, expr: Any) -> str:
+    ones = "true" if expr.dtype.lanes == 1 else "splat (i1 true)"
+    return em.b.op(f"xor {llvm_type(expr.dtype)} {em.value(expr.a)}, {ones}")
+
+
+def _select(em: Emitter, expr: Any) -> str:
+    arms = (expr.true_value, expr.false_value)
+    faulting = can_fault(em, arms[0]) or can_fault(em, arms[1])
+    if faulting and expr.condition.dtype.lanes == 1:
+        return _choose(em, expr, expr.condition, arms)
+    return _blend(em, expr, expr.condition, arms)
+
+
+def if_then_else(em: Emitter, expr: Any) -> str:
+    """``tir.if_then_else``: only the chosen side is evaluated."""
+    condition, arms = expr.args[0], (expr.args[1], expr.args[2])
+    if condition.dtype.lanes != 1:
+        return _blend(em, expr, condition, arms)
+    if _is_cheap(arms[0], 6) and _is_cheap(arms[1], 6) and not (
+        can_fault(em, arms[0]) or can_fault(em, arms[1])
+    ):
+        return _blend(em, expr, condition, arms)
+    return _choose(em, expr, condition, arms)
+
+
+def _is_cheap(expr: PrimExpr, budget: int) -> bool:
+    """Whether the expression is arithmetic of a few nodes, without loads or calls."""
+    if isinstance(expr, e.Var | IntImm | FloatImm):
+        return True
+    if budget == 0 or not isinstance(expr, e.BinaryExpr | e.Cast | e.Broadcast):
+        return False
+    if isinstance(expr, e.BinaryExpr):
+        return _is_cheap(expr.a, budget // 2) and _is_cheap(expr.b, budget // 2)
+    return _is_cheap(expr.value, budget - 1)
+
+
+def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
+    """Both sides evaluated, one chosen, lane by lane; a vector condition masks their loads."""
+    flag = em.value(condition)
+    lanes = condition.dtype.lanes
+    kind = llvm_type(expr.dtype)
+    if lanes == 1:
+        yes, no = em.value(arms[0]), em.value(arms[1])
+        return em.b.op(f"select i1 {flag}, {kind} {yes}, {kind} {no}")
+    flags = with_lanes("i1", lanes)
+    yes = _under_mask(em, flag, flags, arms[0])
+    opposite = em.b.op(f"xor {flags} {flag}, splat (i1 true)")
+    no = _under_mask(em, opposite, flags, arms[1])
+    return em.b.op(f"select {flags} {flag}, {kind} {yes}, {kind} {no}")
+
+
+def _under_mask(em: Emitter, flag: str, flags: str, arm: PrimExpr) -> str:
+    if em.masks:
+        flag = em.b.op(f"and {flags} {flag}, {em.masks[-1]}")
+    em.masks.append(flag)
+    value = em.value(arm)
+    em.masks.pop()
+    return value
+
+
+def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
+    """One side evaluated. An arm of None is the condition's own value (And, Or)."""
+    b = em.b
+    labels = (b.label("then"), b.label("else"), b.label("merge"))
+    branch_on(em, condition, labels[0], labels[1])
+    incoming = []
+    em.conditional += 1
+    for holds, label, arm in ((True, labels[0], arms[0]), (False, labels[1], arms[1])):
+        b.start(label)
+        mark = em.bounds.mark()
+        em.bounds.assume(condition, holds)
+        value = ("true" if holds else "false") if arm is None else em.value(arm)
+        em.bounds.rewind(mark)
+        incoming.append((value, b.block))
+        b.branch(labels[2])
+    em.conditional -= 1
+    b.start(labels[2])
+    return b.phi(llvm_type(expr.dtype), incoming)
+
+
+def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str = "") -> None:
+    """End the block with a jump; And, Or and Not become control flow where they must."""
+    if isinstance(condition, e.Call) and getattr(condition.op, "name", "") == "tir.likely":
+        branch_on(em, condition.args[0], then, other, "!0")
+    elif isinstance(condition, e.Not):
+        branch_on(em, condition.a, other, then)
+    elif isinstance(condition, e.And | e.Or) and can_fault(em, condition.b):
+        middle = em.b.label("also")
+        is_and = isinstance(condition, e.And)
+        branch_on(em, condition.a, middle if is_and else then, other if is_and else middle)
+        em.b.start(middle)
+        mark = em.bounds.mark()
+        em.bounds.assume(condition.a, is_and)
+        branch_on(em, condition.b, then, other)
+        em.bounds.rewind(mark)
+    else:
+        em.b.branch_if(em.value(condition), then, other, weights)
+
+
+def _cast(em: Emitter, expr: Any) -> str:
+    return convert(em.b, em.value(expr.value), expr.value.dtype, expr.dtype)
+
+
+def _ramp(em: Emitter, expr: Any) -> str:
+    dtype = expr.dtype
+    kind, element = llvm_type(dtype), llvm_type(dtype.element)
+    base = memory.broadcast(em, em.value(expr.base), dtype)
+    stride = constant_of(expr.stride)
+    numbers = range(dtype.lanes)
+    if stride is not None:
+        steps = ", ".join([f"{element} {int_constant(n * stride, dtype.element)}" for n in numbers])
+        return em.b.op(f"add {kind} {base}, <{steps}>")
+    lanes = ", ".join([f"{element} {n}" for n in numbers])
+    step = memory.broadcast(em, em.value(expr.stride), dtype)
+    scaled = em.b.op(f"mul {kind} {step}, <{lanes}>")
+    return em.b.op(f"add {kind} {base}, {scaled}")
+
+
+def _broadcast(em: Emitter, expr: Any) -> str:
+    value = em.value(expr.value)
+    if expr.dtype.lanes == 1:
+        return value
+    if isinstance(expr.value, IntImm | FloatImm):
+        return f"splat ({llvm_type(expr.value.dtype)} {value})"
+    return memory.broadcast(em, value, expr.dtype)
+
+
+def _shuffle(em: Emitter, expr: Any) -> str:
+    lanes: list[tuple[str, str, int]] = []
+    for vector in expr.vectors:
+        operand, kind = em.value(vector), llvm_type(vector.dtype)
+        lanes += [(operand, kind, lane) for lane in range(vector.dtype.lanes)]
+    picked = [lanes[_constant_lane(em, index, len(lanes))] for index in expr.indices]
+    element = llvm_type(expr.dtype.element)
+    scalars = [
+        operand if kind == element else em.b.op(f"extractelement {kind} {operand}, i64 {lane}")
+        for operand, kind, lane in picked
+    ]
+    if len(scalars) == 1:
+        return scalars[0]
+    kind, result = llvm_type(expr.dtype), "poison"
+    for lane, scalar in enumerate(scalars):
+        result = em.b.op(f"insertelement {kind} {result}, {element} {scalar}, i64 {lane}")
+    return result
+
+
+def _constant_lane(em: Emitter, index: Any, count: int) -> int:
+    value = constant_of(index)
+    if value is None or not 0 <= value < count:
+        raise em.internal(f"expected constant shuffle indices below {count}")
+    return value
+
+
+def _let(em: Emitter, expr: Any) -> str:
+    define(em, expr.var, expr.value)
+    return em.value(expr.body)
+
+
+def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
+    """Bind a variable to a value for what follows."""
+    if var.dtype.is_int and var.dtype.lanes == 1 and _is_index(em, value):
+        em.bind(var, Binding(None, em.index(value)))
+    else:
+        em.bind(var, Binding(em.value(value)))
+    if var.dtype.is_integral and var.dtype.lanes == 1:
+        em.bind_range(var, em.ranges.of(value))
+        em.bounds.define(var, value)
+    elif var.dtype.is_handle:
+        em.function.has_pointer_aliases = True
+
+
+EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {
+    IntImm: _int_imm, FloatImm: _float_imm, StringImm: _string_imm, e.Var: _var, e.SizeVar: _var,
+    e.Add: _arithmetic("add", "fadd"), e.Sub: _arithmetic("sub", "fsub"),
+    e.Mul: _arithmetic("mul", "fmul"), e.Div: _division(False, False),
+    e.Mod: _division(False, True), e.FloorDiv: _division(True, False),
+    e.FloorMod: _division(True, True), e.Min: _extreme("min", "ogt"),
+    e.Max: _extreme("max", "olt"), e.EQ: _compare, e.NE: _compare, e.LT: _compare,
+    e.LE: _compare, e.GT: _compare, e.GE: _compare, e.And: _logical("and"), e.Or: _logical("or"),
+    e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: _ramp, e.Broadcast: _broadcast,
+    e.Shuffle: _shuffle, e.Let: _let, e.Call: call, e.BufferLoad: memory.load,
+}  # fmt: skip
+
+
+def index(em: Emitter, expr: PrimExpr) -> str:
+    """An integer expression as i64 (module docstring)."""
+    if isinstance(expr, IntImm):
+        return str(expr.value)
+    if isinstance(expr, e.Var):
+        wide = em.binding(expr).wide
+        if wide is not None:
+            return wide
+    elif isinstance(expr, e.Add | e.Sub | e.Mul):
+        if expr.dtype.is_int and em.ranges.exact(expr) is not None:
+            return _index_arithmetic(em, expr)
+    elif isinstance(expr, e.FloorDiv | e.FloorMod | e.Div | e.Mod):
+        divisor = constant_of(expr.b)
+        if divisor is not None and divisor > 0 and em.ranges.of(expr.a)[0] >= 0:
+            word = "udiv" if isinstance(expr, e.FloorDiv | e.Div) else "urem"
+            return em.b.op(f"{word} i64 {index(em, expr.a)}, {divisor}")
+    elif isinstance(expr, e.Min | e.Max) and expr.dtype.is_int:
+        name = "llvm.smin.i64" if isinstance(expr, e.Min) else "llvm.smax.i64"
+        return em.b.call(name, "i64", [("i64", index(em, expr.a)), ("i64", index(em, expr.b))])
+    elif isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
+        if em.ranges.of(expr.value) == em.ranges.of(expr):
+            return index(em, expr.value)
+    elif isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == "tir.likely":
+        return index(em, expr.args[0])
+    return convert(em.b, em.value(expr), expr.dtype, _I64)
+
+
+def _index_arithmetic(em: Emitter, expr: Any) -> str:
+    a, b = index(em, expr.a), index(em, expr.b)
+    if isinstance(expr, e.Add):
+        return memory.plus(em, a, b)
+    if isinstance(expr, e.Mul):
+        return memory.times(em, a, b)
+    if a[0] != "%" and b[0] != "%":
+        return str(int(a) - int(b))
+    return em.b.op(f"sub nsw i64 {a}, {b}")

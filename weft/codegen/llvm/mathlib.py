@@ -1,0 +1,4 @@
+"""Mathematical functions."""
+FUNCTIONS = {}
+def call(em, name, expr):
+    raise NotImplementedError

@@ -1,0 +1,529 @@
+"""Loads, stores and allocations.
+
+Offsets are computed in 64 bits. An access that ``bounds`` cannot prove is tested before it happens
+and raises an index fault; loads and stores of vectors take the cheapest form that their index
+allows: one wide access, a reversed one, element by element, or a gather.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm.context import byte_text
+from weft.codegen.llvm.convert import mangled
+from weft.codegen.llvm.integer import constant_of
+from weft.codegen.llvm.types import (
+    element_bytes,
+    int_constant,
+    llvm_type,
+    memory_type,
+    with_lanes,
+)
+from weft.ir.expr import IntImm, PrimExpr
+from weft.runtime.abi import FaultKind
+from weft.support.dtype import DataType
+from weft.support.errors import CodegenError, IRIndexError, UnsupportedError
+from weft.tir import expr as e
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+    from weft.tir.buffer import Buffer
+
+STACK_LIMIT: Final = 16 * 1024
+"""Bytes of stack buffers in one native frame; what does not fit goes to the heap."""
+_ALIGN: Final = 64
+_I64: Final = DataType("int64")
+
+
+def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
+    """A vector index as (first element, constant stride), or None."""
+    if isinstance(expr, e.Ramp):
+        stride = expr.stride
+        return (expr.base, stride.value) if isinstance(stride, IntImm) else None
+    if isinstance(expr, e.Broadcast):
+        return expr.value, 0
+    if isinstance(expr, e.Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
+        inner = as_ramp(expr.value)
+        return None if inner is None else (e.Cast(expr.dtype.element, inner[0]), inner[1])
+    if not isinstance(expr, e.BinaryExpr) or isinstance(expr, e.CompareExpr):
+        return None
+    a, b = as_ramp(expr.a), as_ramp(expr.b)
+    if a is None or b is None:
+        return None
+    base = type(expr)(a[0], b[0])
+    if a[1] == 0 and b[1] == 0:
+        return base, 0
+    if isinstance(expr, e.Add):
+        return base, a[1] + b[1]
+    if isinstance(expr, e.Sub):
+        return base, a[1] - b[1]
+    if isinstance(expr, e.Mul):
+        for (_, stride), (factor, zero) in ((a, b), (b, a)):
+            if zero == 0 and isinstance(factor, IntImm):
+                return base, stride * factor.value
+    return None
+
+
+def load(em: Emitter, expr: Any) -> str:
+    """The value of a BufferLoad."""
+    buffer, dtype = expr.buffer, expr.dtype
+    lanes = index_lanes(expr.indices)
+    if lanes == 1:
+        pointer = _checked_pointer(em, buffer, expr.indices)
+        return _load_one(em, pointer, buffer.dtype)
+    if buffer.dtype.lanes != 1:
+        raise UnsupportedError(
+            f"{em.function.name}: a vector index into {buffer.name} of {buffer.dtype} is not "
+            "available; index single elements"
+        )
+    mask = em.value(expr.predicate) if expr.predicate is not None else None
+    if mask is None and em.masks and not proved(em, buffer, expr.indices):
+        mask = em.masks[-1]
+    ramp = as_ramp(expr.indices[-1])
+    if ramp is None or mask is not None or index_lanes(expr.indices[:-1]) != 1:
+        return _gather(em, buffer, expr.indices, dtype, mask, ramp)
+    return _load_ramp(em, buffer, expr.indices, ramp, dtype)
+
+
+def _load_ramp(
+    em: Emitter, buffer: Buffer, indices: Any, ramp: tuple[PrimExpr, int], dtype: DataType
+) -> str:
+    base, stride = ramp
+    lanes = dtype.lanes
+    first = [*indices[:-1], base]
+    if em.context.checks:
+        check_ramp(em, buffer, first, stride * (lanes - 1))
+    stride *= _last_stride(buffer)
+    pointer = _pointer(em, buffer, first)
+    if stride == 0:
+        return broadcast(em, _load_one(em, pointer, buffer.dtype), dtype)
+    if stride in (1, -1):
+        return _load_run(em, pointer, dtype, stride)
+    element = llvm_type(buffer.dtype)
+    result = "poison"
+    for lane in range(lanes):
+        at = _step(em, pointer, buffer.dtype, lane * stride)
+        one = _load_one(em, at, buffer.dtype)
+        result = em.b.op(
+            f"insertelement {llvm_type(dtype)} {result}, {element} {one}, i64 {lane}"
+        )
+    return result
+
+
+def _load_run(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
+    if stride == -1:
+        pointer = _step(em, pointer, dtype.element, 1 - dtype.lanes)
+    kind, align = memory_type(dtype), element_bytes(dtype)
+    value = em.b.op(f"load {kind}, ptr {pointer}, align {align}")
+    if dtype.is_bool:
+        value = em.b.op(f"icmp ne {kind} {value}, zeroinitializer")
+    return reverse(em, value, dtype) if stride == -1 else value
+
+
+def reverse(em: Emitter, value: str, dtype: DataType) -> str:
+    """The lanes in the opposite order."""
+    order = ", ".join([f"i32 {lane}" for lane in reversed(range(dtype.lanes))])
+    kind = llvm_type(dtype)
+    mask = f"<{dtype.lanes} x i32> <{order}>"
+    return em.b.op(f"shufflevector {kind} {value}, {kind} poison, {mask}")
+
+
+def broadcast(em: Emitter, value: str, dtype: DataType) -> str:
+    """A scalar operand in every lane of ``dtype``."""
+    kind, element = llvm_type(dtype), llvm_type(dtype.element)
+    one = em.b.op(f"insertelement {kind} poison, {element} {value}, i64 0")
+    zeros = f"<{dtype.lanes} x i32> zeroinitializer"
+    return em.b.op(f"shufflevector {kind} {one}, {kind} poison, {zeros}")
+
+
+def _load_one(em: Emitter, pointer: str, dtype: DataType) -> str:
+    kind = memory_type(dtype)
+    value = em.b.op(f"load {kind}, ptr {pointer}, align {element_bytes(dtype)}")
+    if dtype.is_bool:
+        zero = "0" if dtype.lanes == 1 else "zeroinitializer"
+        return em.b.op(f"icmp ne {kind} {value}, {zero}")
+    return value
+
+
+def store(em: Emitter, stmt: Any) -> None:
+    """A BufferStore."""
+    buffer, value = stmt.buffer, stmt.value
+    operand = em.value(value)
+    lanes = index_lanes(stmt.indices)
+    if lanes == 1:
+        pointer = _checked_pointer(em, buffer, stmt.indices)
+        _store_one(em, pointer, operand, buffer.dtype)
+        return
+    mask = em.value(stmt.predicate) if stmt.predicate is not None else None
+    ramp = as_ramp(stmt.indices[-1])
+    if ramp is None or mask is not None or index_lanes(stmt.indices[:-1]) != 1:
+        _scatter(em, buffer, stmt.indices, operand, value.dtype, mask, ramp)
+        return
+    base, stride = ramp
+    first = [*stmt.indices[:-1], base]
+    if em.context.checks:
+        check_ramp(em, buffer, first, stride * (lanes - 1))
+    stride *= _last_stride(buffer)
+    pointer = _pointer(em, buffer, first)
+    if stride == 1:
+        _store_one(em, pointer, operand, value.dtype)
+        return
+    for lane in range(lanes):
+        _store_lane(em, _step(em, pointer, buffer.dtype, lane * stride), operand, value.dtype, lane)
+
+
+def _store_lane(em: Emitter, pointer: str, vector: str, dtype: DataType, lane: int) -> None:
+    one = em.b.op(f"extractelement {llvm_type(dtype)} {vector}, i64 {lane}")
+    _store_one(em, pointer, one, dtype.element)
+
+
+def _store_one(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None:
+    kind = memory_type(dtype)
+    if dtype.is_bool:
+        operand = em.b.op(f"zext {llvm_type(dtype)} {operand} to {kind}")
+    em.b.do(f"store {kind} {operand}, ptr {pointer}, align {element_bytes(dtype)}")
+
+
+# Addresses.
+
+
+def index_lanes(indices: Any) -> int:
+    """The lanes of the widest index."""
+    return max([index.dtype.lanes for index in indices], default=1)
+
+
+def _last_stride(buffer: Buffer) -> int:
+    if not buffer.strides:
+        return 1
+    last = buffer.strides[-1]
+    if not isinstance(last, IntImm):
+        raise UnsupportedError(
+            f"a vector access to {buffer.name}, whose last stride is not a constant, is not "
+            "available; make the last dimension compact or do not vectorize it"
+        )
+    return last.value
+
+
+def _step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
+    if elements == 0:
+        return pointer
+    return em.b.op(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {elements}")
+
+
+def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
+    """The offset in elements of scalar ``indices``, as i64."""
+    if len(indices) == 1 and not buffer.strides:
+        return em.index(indices[0])
+    total = "0"
+    extents = buffer.strides or buffer.shape
+    for position, index in enumerate(indices):
+        if buffer.strides:
+            term = times(em, em.index(index), em.index(extents[position]))
+            total = plus(em, total, term)
+        else:
+            scaled = times(em, total, em.index(extents[position])) if position else "0"
+            total = plus(em, scaled, em.index(index))
+    offset = buffer.elem_offset
+    return total if constant_of(offset) == 0 else plus(em, total, em.index(offset))
+
+
+def plus(em: Emitter, a: str, b: str) -> str:
+    """a + b in i64; constants fold."""
+    if a == "0":
+        return b
+    if b == "0":
+        return a
+    if a[0] != "%" and b[0] != "%":
+        return str(int(a) + int(b))
+    return em.b.op(f"add nsw i64 {a}, {b}")
+
+
+def times(em: Emitter, a: str, b: str) -> str:
+    """a * b in i64; constants fold."""
+    if a == "0" or b == "0":
+        return "0"
+    if a == "1":
+        return b
+    if b == "1":
+        return a
+    if a[0] != "%" and b[0] != "%":
+        return str(int(a) * int(b))
+    return em.b.op(f"mul nsw i64 {a}, {b}")
+
+
+def _pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
+    base = em.variable(buffer.data)
+    offset = flat_offset(em, buffer, indices)
+    if offset == "0":
+        return base
+    kind = memory_type(buffer.dtype)
+    return em.b.op(f"getelementptr inbounds {kind}, ptr {base}, i64 {offset}")
+
+
+def _checked_pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
+    if em.context.checks:
+        check_ramp(em, buffer, indices, 0)
+    return _pointer(em, buffer, indices)
+
+
+def element_pointer(em: Emitter, expr: Any) -> str:
+    """The address of the element of a BufferLoad, which is not read."""
+    indices = list(expr.indices)
+    last = as_ramp(indices[-1]) if indices else None
+    if last is not None:
+        indices[-1] = last[0]
+    return _pointer(em, expr.buffer, indices)
+
+
+# Checks.
+
+
+def proved(em: Emitter, buffer: Buffer, indices: Any) -> bool:
+    """Whether an access is proved in bounds where it stands (true if checks are off)."""
+    if not em.context.checks:
+        return True
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        low, high = _ends(index)
+        if low is None or high is None:
+            interval = em.ranges.of(index)
+            if interval[0] < 0 or interval[1] >= em.ranges.of(extent)[0]:
+                return False
+        elif not (em.bounds.not_negative(low) and em.bounds.below(high, extent)):
+            return False
+    return True
+
+
+def _ends(index: PrimExpr) -> tuple[PrimExpr | None, PrimExpr | None]:
+    """The smallest and the largest index of a vector with constant stride; of a scalar, itself."""
+    if index.dtype.lanes == 1:
+        return index, index
+    ramp = as_ramp(index)
+    if ramp is None:
+        return None, None
+    base, stride = ramp
+    return _span(base, stride * (index.dtype.lanes - 1))
+
+
+def _span(base: PrimExpr, distance: int) -> tuple[PrimExpr, PrimExpr]:
+    if distance == 0:
+        return base, base
+    wide = base if base.dtype is _I64 else e.Cast(_I64, base)
+    other = e.Add(wide, IntImm(_I64, distance))
+    return (base, other) if distance > 0 else (other, base)
+
+
+def check_ramp(em: Emitter, buffer: Buffer, indices: Any, distance: int) -> None:
+    """Test an access unless it is proved; the last index spans ``distance`` further elements."""
+    last = len(indices) - 1
+    for position, index in enumerate(indices):
+        extent = buffer.shape[position]
+        low, high = _span(index, distance) if position == last else (index, index)
+        low_ok, high_ok = em.bounds.not_negative(low), em.bounds.below(high, extent)
+        if low_ok and high_ok:
+            continue
+        _refuse_certain(em, buffer, position, low, high, extent)
+        size = em.index(extent)
+        top = em.index(high)
+        good = em.b.op(f"icmp {'slt' if low_ok else 'ult'} i64 {top}, {size}")
+        if low is not high and not low_ok:
+            bottom = em.b.op(f"icmp sge i64 {em.index(low)}, 0")
+            good = em.b.op(f"and i1 {good}, {bottom}")
+        em.b.raise_unless(good, FaultKind.INDEX, _message(em, buffer, position), top, size)
+
+
+def _message(em: Emitter, buffer: Buffer, position: int) -> str:
+    axis = f" on axis {position}" if len(buffer.shape) > 1 else ""
+    return (
+        f"{em.function.name}: index {{a}} is out of bounds for buffer {buffer.name}{axis} "
+        "of extent {b}"
+    )
+
+
+def _refuse_certain(
+    em: Emitter, buffer: Buffer, position: int, low: PrimExpr, high: PrimExpr, extent: PrimExpr
+) -> None:
+    """Refuse a constant index outside of a constant extent."""
+    first, size = constant_of(low), constant_of(extent)
+    if first is None or size is None or em.loops or em.conditional:
+        return
+    last = em.ranges.of(high)[1]
+    if first < 0 or last >= size:
+        wrong = first if first < 0 else last
+        raise IRIndexError(
+            f"{em.function.name}: index {wrong} is out of bounds for buffer {buffer.name}, whose "
+            f"axis {position} has extent {size}"
+        )
+
+
+def _check_lanes(
+    em: Emitter, buffer: Buffer, offsets: str, lanes: int, mask: str | None
+) -> None:
+    """Test every active lane of a vector of flat offsets."""
+    kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
+    size = "1"
+    for extent in buffer.shape:
+        size = times(em, size, em.index(extent))
+    sizes = broadcast(em, size, _I64.with_lanes(lanes))
+    good = em.b.op(f"icmp ult {kind} {offsets}, {sizes}")
+    if mask is not None:
+        idle = em.b.op(f"xor {flags} {mask}, splat (i1 true)")
+        good = em.b.op(f"or {flags} {good}, {idle}")
+    bad = em.b.op(f"select {flags} {good}, {kind} zeroinitializer, {kind} {offsets}")
+    worst = em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
+    every = em.b.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [(flags, good)])
+    em.b.raise_unless(every, FaultKind.INDEX, _message(em, buffer, 0), worst, size)
+
+
+# Gathers and scatters.
+
+
+def _offsets(em: Emitter, buffer: Buffer, indices: Any, lanes: int) -> str:
+    """The flat offsets of vector indices, as a vector of i64."""
+    dtype = _I64.with_lanes(lanes)
+    kind = llvm_type(dtype)
+    total = ""
+    for position, index in enumerate(indices):
+        if index.dtype.lanes == 1:
+            part = broadcast(em, em.index(index), dtype)
+        else:
+            part = em.value(e.Cast(dtype, index) if index.dtype is not dtype else index)
+        if buffer.strides:
+            scale = broadcast(em, em.index(buffer.strides[position]), dtype)
+            part = em.b.op(f"mul {kind} {part}, {scale}")
+        elif total:
+            scale = broadcast(em, em.index(buffer.shape[position]), dtype)
+            total = em.b.op(f"mul {kind} {total}, {scale}")
+        total = em.b.op(f"add {kind} {total}, {part}") if total else part
+    return total
+
+
+def _gather(
+    em: Emitter, buffer: Buffer, indices: Any, dtype: DataType, mask: str | None, ramp: Any
+) -> str:
+    lanes = dtype.lanes
+    memory, align = memory_type(dtype), element_bytes(dtype)
+    if mask is None and proved(em, buffer, indices):
+        offsets = _offsets(em, buffer, indices, lanes)
+    else:
+        offsets = _offsets(em, buffer, indices, lanes)
+        if em.context.checks:
+            _check_lanes(em, buffer, offsets, lanes, mask)
+    flags = with_lanes("i1", lanes)
+    active = mask or "splat (i1 true)"
+    kept = (flags, active), (memory, "zeroinitializer")
+    stored = DataType("int8").with_lanes(lanes) if dtype.is_bool else dtype
+    if ramp is not None and ramp[1] == 1 and index_lanes(indices[:-1]) == 1:
+        at = _pointer(em, buffer, [*indices[:-1], ramp[0]])
+        name = f"llvm.masked.load.{mangled(stored)}.p0"
+        value = em.b.call(name, memory, [(f"ptr align {align}", at), *kept])
+    else:
+        pointers = _lane_pointers(em, buffer, offsets, lanes)
+        name = f"llvm.masked.gather.{mangled(stored)}.v{lanes}p0"
+        value = em.b.call(name, memory, [(f"<{lanes} x ptr> align {align}", pointers), *kept])
+    if dtype.is_bool:
+        return em.b.op(f"icmp ne {memory} {value}, zeroinitializer")
+    return value
+
+
+def _lane_pointers(em: Emitter, buffer: Buffer, offsets: str, lanes: int) -> str:
+    base = em.variable(buffer.data)
+    kind = memory_type(buffer.dtype)
+    return em.b.op(f"getelementptr {kind}, ptr {base}, <{lanes} x i64> {offsets}")
+
+
+def _scatter(
+    em: Emitter, buffer: Buffer, indices: Any, operand: str, dtype: DataType, mask: str | None,
+    ramp: Any,
+) -> None:  # fmt: skip
+    lanes = dtype.lanes
+    offsets = _offsets(em, buffer, indices, lanes)
+    if em.context.checks and (mask is not None or not proved(em, buffer, indices)):
+        _check_lanes(em, buffer, offsets, lanes, mask)
+    memory, align = memory_type(dtype), element_bytes(dtype)
+    stored = dtype
+    if dtype.is_bool:
+        stored = DataType("int8").with_lanes(lanes)
+        operand = em.b.op(f"zext {llvm_type(dtype)} {operand} to {memory}")
+    active = (with_lanes("i1", lanes), mask or "splat (i1 true)")
+    if ramp is not None and ramp[1] == 1 and index_lanes(indices[:-1]) == 1:
+        at = (f"ptr align {align}", _pointer(em, buffer, [*indices[:-1], ramp[0]]))
+        name = f"llvm.masked.store.{mangled(stored)}.p0"
+    else:
+        at = (f"<{lanes} x ptr> align {align}", _lane_pointers(em, buffer, offsets, lanes))
+        name = f"llvm.masked.scatter.{mangled(stored)}.v{lanes}p0"
+    em.b.call(name, "void", [(memory, operand), at, active])
+
+
+# Allocation.
+
+
+def allocate(em: Emitter, stmt: Any) -> None:
+    """An Allocate: on the stack if small and constant, else on the heap until its scope ends."""
+    sizes = [constant_of(extent) for extent in stmt.extents]
+    count = 1
+    for size in sizes:
+        count *= 1 if size is None else size
+    nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
+    if None not in sizes and em.b.stack_bytes + nbytes <= STACK_LIMIT:
+        em.b.stack_bytes += nbytes
+        kind = memory_type(stmt.dtype)
+        align = _ALIGN if nbytes >= _ALIGN else 16
+        pointer = em.b.alloca(f"[{max(count, 1)} x {kind}], align {align}")
+        em.bind_memory(stmt.buffer_var, pointer)
+        em.statement(stmt.body)
+        return
+    pointer = _heap(em, stmt)
+    em.bind_memory(stmt.buffer_var, pointer)
+    em.b.hold(pointer)
+    em.statement(stmt.body)
+    em.b.release()
+
+
+def _heap(em: Emitter, stmt: Any) -> str:
+    """64-byte aligned memory; a size that overflows or cannot be had is an allocation fault."""
+    size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
+    overflow = ""
+    for extent in stmt.extents:
+        factor = em.index(extent)
+        if factor[0] != "%" and size[0] != "%":
+            size = str(int(size) * int(factor))
+            continue
+        pair = em.b.call(
+            "llvm.umul.with.overflow.i64", "{ i64, i1 }", [("i64", size), ("i64", factor)]
+        )
+        size = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        flag = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        overflow = em.b.op(f"or i1 {overflow}, {flag}") if overflow else flag
+    text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
+    if overflow:
+        huge = em.b.op(f"icmp ugt i64 {size}, {1 << 47}")
+        bad = em.b.op(f"or i1 {overflow}, {huge}")
+        good = em.b.op(f"xor i1 {bad}, true")
+        em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
+    elif size[0] != "%" and int(size) >= 1 << 47:
+        raise CodegenError(
+            f"{em.function.name}: expected buffers of less than 2**47 bytes, "
+            f"{stmt.buffer_var.name} has {size}"
+        )
+    raised = em.b.op(f"add i64 {size}, {2 * _ALIGN - 1}")
+    whole = em.b.op(f"and i64 {raised}, {-_ALIGN}")
+    pointer = em.b.call("aligned_alloc", "noalias ptr", [("i64", str(_ALIGN)), ("i64", whole)])
+    good = em.b.op(f"icmp ne ptr {pointer}, null")
+    em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
+    return pointer
+
+
+def allocate_const(em: Emitter, stmt: Any) -> None:
+    """An AllocateConst: private constant data of the module."""
+    data = stmt.data.numpy().tobytes()
+    name = "@" + em.context.unique("const")
+    em.context.constants.append(
+        f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}, align 64"
+    )
+    em.bind_memory(stmt.buffer_var, name)
+    em.statement(stmt.body)
+
+
+def integer_literal(expr: Any) -> str:
+    """The operand of an IntImm."""
+    return int_constant(expr.value, expr.dtype)

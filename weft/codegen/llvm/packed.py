@@ -1,0 +1,202 @@
+"""Calls that follow the runtime's binary interface, and jumps that leave a function or a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.codegen.llvm.convert import convert
+from weft.codegen.llvm.types import llvm_type, memory_type
+from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.op import Op
+from weft.runtime.abi import CALL_PACKED, ValueKind
+from weft.support.dtype import DataType
+from weft.support.errors import CodegenError, UnsupportedError
+from weft.tir import expr as e
+from weft.tir.buffer import Buffer
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+_VALUE_BYTES = 16
+_TENSOR_BYTES = 48
+
+
+def call_packed(em: Emitter, expr: Any) -> str:
+    """``tvm_call_packed(name, args...)``: weft_call_packed with an array of WeftValue."""
+    name, args = expr.args[0], expr.args[1:]
+    if not isinstance(name, StringImm):
+        raise CodegenError(f"{em.function.name}: call_packed expects the function's name first")
+    em.function.calls_packed = True
+    slots = em.b.alloca(f"[{_VALUE_BYTES * (len(args) + 1)} x i8], align 16")
+    for position, arg in enumerate(args):
+        kind, value, text = _packed_value(em, arg)
+        _put(em, slots, _VALUE_BYTES * position, "i64", str(int(kind)))
+        _put(em, slots, _VALUE_BYTES * position + 8, text, value)
+    result = _at(em, slots, _VALUE_BYTES * len(args))
+    wanted = result if expr.dtype.is_integral or expr.dtype.is_float else "null"
+    code = em.b.call(
+        CALL_PACKED, "i32",
+        [("ptr", em.context.string(name.value)), ("ptr", slots), ("i32", str(len(args))),
+         ("ptr", wanted)],
+    )  # fmt: skip
+    em.b.check_code(code)
+    return "0" if wanted == "null" else _result(em, result, expr.dtype)
+
+
+def _result(em: Emitter, slot: str, dtype: DataType) -> str:
+    """The number in a WeftValue as ``dtype``; an integer and a float both will do."""
+    kind = em.b.op(f"load i32, ptr {slot}, align 4")
+    payload = em.b.op(f"getelementptr i8, ptr {slot}, i64 8")
+    integer = em.b.op(f"load i64, ptr {payload}, align 8")
+    floating = em.b.op(f"load double, ptr {payload}, align 8")
+    is_float = em.b.op(f"icmp eq i32 {kind}, {int(ValueKind.FLOAT)}")
+    one = convert(em.b, integer, DataType("int64"), dtype)
+    other = convert(em.b, floating, DataType("float64"), dtype)
+    text = llvm_type(dtype)
+    return em.b.op(f"select i1 {is_float}, {text} {other}, {text} {one}")
+
+
+def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
+    """Kind, operand and LLVM type of one argument's payload."""
+    if isinstance(arg, StringImm):
+        return ValueKind.STRING, em.context.string(arg.value), "ptr"
+    if isinstance(arg, Buffer):
+        return ValueKind.TENSOR, _buffer_tensor(em, arg), "ptr"
+    if isinstance(arg, e.Call) and isinstance(arg.op, Op) and arg.op.name.endswith("make_array"):
+        return ValueKind.TENSOR, _array_tensor(em, arg), "ptr"
+    dtype = arg.dtype
+    value = em.value(arg)
+    if dtype.lanes != 1:
+        raise UnsupportedError(f"{em.function.name}: a packed call takes no vector ({dtype})")
+    if dtype.is_handle:
+        return ValueKind.HANDLE, value, "ptr"
+    if dtype.is_float:
+        return ValueKind.FLOAT, convert(em.b, value, dtype, DataType("float64")), "double"
+    kind = ValueKind.BOOL if dtype.is_bool else ValueKind.INT
+    return kind, convert(em.b, value, dtype, DataType("int64")), "i64"
+
+
+def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
+    data = em.variable(buffer.data)
+    offset = em.index(buffer.elem_offset)
+    return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
+
+
+def _array_tensor(em: Emitter, call: Any) -> str:
+    """``tvm_stack_make_array(data, shape, strides, ndim, a value of the dtype, elem_offset)``."""
+    data, shape, strides, _, sample, offset = call.args
+    lists = [list(x.args) if isinstance(x, e.Call) else [] for x in (shape, strides)]
+    return _tensor(em, em.value(data), sample.dtype, (lists[0], lists[1]), em.index(offset))
+
+
+def _tensor(
+    em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], offset: str
+) -> str:
+    """A DLTensor on the stack (layout: weft.runtime.abi)."""
+    shape, strides = layout
+    header = em.b.alloca(f"[{_TENSOR_BYTES} x i8], align 8")
+    if offset != "0":
+        data = em.b.op(f"getelementptr {memory_type(dtype)}, ptr {data}, i64 {offset}")
+    _put(em, header, 0, "ptr", data)
+    _put(em, header, 8, "i32", "1")
+    _put(em, header, 12, "i32", "0")
+    _put(em, header, 16, "i32", str(len(shape)))
+    code = dtype.type_code | dtype.bits << 8 | dtype.lanes << 16
+    _put(em, header, 20, "i32", str(code))
+    _put(em, header, 24, "ptr", _numbers(em, shape))
+    _put(em, header, 32, "ptr", _numbers(em, strides) if len(strides) else "null")
+    _put(em, header, 40, "i64", "0")
+    return header
+
+
+def _numbers(em: Emitter, values: Any) -> str:
+    if not len(values):
+        return "null"
+    array = em.b.alloca(f"[{len(values)} x i64], align 8")
+    for position, value in enumerate(values):
+        _put(em, array, 8 * position, "i64", em.index(value))
+    return array
+
+
+def _at(em: Emitter, base: str, offset: int) -> str:
+    return base if offset == 0 else em.b.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+
+def _put(em: Emitter, base: str, offset: int, kind: str, value: str) -> None:
+    em.b.do(f"store {kind} {value}, ptr {_at(em, base, offset)}")
+
+
+# Functions of the same module.
+
+
+def call_function(em: Emitter, expr: Any) -> str:
+    """A call of another PrimFunc of the module."""
+    return call_by_name(em, expr, expr.op.name_hint, expr.args)
+
+
+def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
+    """Call a function of the module: pointers (or buffers) and scalars in declared order."""
+    signature = em.context.signatures.get(name)
+    if signature is None:
+        raise CodegenError(f"{em.function.name}: the module has no function {name} to call")
+    if len(args) != len(signature.kinds):
+        raise CodegenError(
+            f"{em.function.name}: {name} takes {len(signature.kinds)} arguments, got {len(args)}"
+        )
+    if signature.implicit:
+        raise UnsupportedError(
+            f"{em.function.name}: a call of {name}, whose buffers have symbolic shapes, from "
+            "another PrimFunc is not available; pass the sizes as scalar parameters"
+        )
+    values = []
+    for kind, arg in zip(signature.kinds, args, strict=True):
+        if isinstance(arg, Buffer):
+            arg = arg.data
+        elif isinstance(arg, e.BufferLoad) and kind == "ptr":
+            arg = e.Call(DataType("handle"), "address_of", [arg])
+        values.append((kind, em.value(arg)))
+    slot = ""
+    if signature.ret is not None:
+        slot = em.b.alloca(f"{memory_type(signature.ret)}, align 8")
+        values.append(("ptr", slot))
+    em.b.check_code(em.b.call_operand(signature.operand, "i32", values))
+    if not slot:
+        return "0"
+    loaded = em.b.op(f"load {memory_type(signature.ret)}, ptr {slot}")
+    if signature.ret.is_bool:
+        loaded = em.b.op(f"icmp ne i8 {loaded}, 0")
+    return convert(em.b, loaded, signature.ret, expr.dtype)
+
+
+# Jumps.
+
+
+def return_value(em: Emitter, expr: Any) -> str:
+    """``T.ret(value)``: store it through the out pointer and leave with 0."""
+    if em.parent is not None:
+        raise UnsupportedError(f"{em.function.name}: T.ret inside a parallel loop is not available")
+    value: PrimExpr = expr.args[0]
+    dtype = em.function.ret_type
+    if dtype is None:
+        if not isinstance(value, IntImm):
+            raise em.internal("T.ret in a function whose return type was not found")
+        em.b.exit_with("0")
+        return "0"
+    operand = convert(em.b, em.value(value), value.dtype, dtype)
+    if dtype.is_bool:
+        operand = em.b.op(f"zext i1 {operand} to i8")
+    em.b.do(f"store {memory_type(dtype)} {operand}, ptr %out")
+    em.b.exit_with("0")
+    return "0"
+
+
+def leave_loop(em: Emitter, expr: Any) -> str:
+    """break_loop and continue_loop of the innermost loop."""
+    if not em.loops:
+        raise CodegenError(f"{em.function.name}: {expr.op.name} outside of a loop")
+    next_label, exit_label, held = em.loops[-1]
+    for item in reversed(em.b.held[held:]):
+        em.b.free(item.pointer)
+    em.loop_jumps.append((expr.op.name.endswith("break_loop"), em.b.block))
+    em.b.branch(exit_label if expr.op.name.endswith("break_loop") else next_label)
+    return "0"

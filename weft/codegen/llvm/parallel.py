@@ -1,0 +1,145 @@
+"""Parallel loops: the body becomes a function of its own, called once for each part of the range.
+
+``weft_parallel(part, context, n, 0)`` runs ``part(context, begin, end)``; ``part`` unpacks the
+captured values from the context and calls the body function with them as parameters, so that
+pointers keep their ``noalias``. A fault in a part ends the part; the region returns the first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm.context import symbol
+from weft.codegen.llvm.types import llvm_type
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.runtime.abi import PARALLEL
+from weft.tir import expr as e
+from weft.tir import stmt as s
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+SMALLEST_WORK: Final = 30_000
+"""Operations below which a fork costs more than it saves; an unknown extent counts as 64."""
+_UNKNOWN: Final = 64
+_SLOT: Final = 64
+"""Bytes of a captured value in the context: room for a vector."""
+
+
+def worthwhile(em: Emitter, stmt: Any) -> bool:
+    """Whether the loop is to run in parallel: not nested in another, and not too small."""
+    if em.parent is not None or not em.context.threads:
+        return False
+    if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
+        return False
+    return work_of(stmt) >= SMALLEST_WORK
+
+
+def work_of(stmt: Any) -> int:
+    """A rough count of the scalar operations that a statement runs."""
+    if isinstance(stmt, s.For):
+        extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else _UNKNOWN
+        return max(extent, 0) * work_of(stmt.body)
+    if isinstance(stmt, s.SeqStmt):
+        total = 0
+        for item in stmt.seq:
+            total += work_of(item)
+        return total
+    if isinstance(stmt, s.IfThenElse):
+        other = 0 if stmt.else_case is None else work_of(stmt.else_case)
+        return max(work_of(stmt.then_case), other)
+    if isinstance(stmt, s.While):
+        return _UNKNOWN * work_of(stmt.body)
+    if isinstance(stmt, s.BufferStore):
+        return (2 + _nodes(stmt.value)) * stmt.value.dtype.lanes
+    if isinstance(stmt, s.Evaluate):
+        return 0 if isinstance(stmt.value, IntImm) else 1000
+    body = getattr(stmt, "body", None)
+    return 1 if body is None else work_of(body)
+
+
+def _nodes(expr: Any) -> int:
+    total = 0
+    for call in collect(expr, (e.BinaryExpr, e.BufferLoad, e.Call)):
+        total += 20 if isinstance(call, e.Call) else 1
+    return total
+
+
+def calls_in(stmt: Any) -> list[Any]:
+    """Every call of an intrinsic below a statement."""
+    return [call for call in collect(stmt, e.Call) if isinstance(call.op, Op)]
+
+
+def emit(em: Emitter, stmt: Any) -> None:
+    """The body function, the part function, and the call of weft_parallel."""
+    em.tables.bind_loop(em, stmt)
+    mark = em.bounds.mark()
+    em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
+    low, extent = em.index(stmt.min), em.index(stmt.extent)
+    inner = em.tables.emitter(em.context, em.function, em.tables, em)
+    inner.conditional += 1
+    em.tables.counted(inner, stmt, ("%begin", "%end"), True)
+    em.bounds.rewind(mark)
+    captured = list(inner.captured.values())
+    name = em.context.unique(f"{em.function.name}.parallel")
+    em.context.functions.append(_body_function(em, inner, name))
+    em.context.functions.append(_part_function(captured, name))
+    frame = _frame(em, captured, low)
+    part = symbol(name + ".part")
+    args = [("ptr", part), ("ptr", frame), ("i64", extent), ("i32", "0")]
+    em.b.check_code(em.b.call(PARALLEL, "i32", args))
+
+
+def _kind(var: e.Var, inner: Any) -> str:
+    return "i64" if inner.wide is not None else llvm_type(var.dtype)
+
+
+def _operand(inner: Any) -> str:
+    return inner.wide if inner.wide is not None else inner.value
+
+
+def _body_function(em: Emitter, inner: Emitter, name: str) -> str:
+    params = []
+    for var, binding in inner.captured.values():
+        clean = em.function.noalias and not em.function.has_pointer_aliases
+        kind = _kind(var, binding)
+        params.append(f"{kind}{' noalias' if clean and kind == 'ptr' else ''} {_operand(binding)}")
+    header = (
+        f"define internal i32 {symbol(name)}({', '.join([*params, 'i64 %begin', 'i64 %end'])}) "
+        "noinline #0"
+    )
+    return inner.b.finish(header)
+
+
+def _part_function(captured: list[Any], name: str) -> str:
+    """Unpack the context: slot 0 is the loop's lower bound, then the captured values."""
+    lines = [
+        "  %low = load i64, ptr %context",
+        "  %from = add i64 %low, %begin",
+        "  %to = add i64 %low, %end",
+    ]
+    args = []
+    for position, (var, binding) in enumerate(captured):
+        kind = _kind(var, binding)
+        offset = _SLOT * (position + 1)
+        lines.append(f"  %at{position} = getelementptr i8, ptr %context, i64 {offset}")
+        lines.append(f"  %arg{position} = load {kind}, ptr %at{position}, align {_SLOT}")
+        args.append(f"{kind} %arg{position}")
+    call = ", ".join([*args, "i64 %from", "i64 %to"])
+    lines += [f"  %code = call i32 {symbol(name)}({call})", "  ret i32 %code"]
+    header = f"define internal i32 {symbol(name + '.part')}(ptr %context, i64 %begin, i64 %end) #0"
+    return "\n".join([f"{header} {{", *lines, "}"])
+
+
+def _frame(em: Emitter, captured: list[Any], low: str) -> str:
+    """The context in the caller's frame."""
+    frame = em.b.alloca(f"[{_SLOT * (len(captured) + 1)} x i8], align {_SLOT}")
+    em.b.do(f"store i64 {low}, ptr {frame}")
+    for position, (var, binding) in enumerate(captured):
+        outer = em.binding(var)
+        operand = _operand(outer)
+        at = em.b.op(f"getelementptr i8, ptr {frame}, i64 {_SLOT * (position + 1)}")
+        em.b.do(f"store {_kind(var, binding)} {operand}, ptr {at}, align {_SLOT}")
+    return frame

@@ -1,0 +1,181 @@
+"""Constant intervals of integer expressions: what can overflow, what is never zero.
+
+Lighter than ``weft.arith``: one pass over an expression with the ranges of the variables in scope.
+The interval is that of the value *after* wrapping to its type, so it always holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr, integer_range
+from weft.ir.node import Node
+from weft.ir.op import Op
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+
+Interval = tuple[int, int]
+
+
+class Ranges:
+    """Intervals under the variables bound so far."""
+
+    def __init__(self) -> None:
+        self.variables: dict[int, Interval] = {}
+        self._memo: dict[int, tuple[Node, Interval]] = {}
+
+    def bind(self, var: e.Var, interval: Interval) -> None:
+        """Set the range of a variable; a second binding forgets what rested on the first."""
+        if self.variables.get(id(var), interval) != interval:
+            self._memo.clear()
+        self.variables[id(var)] = interval
+
+    def of(self, expr: PrimExpr) -> Interval:
+        """The smallest and largest value that ``expr`` can take, lanes included."""
+        if isinstance(expr, IntImm):
+            return expr.value, expr.value
+        known = self._memo.get(id(expr))
+        if known is not None:
+            return known[1]
+        found = self._compute(expr)
+        self._memo[id(expr)] = (expr, found)
+        return found
+
+    def _compute(self, expr: PrimExpr) -> Interval:
+        dtype = expr.dtype
+        if not dtype.is_integral:
+            return -(1 << 63), (1 << 64) - 1
+        full = integer_range(dtype)
+        if isinstance(expr, e.Var):
+            return self.variables.get(id(expr), full)
+        rule = _RULES.get(type(expr))
+        found = None if rule is None else rule(self, expr)
+        if found is None or found[0] < full[0] or found[1] > full[1]:
+            return full
+        return found
+
+    def exact(self, expr: PrimExpr) -> Interval | None:
+        """The interval of an Add, Sub or Mul before wrapping, if it cannot wrap; else None."""
+        rule = _RULES.get(type(expr))
+        found = None if rule is None else rule(self, expr)
+        low, high = integer_range(expr.dtype)
+        return found if found is not None and low <= found[0] and found[1] <= high else None
+
+    def nonzero(self, expr: PrimExpr) -> bool:
+        """Whether the value is never 0."""
+        low, high = self.of(expr)
+        return low > 0 or high < 0
+
+
+def _add(ranges: Ranges, expr: Any) -> Interval:
+    (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
+    return a + c, b + d
+
+
+def _sub(ranges: Ranges, expr: Any) -> Interval:
+    (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
+    return a - d, b - c
+
+
+def _corners(compute: Callable[[int, int], int], x: Interval, y: Interval) -> Interval:
+    values = [compute(i, j) for i in x for j in y]
+    return min(values), max(values)
+
+
+def _mul(ranges: Ranges, expr: Any) -> Interval:
+    return _corners(lambda x, y: x * y, ranges.of(expr.a), ranges.of(expr.b))
+
+
+def _floordiv(ranges: Ranges, expr: Any) -> Interval | None:
+    y = ranges.of(expr.b)
+    return _corners(lambda i, j: i // j, ranges.of(expr.a), y) if y[0] > 0 else None
+
+
+def _div(ranges: Ranges, expr: Any) -> Interval | None:
+    x, y = ranges.of(expr.a), ranges.of(expr.b)
+    return _corners(lambda i, j: i // j, x, y) if y[0] > 0 and x[0] >= 0 else None
+
+
+def _floormod(ranges: Ranges, expr: Any) -> Interval | None:
+    x, y = ranges.of(expr.a), ranges.of(expr.b)
+    if y[0] <= 0:
+        return None
+    if y[0] == y[1] and x[0] // y[0] == x[1] // y[0]:
+        return x[0] % y[0], x[1] % y[0]
+    return 0, min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1
+
+
+def _mod(ranges: Ranges, expr: Any) -> Interval | None:
+    x, y = ranges.of(expr.a), ranges.of(expr.b)
+    if y[0] <= 0:
+        return None
+    return (0 if x[0] >= 0 else 1 - y[1]), min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1
+
+
+def _min(ranges: Ranges, expr: Any) -> Interval:
+    (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
+    return min(a, c), min(b, d)
+
+
+def _max(ranges: Ranges, expr: Any) -> Interval:
+    (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
+    return max(a, c), max(b, d)
+
+
+def _either(ranges: Ranges, one: PrimExpr, other: PrimExpr) -> Interval:
+    (a, b), (c, d) = ranges.of(one), ranges.of(other)
+    return min(a, c), max(b, d)
+
+
+def _select(ranges: Ranges, expr: Any) -> Interval:
+    return _either(ranges, expr.true_value, expr.false_value)
+
+
+def _cast(ranges: Ranges, expr: Any) -> Interval | None:
+    return ranges.of(expr.value) if expr.value.dtype.is_integral else None
+
+
+def _ramp(ranges: Ranges, expr: Any) -> Interval:
+    (a, b), (c, d) = ranges.of(expr.base), ranges.of(expr.stride)
+    last = expr.dtype.lanes - 1
+    return a + min(0, c * last), b + max(0, d * last)
+
+
+def _broadcast(ranges: Ranges, expr: Any) -> Interval:
+    return ranges.of(expr.value)
+
+
+def _let(ranges: Ranges, expr: Any) -> Interval | None:
+    if expr.value.dtype.is_integral:
+        ranges.bind(expr.var, ranges.of(expr.value))
+    return ranges.of(expr.body)
+
+
+def _call(ranges: Ranges, expr: Any) -> Interval | None:
+    if not isinstance(expr.op, Op):
+        return None
+    name = expr.op.name
+    if name == "tir.if_then_else":
+        return _either(ranges, expr.args[1], expr.args[2])
+    if name == "tir.likely":
+        return ranges.of(expr.args[0])
+    if name in ("tir.bitwise_and", "tir.shift_right") and expr.args:
+        x, y = ranges.of(expr.args[0]), ranges.of(expr.args[1])
+        if name == "tir.bitwise_and" and y[0] >= 0:
+            return 0, y[1]
+        if name == "tir.shift_right" and 0 <= y[0] and y[1] < 64:
+            return _corners(lambda i, j: i >> j, x, y)
+    return None
+
+
+_RULES: Final[dict[type, Callable[[Ranges, Any], Interval | None]]] = {
+    e.Add: _add, e.Sub: _sub, e.Mul: _mul, e.FloorDiv: _floordiv, e.FloorMod: _floormod,
+    e.Div: _div, e.Mod: _mod, e.Min: _min, e.Max: _max, e.Select: _select, e.Cast: _cast,
+    e.Ramp: _ramp, e.Broadcast: _broadcast, e.Let: _let, e.Call: _call,
+}  # fmt: skip
+
+
+def size_range(dtype: DataType) -> Interval:
+    """The range of a symbol that is an extent, a stride or an offset of an argument."""
+    return 0, integer_range(dtype)[1]

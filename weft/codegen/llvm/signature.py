@@ -1,0 +1,218 @@
+"""The FunctionSpec of a PrimFunc, and the LLVM parameters that go with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.codegen.llvm.types import element_bytes, llvm_type
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.ir.type import PrimType
+from weft.runtime.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec
+from weft.support.dtype import DataType
+from weft.support.errors import CodegenError
+from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+
+SYMBOL_PREFIX: Final = "weft__"
+"""Before the name in object code, so that no function shadows one of the C library."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a function is called in LLVM: ``kinds`` of the declared parameters, implicit symbols."""
+
+    operand: str
+    kinds: tuple[str, ...]
+    implicit: tuple[e.Var, ...]
+    ret: DataType | None
+    spec: FunctionSpec
+
+
+def signature_of(func: PrimFunc, name: str) -> Signature:
+    """Read the signature of a lowered PrimFunc."""
+    names = _Names(func)
+    written, unknown, packed, returned = _effects(func)
+    noalias = has_noalias(func)
+    params = []
+    for param in func.params:
+        buffer = func.buffer_map.get(param)
+        if buffer is None:
+            kind = "handle" if param.dtype.is_handle else "scalar"
+            params.append(ParamSpec(kind, names.of(param), str(param.dtype)))  # type: ignore[arg-type]
+            continue
+        key = id(buffer.data)
+        output = True if key in written else None if key in unknown else False
+        params.append(_buffer_param(buffer, names, output, noalias))
+    kinds = tuple(
+        "ptr" if p in func.buffer_map or p.dtype.is_handle else llvm_type(p.dtype)
+        for p in func.params
+    )
+    ret = _return_type(func, returned)
+    spec = FunctionSpec(
+        name, tuple(params), tuple(names.of(var) for var in names.implicit),
+        None if ret is None else str(ret), SYMBOL_PREFIX + name, packed,
+    )  # fmt: skip
+    return Signature("@" + _quoted(SYMBOL_PREFIX + name), kinds, tuple(names.implicit), ret, spec)
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "").isalnum() and name.isascii() else f'"{name}"'
+
+
+def has_noalias(func: PrimFunc) -> bool:
+    """Whether the function promises that its buffers do not overlap."""
+    value = func.attrs.get("tir.noalias", False)
+    return bool(getattr(value, "value", value))
+
+
+def _buffer_param(
+    buffer: Buffer, names: _Names, output: bool | None, noalias: bool
+) -> ParamSpec:
+    offset = buffer.elem_offset
+    return ParamSpec(
+        "buffer", names.of(buffer.data, buffer.name), str(buffer.dtype),
+        tuple(names.extent(extent) for extent in buffer.shape),
+        tuple(names.extent(stride) for stride in buffer.strides) if buffer.strides else None,
+        0 if isinstance(offset, IntImm) else names.extent(offset), output, noalias,
+    )  # fmt: skip
+
+
+class _Names:
+    """Python names of variables, unique in the function, and the symbols passed implicitly."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.name = func.attrs.get("global_symbol", "")
+        self.taken: set[str] = set(FUNCTIONS)
+        self.known: dict[int, str] = {}
+        self.implicit: list[e.Var] = []
+        scalars = [p for p in func.params if p not in func.buffer_map]
+        for param in scalars:
+            self.of(param)
+        self.scalars = {id(param) for param in scalars}
+
+    def of(self, var: Any, wanted: str | None = None) -> str:
+        """The name of a variable."""
+        found = self.known.get(id(var))
+        if found is None:
+            stem = wanted or var.name
+            clean = "".join([c if c.isalnum() and c.isascii() else "_" for c in stem]) or "v"
+            if clean[0].isdigit() or not clean.isidentifier() or clean in _KEYWORDS:
+                clean = f"v_{clean}"
+            found, number = clean, 0
+            while found in self.taken:
+                number += 1
+                found = f"{clean}_{number}"
+            self.taken.add(found)
+            self.known[id(var)] = found
+        return found
+
+    def extent(self, expr: PrimExpr) -> Extent:
+        """An extent as a number or as a Python expression over names."""
+        if isinstance(expr, IntImm):
+            return expr.value
+        return self._text(expr)
+
+    def _text(self, expr: Any) -> str:
+        if isinstance(expr, IntImm):
+            return str(expr.value)
+        if isinstance(expr, e.Var):
+            if id(expr) not in self.scalars and all(expr is not v for v in self.implicit):
+                self.implicit.append(expr)
+            return self.of(expr)
+        if isinstance(expr, e.Cast):
+            return self._text(expr.value)
+        word = _OPERATORS.get(type(expr))
+        if word is not None:
+            return f"({self._text(expr.a)} {word} {self._text(expr.b)})"
+        if isinstance(expr, e.Min | e.Max):
+            word = "min" if isinstance(expr, e.Min) else "max"
+            return f"{word}({self._text(expr.a)}, {self._text(expr.b)})"
+        if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
+            condition, yes, no = [self._text(arg) for arg in expr.args]
+            return f"({yes} if {condition} else {no})"
+        if isinstance(expr, e.Select):
+            yes, no = self._text(expr.true_value), self._text(expr.false_value)
+            return f"({yes} if {self._text(expr.condition)} else {no})"
+        raise CodegenError(
+            f"{self.name}: expected integer arithmetic over symbols in a buffer's shape, found "
+            f"{type(expr).__name__}"
+        )
+
+
+_KEYWORDS: Final = frozenset(
+    "and as assert async await break class continue def del elif else except finally for from "
+    "global if import in is lambda nonlocal not or pass raise return try while with yield None "
+    "True False".split()
+)
+_OPERATORS: Final = {
+    e.Add: "+", e.Sub: "-", e.Mul: "*", e.FloorDiv: "//", e.FloorMod: "%", e.Div: "//",
+    e.Mod: "%", e.LT: "<", e.LE: "<=", e.GT: ">", e.GE: ">=", e.EQ: "==", e.NE: "!=",
+}  # fmt: skip
+
+
+def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]:
+    """Data written, data whose use is not known, whether Python is called, type of T.ret."""
+    written: set[int] = set()
+    unknown: set[int] = set()
+    packed, returned = False, None
+    for node in collect(func.body, (s.BufferStore, e.Call)):
+        if isinstance(node, s.BufferStore):
+            written.add(id(node.buffer.data))
+            continue
+        name = node.op.name if isinstance(node.op, Op) else ""
+        packed = packed or name.endswith("packed")
+        if name == "tir.ret":
+            returned = node.args[0].dtype
+        for arg in node.args:
+            if isinstance(arg, Buffer):
+                unknown.add(id(arg.data))
+            elif isinstance(arg, e.Var) and arg.dtype.is_handle:
+                unknown.add(id(arg))
+            elif isinstance(arg, e.BufferLoad) and name == "tir.address_of":
+                unknown.add(id(arg.buffer.data))
+    return written, unknown, packed, returned
+
+
+def _return_type(func: PrimFunc, returned: DataType | None) -> DataType | None:
+    declared = func.ret_type
+    if isinstance(declared, PrimType) and declared.dtype != "void":
+        return declared.dtype
+    return returned
+
+
+def parameter_texts(func: PrimFunc, signature: Signature) -> list[str]:
+    """The LLVM parameters: ``%p0`` ... in declared order, ``%s0`` ... symbols, ``%out``."""
+    noalias = has_noalias(func)
+    texts = []
+    for position, param in enumerate(func.params):
+        kind = signature.kinds[position]
+        buffer = func.buffer_map.get(param)
+        extra = ""
+        if buffer is not None:
+            extra = " noalias" if noalias else ""
+            nbytes = _constant_bytes(buffer)
+            extra += f" dereferenceable({nbytes})" if nbytes > 0 else ""
+        elif kind == "i1":
+            extra = " zeroext"
+        texts.append(f"{kind}{extra} %p{position}")
+    texts += [f"i64 %s{position}" for position in range(len(signature.implicit))]
+    if signature.ret is not None:
+        texts.append("ptr %out")
+    return texts
+
+
+def _constant_bytes(buffer: Buffer) -> int:
+    """The size of a compact buffer of constant shape, else 0."""
+    if buffer.strides:
+        return 0
+    total = element_bytes(buffer.dtype) * buffer.dtype.lanes
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm):
+            return 0
+        total *= extent.value
+    return total

@@ -1,0 +1,179 @@
+"""Statements: one function per node class, found through ``STATEMENTS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm import memory, parallel
+from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.expr import branch_on, define
+from weft.ir.expr import IntImm, StringImm
+from weft.runtime.abi import FaultKind
+from weft.support.errors import CodegenError
+from weft.tir import stmt as s
+from weft.tir.stmt import ForKind
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+
+def _sequence(em: Emitter, stmt: Any) -> None:
+    for item in stmt.seq:
+        em.statement(item)
+
+
+def _evaluate(em: Emitter, stmt: Any) -> None:
+    if not isinstance(stmt.value, IntImm):
+        em.value(stmt.value)
+
+
+def _let(em: Emitter, stmt: Any) -> None:
+    mark = em.bounds.mark()
+    define(em, stmt.var, stmt.value)
+    em.statement(stmt.body)
+    em.bounds.rewind(mark)
+
+
+def _attr(em: Emitter, stmt: Any) -> None:
+    em.statement(stmt.body)
+
+
+def _decl_buffer(em: Emitter, stmt: Any) -> None:
+    em.statement(stmt.body)
+
+
+def _assert(em: Emitter, stmt: Any) -> None:
+    message = stmt.message
+    text = message.value if isinstance(message, StringImm) else "assertion failed"
+    b = em.b
+    good, bad = b.label("ok"), b.label("fault")
+    branch_on(em, stmt.condition, good, bad, "!0")
+    b.start(bad)
+    b.raise_fault(FaultKind.ASSERTION, f"{em.function.name}: {text}")
+    b.start(good)
+    mark = em.bounds.mark()
+    em.bounds.assume(stmt.condition)
+    em.statement(stmt.body)
+    em.bounds.rewind(mark)
+
+
+def _if(em: Emitter, stmt: Any) -> None:
+    b = em.b
+    then, merge = b.label("then"), b.label("endif")
+    other = b.label("else") if stmt.else_case is not None else merge
+    branch_on(em, stmt.condition, then, other)
+    em.conditional += 1
+    for holds, label, body in ((True, then, stmt.then_case), (False, other, stmt.else_case)):
+        if body is None:
+            continue
+        b.start(label)
+        mark = em.bounds.mark()
+        em.bounds.assume(stmt.condition, holds)
+        em.statement(body)
+        em.bounds.rewind(mark)
+        b.branch(merge)
+    em.conditional -= 1
+    b.start(merge)
+
+
+def _while(em: Emitter, stmt: Any) -> None:
+    b = em.b
+    head, body, done = b.label("while"), b.label("do"), b.label("done")
+    b.branch(head)
+    b.start(head)
+    branch_on(em, stmt.condition, body, done)
+    b.start(body)
+    mark = em.bounds.mark()
+    em.bounds.assume(stmt.condition)
+    em.loops.append((head, done, len(b.held)))
+    em.conditional += 1
+    em.statement(stmt.body)
+    em.conditional -= 1
+    em.loops.pop()
+    em.bounds.rewind(mark)
+    b.branch(head)
+    b.start(done)
+
+
+def _for(em: Emitter, stmt: Any) -> None:
+    if stmt.kind is ForKind.THREAD_BINDING:
+        raise CodegenError(
+            f"{em.function.name}: the loop {stmt.loop_var.name} is bound to a GPU thread, which a "
+            "CPU target has not; schedule it for the CPU"
+        )
+    if stmt.kind is ForKind.PARALLEL and parallel.worthwhile(em, stmt):
+        parallel.emit(em, stmt)
+        return
+    serial_loop(em, stmt)
+
+
+def serial_loop(em: Emitter, stmt: Any) -> None:
+    """A counted loop; the body runs after one test when the extent may be 0."""
+    low, extent = em.index(stmt.min), em.index(stmt.extent)
+    low_range, size_range = em.ranges.of(stmt.min), em.ranges.of(stmt.extent)
+    if size_range[1] <= 0:
+        return
+    end = memory.plus(em, low, extent)
+    bind_loop(em, stmt)
+    mark = em.bounds.mark()
+    em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
+    if isinstance(stmt.extent, IntImm) and stmt.extent.value == 1:
+        em.bind(stmt.loop_var, Binding(None, low))
+        if not _has_jumps(stmt.body):
+            em.statement(stmt.body)
+            em.bounds.rewind(mark)
+            return
+    counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
+    em.bounds.rewind(mark)
+    del low_range
+
+
+def bind_loop(em: Emitter, stmt: Any) -> None:
+    """The range of the loop variable while the body runs."""
+    low, size = em.ranges.of(stmt.min), em.ranges.of(stmt.extent)
+    em.bind_range(stmt.loop_var, (low[0], max(low[0], low[1] + size[1] - 1)))
+
+
+def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> None:
+    """``for i in [low, end)`` with the test at the bottom."""
+    b = em.b
+    low, end = span
+    body, latch, done = b.label("loop"), b.label("next"), b.label("done")
+    before = b.block
+    if guarded:
+        some = b.op(f"icmp slt i64 {low}, {end}")
+        b.branch_if(some, body, done)
+    else:
+        b.branch(body)
+    b.start(body)
+    counter, following = b.name(), b.name()
+    b.lines.append(f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]")
+    em.bind(stmt.loop_var, Binding(None, counter))
+    em.loops.append((latch, done, len(b.held)))
+    em.conditional += 1 if guarded else 0
+    em.statement(stmt.body)
+    em.conditional -= 1 if guarded else 0
+    em.loops.pop()
+    b.branch(latch)
+    b.start(latch)
+    b.lines.append(f"  {following} = add nsw i64 {counter}, 1")
+    again = b.op(f"icmp slt i64 {following}, {end}")
+    b.branch_if(again, body, done, _loop_metadata(stmt))
+    b.start(done)
+
+
+def _loop_metadata(stmt: Any) -> str:
+    return ""
+
+
+def _has_jumps(stmt: Any) -> bool:
+    return bool([c for c in parallel.calls_in(stmt) if c.op.name.endswith(("_loop",))])
+
+
+STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
+    s.SeqStmt: _sequence, s.Evaluate: _evaluate, s.LetStmt: _let, s.AttrStmt: _attr,
+    s.DeclBuffer: _decl_buffer, s.AssertStmt: _assert, s.IfThenElse: _if, s.While: _while,
+    s.For: _for, s.BufferStore: memory.store, s.Allocate: memory.allocate,
+    s.AllocateConst: memory.allocate_const,
+}  # fmt: skip
