@@ -10,7 +10,7 @@ from weft.runtime.calls import holding, tensor_view
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import register_func
 from weft.runtime.spec import FunctionSpec, ParamSpec
-from weft.support.errors import RuntimeFault, TVMError
+from weft.support.errors import TVMError
 
 torch = pytest.importorskip("torch")
 
@@ -195,17 +195,42 @@ def test_a_kept_argument_keeps_the_callers_memory(f):
     del junk
 
 
-def test_kept_temporary_memory_is_an_error(g):
+def test_temporary_memory_is_lent_as_a_copy_that_may_be_kept(g):
     kept = []
-    register_func("test.call", lambda x: kept.append(x.numpy()))
+    register_func("test.call", kept.append)
     g()
-    assert kept[0].tolist() == [1, 2, 3, 4]
-    register_func("test.call", kept.append, override=True)
-    with pytest.raises(RuntimeFault, match=r"test.call: argument 0 was kept after the call.*copy"):
-        g()
     register_func("test.call", lambda x: kept.append(torch.from_dlpack(x)), override=True)
-    with pytest.raises(RuntimeFault, match=r"argument 0 was kept"):
-        g()
+    g()
+    assert [x.tolist() for x in kept] == [[1, 2, 3, 4]] * 2
+
+
+def test_changes_of_temporary_memory_are_written_back(load):
+    ir = TEMPORARY.replace("ret i32 %code", "%v2 = load float, ptr %data").replace(
+        "define i32 @g()", "define i32 @g(ptr %out)"
+    )
+    ir = ir[: ir.rindex("}")] + "  store float %v2, ptr %out\n  ret i32 %code\n}"
+    g = load(ir).function(FunctionSpec("g", ret="float32", calls_packed=True))
+
+    def change(x):
+        x[0] = 50
+
+    register_func("test.call", change)
+    assert g() == 50
+
+
+def test_constant_memory_may_be_lent(load):
+    ir = (
+        TEMPORARY.replace("%data = alloca [4 x float]", "")
+        .replace("store [4 x float] [float 1.0, float 2.0, float 3.0, float 4.0], ptr %data", "")
+        .replace("%data", "@data")
+        + """
+@data = private constant [4 x float] [float 1.0, float 2.0, float 3.0, float 4.0]
+"""
+    )
+    seen = []
+    register_func("test.call", lambda x: seen.append(x.tolist()))
+    load(ir).function(FunctionSpec("g", calls_packed=True))()
+    assert seen == [[1, 2, 3, 4]]
 
 
 def test_callbacks_may_call_compiled_code(f, load):

@@ -1,15 +1,15 @@
 """weft_call_packed: compiled code calls a registered Python function (layouts: abi.py).
 
-A tensor argument arrives as an NDArray view on the caller's memory, without a copy. A function may
-keep it after the call only where somebody can keep the memory: inside ``holding(owner, ranges)``,
-which the checked wrapper and the virtual machine open around native code that calls back. A view of
-a kernel's temporary memory that outlives the call is an error instead of a dangling pointer.
+A tensor argument arrives as an NDArray view on the caller's memory, without a copy, where somebody
+keeps that memory: inside ``holding(owner, ranges)``, which the checked wrapper and the virtual
+machine open around native code that calls back. The view then holds the owner, so the function may
+keep it. A kernel's temporary memory has no owner: it arrives as a copy, and changes are written
+back when the function returns, so no Python object ever points to dead memory.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ from weft.runtime.faults import store_fault
 from weft.runtime.memory import view_at
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.registry import get_global_func
-from weft.support.errors import IRTypeError, RuntimeFault
+from weft.support.errors import IRTypeError
 
 
 class _Frame(threading.local):
@@ -40,6 +40,8 @@ class _Frame(threading.local):
 
 _frame: Final = _Frame()
 _VALUE_SIZE: Final = ctypes.sizeof(WeftValue)
+_EMPTY: Final = ctypes.create_string_buffer(b"")
+_NO_NAME: Final = ctypes.addressof(_EMPTY)
 
 
 class holding:  # noqa: N801 - a context manager, named as it reads
@@ -89,10 +91,40 @@ def tensor_view(address: int) -> NDArray:
     return NDArray(view_at(data, shape, storage, strides, _owner_of(data)), dtype)
 
 
-def _argument(value: WeftValue) -> Any:
+class _Borrowed:
+    """Memory of a running kernel that nobody keeps: the function gets a copy of it.
+
+    A copy that the function changed is written back; it stays valid when the function keeps it.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[NDArray, NDArray]] = []
+
+    def lend(self, view: NDArray) -> NDArray:
+        copy = NDArray(view._array.copy(), view.dtype)
+        self._pairs.append((view, copy))
+        return copy
+
+    def give_back(self) -> None:
+        for view, copy in self._pairs:
+            if _bytes_of(view) != _bytes_of(copy):  # memory may be read-only: write only changes
+                view._array[...] = copy._array
+
+    def forget(self) -> None:
+        self._pairs.clear()
+
+
+def _bytes_of(array: NDArray) -> bytes:
+    return array._array.tobytes()
+
+
+def _argument(value: WeftValue, borrowed: _Borrowed) -> Any:
     kind = value.kind
     if kind == ValueKind.TENSOR:
-        return tensor_view(value.as_ptr)
+        view = tensor_view(value.as_ptr)
+        return view if _owner_of(view._address) is not None else borrowed.lend(view)
     if kind == ValueKind.INT:
         return value.as_int
     if kind == ValueKind.FLOAT:
@@ -120,57 +152,24 @@ def _store_result(name: str, result: Any, address: int) -> None:
         )
 
 
-def _base_of(view: NDArray) -> object:
-    base: Any = view._array
-    while isinstance(base, np.ndarray) and base.base is not None:
-        base = base.base
-    return base
-
-
-def _references(bases: list[object]) -> int:
-    """How often the last of ``bases`` is referenced from elsewhere, plus a constant."""
-    base = bases.pop()
-    return sys.getrefcount(base)
-
-
-_ALONE: Final = _references([object()])
-
-
-def _check_not_kept(name: str, positions: list[int], bases: list[object]) -> None:
-    """Raise if a view of memory that nobody keeps is still referenced."""
-    while bases:
-        position = positions.pop()
-        if getattr(bases[-1], "owner", bases) is not None:
-            bases.pop()
-        elif _references(bases) > _ALONE:
-            raise RuntimeFault(
-                f"{name}: argument {position} was kept after the call, but it is temporary memory "
-                "of the running kernel; keep a copy, x.numpy()"
-            )
-
-
-def invoke(name: str, args: list[Any]) -> Any:
-    """Call the global function ``name``; ``args`` is emptied."""
-    function = get_global_func(name)
-    positions = [i for i, arg in enumerate(args) if isinstance(arg, NDArray)]
-    bases = [_base_of(args[i]) for i in positions]
-    result = function(*args)
-    args.clear()
-    _check_not_kept(name, positions, bases)
-    return result
-
-
 def _call_packed(name: int | None, args: int | None, nargs: int, result: int | None) -> int:
+    borrowed = _Borrowed()
     try:
-        text = ctypes.string_at(name or 0).decode("utf-8")
-        values = [
-            _argument(WeftValue.from_address((args or 0) + i * _VALUE_SIZE)) for i in range(nargs)
-        ]
-        returned = invoke(text, values)
+        text = ctypes.string_at(name or _NO_NAME).decode("utf-8")
+        function = get_global_func(text)
+        returned = function(
+            *[
+                _argument(WeftValue.from_address((args or 0) + i * _VALUE_SIZE), borrowed)
+                for i in range(nargs)
+            ]
+        )
+        borrowed.give_back()
         if result:
             _store_result(text, returned, result)
     except BaseException as error:  # noqa: BLE001 - it is re-raised by the wrapper
         return store_fault(error)
+    finally:
+        borrowed.forget()  # the frames of a traceback hold no view of dead memory
     return 0
 
 
