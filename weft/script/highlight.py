@@ -1,0 +1,68 @@
+"""Colours for printed scripts: terminal, notebook, or none (``show()`` and ``_repr_html_``).
+
+pygments does the work where it is installed; without it the text is plain. A notebook is an
+IPython kernel; a terminal gets colours only if stdout is one.
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from typing import Any
+
+STYLES = {"light": "default", "dark": "monokai", "ansi": "ansi"}
+
+
+def display(text: str, style: str | None = None) -> None:
+    """Show a script where the user looks: notebook, terminal, or plain stdout."""
+    shell = _ipython_kernel()
+    if shell is not None:
+        shell.display(shell.HTML(to_highlighted_html(text, style)))
+        return
+    sys.stdout.write((to_ansi(text, style) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+
+
+def _ipython_kernel() -> Any:
+    """IPython's display module if this process is a notebook's kernel, else None."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import display as shell_display, get_ipython  # noqa: PLC0415 - optional package
+
+    shell = get_ipython()
+    return shell_display if shell is not None and hasattr(shell, "kernel") else None
+
+
+def to_ansi(text: str, style: str | None = None) -> str:
+    """The script with terminal colours; plain without pygments."""
+    tools = _pygments()
+    if tools is None:
+        return text
+    pygments, lexers, formatters = tools
+    name = STYLES.get(style or "light", style or "default")
+    if name == "ansi":
+        formatter = formatters.TerminalFormatter()
+    else:
+        formatter = formatters.Terminal256Formatter(style=name)
+    return str(pygments.highlight(text, lexers.PythonLexer(), formatter))
+
+
+def to_highlighted_html(text: str, style: str | None = None) -> str:
+    """The script as HTML with its colours inline."""
+    tools = _pygments()
+    if tools is None:
+        return f"<pre>{html.escape(text)}</pre>"
+    pygments, lexers, formatters = tools
+    name = STYLES.get(style or "light", style or "default")
+    formatter = formatters.HtmlFormatter(
+        style="default" if name == "ansi" else name, noclasses=True
+    )
+    return str(pygments.highlight(text, lexers.PythonLexer(), formatter))
+
+
+def _pygments() -> Any:
+    try:
+        import pygments  # noqa: PLC0415 - loaded at the first show()
+        from pygments import formatters, lexers  # noqa: PLC0415
+    except ImportError:
+        return None
+    return pygments, lexers, formatters

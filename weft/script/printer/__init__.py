@@ -1,0 +1,14 @@
+"""The printer: node -> Doc -> text, in TVM 0.20's TVMScript.
+
+``docsifier`` holds the state of one printing, ``tir_*``, ``relax_*`` and ``ir_module`` make the
+docs of nodes, ``doc_printer`` lays them out. This package fills the slot ``text``.
+"""
+
+import sys
+
+from weft.script.printer.entry import show, to_html, to_repr, to_text, underlined
+from weft.support import slots
+
+__all__ = ["show", "to_html", "to_repr", "to_text", "underlined"]
+
+slots.text.fill(sys.modules[__name__])

@@ -1,0 +1,95 @@
+"""Docs of attribute values: plain Python values, nodes, and what only metadata can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.ir.node import Node
+from weft.runtime.ndarray import NDArray
+from weft.script.printer.doc import CallDoc, DictDoc, Doc, ExprDoc, ListDoc, LiteralDoc
+from weft.script.printer.docsifier import PRINTERS, Docsifier
+from weft.support.errors import TVMError
+
+
+def mapping_doc(mapping: Mapping[Any, Any], d: Docsifier) -> DictDoc:
+    """``{key: value}``; keys that are text are sorted, as TVM prints them."""
+    keys = list(mapping)
+    if all([isinstance(key, str) for key in keys]):
+        keys.sort()
+    return DictDoc(
+        [attribute_doc(key, d) for key in keys], [attribute_doc(mapping[key], d) for key in keys]
+    )
+
+
+def attribute_doc(value: Any, d: Docsifier) -> Any:
+    """The doc of one value; typed constants keep their type, for they differ from plain ones."""
+    if value is None or isinstance(value, bool | int):
+        return LiteralDoc(value)
+    if isinstance(value, str):
+        return LiteralDoc(str(value))
+    if isinstance(value, float):
+        return LiteralDoc(value) if math.isfinite(value) else d.add_metadata("float", value)
+    if isinstance(value, list | tuple):
+        return ListDoc([attribute_doc(item, d) for item in value])
+    if isinstance(value, Mapping):
+        return mapping_doc(value, d)
+    if isinstance(value, NDArray):
+        return d.add_metadata("runtime.NDArray", value)
+    if isinstance(value, Node):
+        return _node_doc(value, d)
+    special = SPECIAL.get(type(value).__name__)
+    if special is not None:
+        return special(value, d)
+    return d.add_metadata(type(value).__name__, value)
+
+
+def _node_doc(value: Node, d: Docsifier) -> Any:
+    if isinstance(value, IntImm):
+        literal = bool(value.value) if value.dtype.is_bool else value.value
+        return CallDoc(d.tir(value.dtype), (LiteralDoc(literal),))
+    if isinstance(value, FloatImm):
+        return CallDoc(d.tir(value.dtype), (LiteralDoc(value.value),))
+    if isinstance(value, StringImm):
+        return CallDoc(d.tir("StringImm"), (LiteralDoc(value.value),))
+    special = SPECIAL.get(type(value).__name__)
+    if special is not None:
+        return special(value, d)
+    return d.doc(value)
+
+
+def _target(value: Any, d: Docsifier) -> Doc:
+    export = getattr(value, "export", None)
+    try:
+        content: Any = export() if export is not None else str(value)
+    except TVMError:
+        content = str(value)
+    return CallDoc(d.tir("target"), (attribute_doc(content, d),))
+
+
+def _vdevice(value: Any, d: Docsifier) -> Doc:
+    target = value.target
+    args: list[ExprDoc] = [attribute_doc(_target_content(target), d)]
+    args += [LiteralDoc(int(value.vdevice_id)), LiteralDoc(str(value.memory_scope))]
+    return CallDoc(d.ir("vdevice"), args)
+
+
+def _target_content(target: Any) -> Any:
+    export = getattr(target, "export", None)
+    return export() if export is not None else str(target)
+
+
+def _dummy_global_info(_value: Any, d: Docsifier) -> Doc:
+    return CallDoc(d.ir("dummy_global_info"))
+
+
+SPECIAL: Final[dict[str, Callable[[Any, Docsifier], Any]]] = {
+    "Target": _target, "VDevice": _vdevice, "DummyGlobalInfo": _dummy_global_info,
+}  # fmt: skip
+
+
+def has_literal(kind: str) -> bool:
+    """Whether nodes of that kind print."""
+    return kind in PRINTERS or kind in SPECIAL

@@ -1,0 +1,365 @@
+"""Docs: the Python-like syntax tree that the printer builds and ``doc_printer`` turns into text.
+
+The names are those of ``tvm.script.printer.doc``. Expressions offer ``attr``, ``call`` and
+indexing, so that ``IdDoc("T").attr("grid").call(...)`` reads as what it prints. ``source`` is the
+IR node a doc stands for (underlining), ``source_paths`` any further keys of the same purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+
+class Doc:
+    """The base of docs."""
+
+    __slots__ = ("_paths", "source")
+
+    source: Any
+
+    def __init__(self) -> None:
+        self.source, self._paths = None, None
+
+    @property
+    def source_paths(self) -> list[Any]:
+        """Keys by which this doc can be underlined."""
+        if self._paths is None:
+            self._paths: list[Any] | None = []
+        return self._paths
+
+    @source_paths.setter
+    def source_paths(self, value: Iterable[Any]) -> None:
+        self._paths = list(value)
+
+
+class ExprDoc(Doc):
+    """An expression."""
+
+    __slots__ = ()
+
+    def attr(self, name: str) -> AttrAccessDoc:
+        """``self.name``."""
+        return AttrAccessDoc(self, name)
+
+    def call(self, *args: ExprDoc, **kwargs: ExprDoc) -> CallDoc:
+        """``self(*args, **kwargs)``."""
+        return CallDoc(self, args, tuple(kwargs), tuple(kwargs.values()))
+
+    def __getitem__(self, indices: Any) -> IndexDoc:
+        if not isinstance(indices, tuple):
+            indices = (indices,)
+        return IndexDoc(self, [_slice_doc(i) if isinstance(i, slice) else i for i in indices])
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} is not iterable")
+
+
+def _slice_doc(index: slice) -> SliceDoc:
+    return SliceDoc(index.start, index.stop, index.step)
+
+
+class LiteralDoc(ExprDoc):
+    """None, a bool, an int, a float or a str."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str | float | bool | None) -> None:
+        self.source, self._paths, self.value = None, None, value
+
+
+class IdDoc(ExprDoc):
+    """A name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.source, self._paths, self.name = None, None, name
+
+
+class AttrAccessDoc(ExprDoc):
+    """``value.name``."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value: ExprDoc, name: str) -> None:
+        self.source, self._paths, self.value, self.name = None, None, value, name
+
+
+class IndexDoc(ExprDoc):
+    """``value[indices]``."""
+
+    __slots__ = ("indices", "value")
+
+    def __init__(self, value: ExprDoc, indices: Sequence[ExprDoc | SliceDoc]) -> None:
+        self.source, self._paths, self.value, self.indices = None, None, value, indices
+
+
+class CallDoc(ExprDoc):
+    """``callee(args, key=value)``."""
+
+    __slots__ = ("args", "callee", "kwargs_keys", "kwargs_values")
+
+    def __init__(
+        self,
+        callee: ExprDoc,
+        args: Sequence[ExprDoc] = (),
+        kwargs_keys: Sequence[str] = (),
+        kwargs_values: Sequence[ExprDoc] = (),
+    ) -> None:
+        self.source, self._paths, self.callee, self.args = None, None, callee, args
+        self.kwargs_keys, self.kwargs_values = kwargs_keys, kwargs_values
+
+
+class LambdaDoc(ExprDoc):
+    """``lambda args: body``."""
+
+    __slots__ = ("args", "body")
+
+    def __init__(self, args: Sequence[IdDoc], body: ExprDoc) -> None:
+        self.source, self._paths, self.args, self.body = None, None, args, body
+
+
+class _ElementsDoc(ExprDoc):
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: Sequence[ExprDoc] = ()) -> None:
+        self.source, self._paths, self.elements = None, None, elements
+
+
+class TupleDoc(_ElementsDoc):
+    """``(a, b)``."""
+
+    __slots__ = ()
+
+
+class ListDoc(_ElementsDoc):
+    """``[a, b]``."""
+
+    __slots__ = ()
+
+
+class DictDoc(ExprDoc):
+    """``{key: value}``; given as a dict, or as two sequences."""
+
+    __slots__ = ("keys", "values")
+
+    def __init__(self, content: Any = (), values: Sequence[ExprDoc] | None = None) -> None:
+        self.source, self._paths = None, None
+        if values is None:
+            content = dict(content)
+            self.keys, self.values = list(content.keys()), list(content.values())
+        else:
+            self.keys, self.values = list(content), list(values)
+
+
+class SliceDoc(Doc):
+    """``start:stop:step`` inside of an index."""
+
+    __slots__ = ("start", "step", "stop")
+
+    def __init__(
+        self,
+        start: ExprDoc | None = None,
+        stop: ExprDoc | None = None,
+        step: ExprDoc | None = None,
+    ) -> None:
+        self.source, self._paths, self.start, self.stop, self.step = None, None, start, stop, step
+
+
+class OperationKind(IntEnum):
+    """The operators of ``OperationDoc``; the numbers are TVM's."""
+
+    _UnaryStart = 0
+    USub = 1
+    Invert = 2
+    Not = 3
+    _UnaryEnd = 4
+    _BinaryStart = 5
+    Add = 6
+    Sub = 7
+    Mult = 8
+    Div = 9
+    FloorDiv = 10
+    Mod = 11
+    Pow = 12
+    LShift = 13
+    RShift = 14
+    BitAnd = 15
+    BitOr = 16
+    BitXor = 17
+    Lt = 18
+    LtE = 19
+    Eq = 20
+    NotEq = 21
+    Gt = 22
+    GtE = 23
+    And = 24
+    Or = 25
+    _BinaryEnd = 26
+    _SpecialStart = 27
+    IfThenElse = 28
+    _SpecialEnd = 29
+
+
+class OperationDoc(ExprDoc):
+    """A unary, binary or conditional operation."""
+
+    __slots__ = ("kind", "operands")
+
+    def __init__(self, kind: OperationKind, operands: Sequence[ExprDoc]) -> None:
+        self.source, self._paths, self.kind, self.operands = None, None, kind, operands
+
+
+class StmtDoc(Doc):
+    """A statement; ``comment`` prints behind or above it."""
+
+    __slots__ = ("comment",)
+
+    comment: str | None
+
+
+class StmtBlockDoc(Doc):
+    """Several statements."""
+
+    __slots__ = ("stmts",)
+
+    def __init__(self, stmts: Sequence[Doc]) -> None:
+        self.source, self._paths, self.stmts = None, None, stmts
+
+
+class AssignDoc(StmtDoc):
+    """``lhs: annotation = rhs``; a parameter or declaration without rhs."""
+
+    __slots__ = ("annotation", "lhs", "rhs")
+
+    def __init__(
+        self, lhs: ExprDoc, rhs: ExprDoc | None = None, annotation: ExprDoc | None = None
+    ) -> None:
+        if rhs is None and annotation is None:
+            raise ValueError("AssignDoc: expected rhs or annotation, got neither")
+        self.source, self._paths, self.comment = None, None, None
+        self.lhs, self.rhs, self.annotation = lhs, rhs, annotation
+
+
+class IfDoc(StmtDoc):
+    """``if predicate: ... else: ...``."""
+
+    __slots__ = ("else_branch", "predicate", "then_branch")
+
+    def __init__(
+        self, predicate: ExprDoc, then_branch: Sequence[Doc], else_branch: Sequence[Doc] = ()
+    ) -> None:
+        if not then_branch and not else_branch:
+            raise ValueError("IfDoc: both branches are empty")
+        self.source, self._paths, self.comment = None, None, None
+        self.predicate, self.then_branch = predicate, list(then_branch)
+        self.else_branch = list(else_branch or ())
+
+
+class WhileDoc(StmtDoc):
+    """``while predicate: ...``."""
+
+    __slots__ = ("body", "predicate")
+
+    def __init__(self, predicate: ExprDoc, body: Sequence[Doc]) -> None:
+        self.source, self._paths, self.comment = None, None, None
+        self.predicate, self.body = predicate, body
+
+
+class ForDoc(StmtDoc):
+    """``for lhs in rhs: ...``."""
+
+    __slots__ = ("body", "lhs", "rhs")
+
+    def __init__(self, lhs: ExprDoc, rhs: ExprDoc, body: Sequence[Doc]) -> None:
+        self.source, self._paths, self.comment = None, None, None
+        self.lhs, self.rhs, self.body = lhs, rhs, body
+
+
+class ScopeDoc(StmtDoc):
+    """``with rhs as lhs: ...``; ``ScopeDoc(lhs, rhs, body)`` or ``ScopeDoc(rhs, body)``."""
+
+    __slots__ = ("body", "lhs", "rhs")
+
+    def __init__(self, *args: Any) -> None:
+        lhs, rhs, body = args if len(args) == 3 else (None, *args)
+        self.source, self._paths, self.comment = None, None, None
+        self.lhs, self.rhs, self.body = lhs, rhs, body
+
+
+class ExprStmtDoc(StmtDoc):
+    """An expression as a statement."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: ExprDoc) -> None:
+        self.source, self._paths, self.comment, self.expr = None, None, None, expr
+
+
+class AssertDoc(StmtDoc):
+    """``assert test, msg``."""
+
+    __slots__ = ("msg", "test")
+
+    def __init__(self, test: ExprDoc, msg: ExprDoc | None = None) -> None:
+        self.source, self._paths, self.comment = None, None, None
+        self.test, self.msg = test, msg
+
+
+class ReturnDoc(StmtDoc):
+    """``return value``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: ExprDoc) -> None:
+        self.source, self._paths, self.comment, self.value = None, None, None, value
+
+
+class FunctionDoc(StmtDoc):
+    """A function definition."""
+
+    __slots__ = ("args", "body", "decorators", "name", "return_type")
+
+    def __init__(
+        self,
+        name: IdDoc,
+        args: Sequence[AssignDoc],
+        decorators: Sequence[ExprDoc] = (),
+        return_type: ExprDoc | None = None,
+        body: Sequence[Doc] = (),
+    ) -> None:
+        self.source, self._paths, self.comment = None, None, None
+        self.name, self.args, self.decorators = name, args, decorators
+        self.return_type, self.body = return_type, body
+
+
+class ClassDoc(StmtDoc):
+    """A class definition."""
+
+    __slots__ = ("body", "decorators", "name")
+
+    def __init__(
+        self, name: IdDoc, decorators: Sequence[ExprDoc] = (), body: Sequence[Doc] = ()
+    ) -> None:
+        self.source, self._paths, self.comment = None, None, None
+        self.name, self.decorators, self.body = name, decorators, body
+
+
+class CommentDoc(StmtDoc):
+    """Lines of comment; an empty one is an empty line."""
+
+    __slots__ = ()
+
+    def __init__(self, comment: str) -> None:
+        self.source, self._paths, self.comment = None, None, comment
+
+
+class DocStringDoc(StmtDoc):
+    """A docstring."""
+
+    __slots__ = ()
+
+    def __init__(self, docs: str) -> None:
+        self.source, self._paths, self.comment = None, None, docs

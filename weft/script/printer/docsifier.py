@@ -1,0 +1,238 @@
+"""The state of one printing: configuration, frames of statements, names, metadata.
+
+A *frame* is a block of statements under construction; names defined in it are free again when it
+closes. ``Docsifier.doc(node)`` dispatches on the node's ``KIND`` to the functions that the modules
+``tir_*``, ``relax_*`` and ``ir_module`` register with ``@prints``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.ir.node import Node
+from weft.script.printer.doc import AttrAccessDoc, Doc, ExprDoc, IdDoc, IndexDoc, LiteralDoc
+from weft.support.errors import IRTypeError
+
+
+@dataclass(slots=True)
+class PrinterConfig:
+    """The options of ``script()``; names, order and defaults as in TVM 0.20."""
+
+    name: str | None = None
+    show_meta: bool = False
+    ir_prefix: str = "I"
+    tir_prefix: str = "T"
+    relax_prefix: str = "R"
+    module_alias: str = "cls"
+    buffer_dtype: str = "float32"
+    int_dtype: str = "int32"
+    float_dtype: str = "void"
+    verbose_expr: bool = False
+    indent_spaces: int = 4
+    print_line_numbers: bool = False
+    num_context_lines: int = -1
+    syntax_sugar: bool = True
+    show_object_address: bool = False
+    show_all_struct_info: bool = True
+    path_to_underline: Any = None
+    path_to_annotate: Any = None
+    obj_to_underline: Any = None
+    obj_to_annotate: Any = None
+    extra_config: Any = None
+
+
+class Frame:
+    """A block of statements under construction, and what was named in it."""
+
+    __slots__ = ("concise", "defined", "func_vars", "is_func", "kind", "loops", "stmts", "uses_alias")
+
+    def __init__(self, kind: str, *, is_func: bool = False) -> None:
+        self.kind, self.is_func = kind, is_func
+        self.stmts: list[Doc] = []
+        self.defined: list[tuple[int, str | None]] = []
+        self.loops: list[Any] = []
+        self.concise = False
+        self.uses_alias = False
+        self.func_vars: set[int] | None = None
+
+
+Printer = Callable[[Any, "Docsifier"], Doc]
+PRINTERS: Final[dict[str, Printer]] = {}
+"""KIND of a node -> the function that makes its doc."""
+
+
+def prints(*kinds: str) -> Callable[[Printer], Printer]:
+    """Register a function as the printer of nodes of these kinds."""
+
+    def register(function: Printer) -> Printer:
+        for kind in kinds:
+            PRINTERS[kind] = function
+        return function
+
+    return register
+
+
+_NOT_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+def clean_name(hint: str) -> str:
+    """``hint`` as a Python identifier."""
+    name = _NOT_NAME.sub("_", hint) if not (hint.isidentifier() and hint.isascii()) else hint
+    if not name:
+        return "v"
+    if name[0].isdigit():
+        return "_" + name
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+class Docsifier:
+    """One printing: turns nodes into docs, with unique names and collected metadata."""
+
+    def __init__(self, config: PrinterConfig) -> None:
+        self.config = config
+        self.frames: list[Frame] = []
+        self.names: set[str] = {
+            config.ir_prefix, config.tir_prefix, config.relax_prefix, config.module_alias,
+            "metadata", "range", "tvm",
+        }  # fmt: skip
+        self.docs: dict[int, tuple[Any, Callable[[], ExprDoc]]] = {}
+        self.metadata: dict[str, list[Any]] = {}
+        self.used: set[str] = set()
+        self.binding_names: list[str] = []
+        self.relax_mode = False
+        self.in_module = False
+        self.globals: dict[str, Any] = {}
+        self.global_infos: Any = None
+        self._printers: dict[type, Printer] = {}
+        self.prefixes = {
+            "ir": config.ir_prefix, "tir": config.tir_prefix, "relax": config.relax_prefix,
+        }  # fmt: skip
+        underline = config.obj_to_underline
+        self.tracking = bool(underline or config.path_to_underline or config.obj_to_annotate)
+
+    # ---- docs of nodes
+
+    def doc(self, node: Any) -> Any:
+        """The doc of a node."""
+        kind = type(node)
+        printer = self._printers.get(kind)
+        if printer is None:
+            printer = self._printers[kind] = self._find(kind)
+        made = printer(node, self)
+        if self.tracking:
+            made.source = node
+        return made
+
+    def _find(self, kind: type) -> Printer:
+        for base in kind.__mro__:
+            found = PRINTERS.get(base.__dict__.get("KIND", base.__name__))
+            if found is not None and issubclass(base, Node):
+                return found
+        raise IRTypeError(f"{kind.__name__} has no printed form")
+
+    # ---- prefixes
+
+    def tir(self, name: str) -> AttrAccessDoc:
+        """``T.name``."""
+        self.used.add("tir")
+        return AttrAccessDoc(IdDoc(self.prefixes["tir"]), name)
+
+    def relax(self, name: str) -> ExprDoc:
+        """``R.name``, for dotted names too."""
+        self.used.add("relax")
+        return AttrAccessDoc(IdDoc(self.prefixes["relax"]), name)
+
+    def ir(self, name: str) -> AttrAccessDoc:
+        """``I.name``."""
+        self.used.add("ir")
+        return AttrAccessDoc(IdDoc(self.prefixes["ir"]), name)
+
+    # ---- frames and names
+
+    def push(self, kind: str, *, is_func: bool = False) -> Frame:
+        """Open a frame."""
+        frame = Frame(kind, is_func=is_func)
+        self.frames.append(frame)
+        return frame
+
+    def pop(self) -> None:
+        """Close the innermost frame: its names are free again."""
+        frame = self.frames.pop()
+        for key, name in frame.defined:
+            self.docs.pop(key, None)
+            if name is not None:
+                self.names.discard(name)
+
+    def unique_name(self, hint: str) -> str:
+        """``hint`` or ``hint_1``, ... : the first that is free."""
+        base = name = clean_name(hint)
+        count = 0
+        while name in self.names:
+            count += 1
+            name = f"{base}_{count}"
+        self.names.add(name)
+        return name
+
+    def define(self, node: Any, hint: str, frame: Frame | None = None) -> IdDoc:
+        """Name a node for the life of ``frame`` (the innermost one by default)."""
+        if self.config.show_object_address:
+            hint = f"{hint}_{id(node):#x}"
+        name = self.unique_name(hint)
+        self._bind(node, lambda: IdDoc(name), name, frame or self.frames[-1])
+        made = IdDoc(name)
+        if self.tracking:
+            made.source = node
+        return made
+
+    def define_as(
+        self, node: Any, make: Callable[[], ExprDoc], frame: Frame | None = None
+    ) -> None:
+        """Let a node print as ``make()`` for the life of a frame."""
+        self._bind(node, make, None, frame or self.frames[-1])
+
+    def _bind(
+        self, node: Any, make: Callable[[], ExprDoc], name: str | None, frame: Frame
+    ) -> None:
+        self.docs[id(node)] = (node, make)
+        frame.defined.append((id(node), name))
+
+    def defined(self, node: Any) -> bool:
+        """Whether a variable or buffer has a name now."""
+        return id(node) in self.docs
+
+    def reference(self, node: Any) -> ExprDoc | None:
+        """The doc of a named node, or None."""
+        found = self.docs.get(id(node))
+        if found is None:
+            return None
+        made = found[1]()
+        if self.tracking:
+            made.source = node
+        return made
+
+    def function_frame(self, kind: str) -> Frame:
+        """The innermost function's frame of a kind, else the outermost frame of it."""
+        outermost = None
+        for frame in reversed(self.frames):
+            if frame.kind == kind:
+                outermost = frame
+                if frame.is_func:
+                    break
+        return outermost or self.frames[-1]
+
+    # ---- metadata
+
+    def add_metadata(self, key: str, value: Any) -> ExprDoc:
+        """``metadata["key"][n]`` for a value without literal syntax."""
+        items = self.metadata.setdefault(key, [])
+        for index, item in enumerate(items):
+            if item is value:
+                break
+        else:
+            index = len(items)
+            items.append(value)
+        return IndexDoc(IndexDoc(IdDoc("metadata"), [LiteralDoc(key)]), [LiteralDoc(index)])

@@ -1,0 +1,168 @@
+"""What ``script()``, ``show()``, ``repr()`` and error messages call (the slot ``text``)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.ir.node import Array, Node
+from weft.ir.op import Op
+from weft.ir.type import Type
+from weft.relax.expr import Binding
+from weft.relax.struct_info import StructInfo
+from weft.script import metadata as metadata_format
+from weft.script.highlight import display, to_highlighted_html
+from weft.script.printer import (
+    ir_module,
+    relax_expr,
+    relax_function,
+    relax_info,
+    tir_buffer,
+    tir_expr,
+    tir_function,
+    tir_stmt,
+)
+from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, StmtBlockDoc
+from weft.script.printer.doc_printer import to_python_script
+from weft.script.printer.docsifier import Docsifier, PrinterConfig
+from weft.support.errors import IRTypeError
+from weft.support.recursion import deep_recursion
+
+REGISTERED: Final = (
+    ir_module, relax_expr, relax_function, relax_info, tir_buffer, tir_expr, tir_function, tir_stmt,
+)  # fmt: skip
+"""The modules whose import registers the printers of nodes."""
+
+OMITTED: Final = "Metadata omitted. Use show_meta=True in script() method to show it."
+REPR_LINES: Final = 10
+_FIELDS: Final = frozenset(field.name for field in dataclasses.fields(PrinterConfig))
+
+
+def make_config(options: dict[str, Any]) -> PrinterConfig:
+    """The configuration of options given by name; an unknown one is an error."""
+    unknown = set(options) - _FIELDS
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        raise IRTypeError(
+            f"script() has no option {names}; there are: {', '.join(sorted(_FIELDS))}"
+        )
+    return PrinterConfig(**options)
+
+
+@deep_recursion
+def to_text(node: Any, **options: Any) -> str:
+    """The TVMScript text of a node (options: ``PrinterConfig``)."""
+    config = make_config(options)
+    d = Docsifier(config)
+    is_graph = _is_graph(node)
+    d.relax_mode = is_graph
+    frame = d.push("relax" if is_graph else "tir")
+    if config.name:
+        d.binding_names.append(config.name)
+    made = d.doc(node)
+    if isinstance(made, ExprDoc):
+        if not config.verbose_expr and not isinstance(node, tir_buffer.Buffer):
+            if not (isinstance(node, Node) and node.KIND in _DECLARING):
+                frame.stmts.clear()
+        made = ExprStmtDoc(made)
+    if isinstance(node, IRModule | BaseFunc):
+        frame.stmts.extend(ir_module.with_header(made, d))
+    elif isinstance(made, StmtBlockDoc):
+        frame.stmts.extend(made.stmts)
+    else:
+        frame.stmts.append(made)
+    return _finish(frame.stmts, d, config)
+
+
+_DECLARING: Final = frozenset({"BufferRegion"})
+
+
+def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig) -> str:
+    head = ""
+    if d.metadata:
+        if config.show_meta:
+            head = metadata_format.to_statement(d.metadata) + "\n"
+        else:
+            stmts = [*stmts, CommentDoc(OMITTED)]
+    text = to_python_script(
+        ir_module.block(stmts),
+        config.indent_spaces,
+        config.print_line_numbers,
+        config.num_context_lines,
+        _targets(config),
+    )
+    return head + text
+
+
+def _targets(config: PrinterConfig) -> list[Any]:
+    targets: list[Any] = []
+    for given in (config.obj_to_underline, config.path_to_underline, config.obj_to_annotate):
+        if given is None:
+            continue
+        if isinstance(given, dict):
+            targets.extend(given)
+        elif isinstance(given, list | tuple):
+            targets.extend(given)
+        else:
+            targets.append(given)
+    return targets
+
+
+def _is_graph(node: Any) -> bool:
+    if isinstance(node, PrimExpr | GlobalVar | Op) or getattr(node, "KIND", "") == "PrimFunc":
+        return False
+    return isinstance(node, RelaxExpr | StructInfo | Binding) or (
+        getattr(node, "KIND", "") in ("BindingBlock", "DataflowBlock")
+    )
+
+
+def to_repr(node: Any) -> str:
+    """The short text of a node: its script, cut at ten lines."""
+    if isinstance(node, Op):
+        return f"Op({node.name})"
+    if isinstance(node, GlobalVar):
+        return f'I.GlobalVar("{node.name_hint}")'
+    if isinstance(node, Type) and getattr(node, "KIND", "") == "TupleType":
+        return "None" if not getattr(node, "fields", ()) else to_text(node)
+    if isinstance(node, Array):
+        return repr(node)
+    try:
+        text = to_text(node)
+    except IRTypeError:
+        return _plain_repr(node)
+    lines = text.split("\n")
+    if len(lines) <= REPR_LINES:
+        return text
+    return "\n".join([*lines[:REPR_LINES], f"... ({len(lines) - REPR_LINES} more lines)"])
+
+
+def _plain_repr(node: Any) -> str:
+    """Class and fields, for nodes without a form in the script."""
+    names = getattr(node, "INIT_FIELDS", ())
+    parts = [f"{name}={getattr(node, name)!r}" for name in names]
+    return f"{type(node).__name__}({', '.join(parts)})"
+
+
+def to_html(node: Any) -> str:
+    """The script as highlighted HTML."""
+    return to_highlighted_html(to_text(node))
+
+
+def show(
+    node: Any, style: str | None = None, black_format: bool = False, **options: Any
+) -> None:
+    """Print the script, highlighted where the terminal or notebook can show it.
+
+    ``black_format`` is accepted for TVM's signature; the text has one layout.
+    """
+    del black_format
+    display(to_text(node, **options), style)
+
+
+def underlined(node: Any, nodes: Sequence[Any], context_lines: int = 2) -> str:
+    """The script around the given nodes, each underlined: for error messages."""
+    return str(to_text(node, obj_to_underline=list(nodes), num_context_lines=context_lines))

@@ -1,0 +1,112 @@
+"""Docs of IRModules, operators, global variables; the header lines that name the prefixes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.script.printer.attributes import mapping_doc
+from weft.script.printer.doc import (
+    AssignDoc,
+    AttrAccessDoc,
+    CallDoc,
+    ClassDoc,
+    CommentDoc,
+    Doc,
+    ExprDoc,
+    ExprStmtDoc,
+    FunctionDoc,
+    IdDoc,
+    LiteralDoc,
+    StmtBlockDoc,
+)
+from weft.script.printer.docsifier import Docsifier, prints
+
+_ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
+
+
+@prints("IRModule")
+def _module(module: IRModule, d: Docsifier) -> Doc:
+    frame = d.push("ir")
+    name = clean = d.unique_name(d.binding_names[-1] if d.binding_names else "Module")
+    d.in_module, d.global_infos = True, module.global_infos
+    if module.attrs:
+        call = CallDoc(d.ir("module_attrs"), (mapping_doc(module.attrs, d),))
+        frame.stmts.append(ExprStmtDoc(call))
+    if module.global_infos:
+        call = CallDoc(d.ir("module_global_infos"), (mapping_doc(module.global_infos, d),))
+        frame.stmts.append(ExprStmtDoc(call))
+    for var in module.functions:
+        d.globals[var.name_hint] = name
+    for var, func in _ordered(module):
+        d.binding_names.append(var.name_hint)
+        made = d.doc(func)
+        d.binding_names.pop()
+        if not isinstance(made, FunctionDoc):
+            made = AssignDoc(IdDoc(var.name_hint), made)
+        if not isinstance(func, Op) and d.tracking:
+            made.source = func
+        frame.stmts.append(made)
+    d.pop()
+    return ClassDoc(IdDoc(clean), [d.ir("ir_module")], frame.stmts)
+
+
+def _ordered(module: IRModule) -> list[tuple[GlobalVar, Any]]:
+    """PrimFuncs, then external functions, then graph functions; by name within each."""
+    pairs = list(module.functions.items())
+    pairs.sort(key=lambda pair: (_ORDER.get(pair[1].KIND, 3), pair[0].name_hint))
+    return pairs
+
+
+@prints("GlobalVar")
+def _global_var(node: GlobalVar, d: Docsifier) -> Doc:
+    module = d.globals.get(node.name_hint)
+    if module is None:
+        if d.in_module or not (d.frames and d.frames[-1].kind in ("relax", "tir")):
+            return CallDoc(d.ir("GlobalVar"), (LiteralDoc(node.name_hint),))
+        return IdDoc(node.name_hint)
+    if d.relax_mode and d.config.module_alias:
+        frame = _outer_function(d)
+        if frame is not None:
+            if not frame.uses_alias:
+                frame.uses_alias = True
+                frame.stmts.append(AssignDoc(IdDoc(d.config.module_alias), IdDoc(module)))
+            return AttrAccessDoc(IdDoc(d.config.module_alias), node.name_hint)
+    return AttrAccessDoc(IdDoc(module), node.name_hint)
+
+
+def _outer_function(d: Docsifier) -> Any:
+    """The frame of the outermost graph function being printed."""
+    for frame in d.frames:
+        if frame.kind == "relax" and frame.is_func:
+            return frame
+    return None
+
+
+@prints("Op")
+def _op(node: Op, d: Docsifier) -> Doc:
+    if node.name.startswith("tir.") and d.frames and d.frames[-1].kind == "tir":
+        return LiteralDoc(node.name)
+    return CallDoc(IdDoc("Op"), (IdDoc(node.name),))
+
+
+def with_header(doc: Doc, d: Docsifier) -> list[Doc]:
+    """The comment lines that say what ``I``, ``T`` and ``R`` are, an empty line, and the doc."""
+    lines: list[Doc] = []
+    for room in ("ir", "tir", "relax"):
+        if room in d.used:
+            line = f"from tvm.script import {room} as {d.prefixes[room]}"
+            lines.append(CommentDoc(line))
+    return [*lines, CommentDoc(""), doc] if lines else [doc]
+
+
+def expression_statement(doc: ExprDoc) -> Doc:
+    """An expression as a line."""
+    return ExprStmtDoc(doc)
+
+
+def block(stmts: list[Doc]) -> Doc:
+    """Lines as one doc."""
+    return stmts[0] if len(stmts) == 1 else StmtBlockDoc(stmts)

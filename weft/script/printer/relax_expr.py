@@ -1,0 +1,221 @@
+"""Docs of graph expressions: variables, tuples, constants, calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.relax import expr as nodes
+from weft.relax.struct_info import TupleStructInfo
+from weft.script.printer.attributes import attribute_doc
+from weft.script.printer.doc import (
+    AssignDoc,
+    AttrAccessDoc,
+    CallDoc,
+    Doc,
+    ExprDoc,
+    IdDoc,
+    IndexDoc,
+    ListDoc,
+    LiteralDoc,
+    TupleDoc,
+)
+from weft.script.printer.docsifier import Docsifier, prints
+from weft.script.printer.relax_info import dimension_doc, scalar_doc
+
+_SCALARS: Final = frozenset(
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bool".split()
+)
+
+
+@prints("RelaxVar", "DataflowVar")
+def _var(node: nodes.Var, d: Docsifier) -> Doc:
+    found = d.reference(node)
+    if found is not None:
+        return found
+    frame = d.function_frame("relax")
+    lhs = d.define(node, node.name_hint, frame)
+    if d.config.verbose_expr and node.struct_info is not None:
+        frame.stmts.append(AssignDoc(lhs, None, d.doc(node.struct_info)))
+    return lhs
+
+
+@prints("Tuple")
+def _tuple(node: nodes.Tuple, d: Docsifier) -> Doc:
+    if not node.fields:
+        return CallDoc(d.relax("tuple"))
+    return TupleDoc([d.doc(item) for item in node.fields])
+
+
+@prints("TupleGetItem")
+def _get_item(node: nodes.TupleGetItem, d: Docsifier) -> Doc:
+    return IndexDoc(d.doc(node.tuple_value), [LiteralDoc(int(node.index))])
+
+
+@prints("ShapeExpr")
+def _shape(node: nodes.ShapeExpr, d: Docsifier) -> Doc:
+    values = ListDoc([dimension_doc(value, d) for value in node.values])
+    return CallDoc(d.relax("shape"), (values,))
+
+
+@prints("PrimValue")
+def _prim_value(node: nodes.PrimValue, d: Docsifier) -> Doc:
+    return CallDoc(d.relax("prim_value"), (scalar_doc(node.value, d),))
+
+
+@prints("RelaxStringImm")
+def _string(node: nodes.StringImm, d: Docsifier) -> Doc:
+    return CallDoc(d.relax("str"), (LiteralDoc(str(node.value)),))
+
+
+@prints("DataTypeImm")
+def _data_type(node: nodes.DataTypeImm, d: Docsifier) -> Doc:
+    return CallDoc(d.relax("dtype"), (LiteralDoc(str(node.value)),))
+
+
+@prints("ExternFunc")
+def _extern(node: nodes.ExternFunc, d: Docsifier) -> Doc:
+    return CallDoc(d.relax("ExternFunc"), (LiteralDoc(node.global_symbol),))
+
+
+@prints("Constant")
+def _constant(node: nodes.Constant, d: Docsifier) -> Doc:
+    value = _scalar_literal(node.data)
+    if value is None:
+        return d.add_metadata("relax.expr.Constant", node)
+    dtype = LiteralDoc(str(node.data.dtype))
+    return CallDoc(d.relax("const"), (LiteralDoc(value), dtype))
+
+
+def _scalar_literal(data: Any) -> Any:
+    """The Python number of a 0-d constant that a literal says exactly; else None."""
+    if len(data.shape) != 0 or str(data.dtype) not in _SCALARS:
+        return None
+    value = data.numpy().item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- calls
+
+
+@prints("RelaxCall")
+def _call(node: nodes.Call, d: Docsifier) -> Doc:
+    if isinstance(node.op, Op):
+        special = _SPECIAL.get(node.op.name)
+        if special is not None:
+            made = special(node, d)
+            if made is not None:
+                return made
+    return _generic(node, d)
+
+
+def _generic(node: nodes.Call, d: Docsifier) -> Doc:
+    callee = node.op
+    args: list[Any] = []
+    if isinstance(callee, nodes.ExternFunc):
+        prefix: Any = d.relax("call_packed")
+        args.append(LiteralDoc(callee.global_symbol))
+    elif isinstance(callee, Op):
+        prefix = operator_doc(callee, d)
+    else:
+        prefix = d.doc(callee)
+    for arg in node.args:
+        args.append(d.doc(arg))
+    keys: list[str] = []
+    values: list[Any] = []
+    for key, value in node.attrs.items():
+        keys.append(key)
+        values.append(relax_attribute(value, d))
+    if node.sinfo_args:
+        keys.append("sinfo_args")
+        values.append(TupleDoc([d.doc(info) for info in node.sinfo_args]))
+    return CallDoc(prefix, args, keys, values)
+
+
+def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
+    """``R.nn.conv2d``."""
+    if not op.name.startswith("relax."):
+        return IdDoc(op.name)
+    made: Any = None
+    for part in op.name.split(".")[1:]:
+        made = d.relax(part) if made is None else AttrAccessDoc(made, part)
+    return made  # type: ignore[no-any-return]
+
+
+def relax_attribute(value: Any, d: Docsifier) -> Any:
+    """An attribute of an operator."""
+    return attribute_doc(value, d)
+
+
+def _callee_and_args(node: nodes.Call, d: Docsifier) -> list[Any]:
+    callee = node.args[0]
+    if isinstance(callee, nodes.ExternFunc):
+        first: Any = LiteralDoc(callee.global_symbol)
+    else:
+        first = d.doc(callee)
+    return [first, d.doc(node.args[1])]
+
+
+def _out_sinfo(info: Any, d: Docsifier) -> Any:
+    if isinstance(info, TupleStructInfo) and len(info.fields) > 1:
+        return ListDoc([d.doc(field) for field in info.fields])
+    return d.doc(info)
+
+
+def _destination_passing(node: nodes.Call, d: Docsifier) -> Doc | None:
+    """call_tir and its family: ``R.call_tir(cls.f, (x,), out_sinfo=..., tir_vars=...)``."""
+    if len(node.args) not in (2, 3) or len(node.sinfo_args) != 1:
+        return None
+    if not isinstance(node.op, Op):
+        return None
+    args = _callee_and_args(node, d)
+    keys = ["out_sinfo"]
+    values = [_out_sinfo(node.sinfo_args[0], d)]
+    for key, value in node.attrs.items():
+        keys.append(key)
+        values.append(relax_attribute(value, d))
+    if len(node.args) == 3:
+        keys.append("tir_vars")
+        values.append(d.doc(node.args[2]))
+    return CallDoc(operator_doc(node.op, d), args, keys, values)
+
+
+def _pure_packed(node: nodes.Call, d: Docsifier) -> Doc | None:
+    """``R.call_pure_packed("f", x, sinfo_args=(...,))``."""
+    if not node.args or not isinstance(node.args[0], nodes.ExternFunc):
+        return None
+    args: list[Any] = [LiteralDoc(node.args[0].global_symbol)]
+    for arg in node.args[1:]:
+        args.append(d.doc(arg))
+    keys = ["sinfo_args"]
+    values: list[Any] = [TupleDoc([d.doc(info) for info in node.sinfo_args])]
+    return CallDoc(d.relax("call_pure_packed"), args, keys, values)
+
+
+def _with_format(name: str) -> Callable[[nodes.Call, Docsifier], Doc | None]:
+    """print and assert_op: the format string is the first resp. second argument."""
+    position = 0 if name == "print" else 1
+
+    def make(node: nodes.Call, d: Docsifier) -> Doc | None:
+        if len(node.args) <= position:
+            return None
+        template = node.args[position]
+        if not isinstance(template, nodes.StringImm) or node.attrs or node.sinfo_args:
+            return None
+        rest = [d.doc(a) for i, a in enumerate(node.args) if i != position]
+        return CallDoc(d.relax(name), rest, ("format",), (d.doc(template),))
+
+    return make
+
+
+_SPECIAL: Final[dict[str, Callable[[nodes.Call, Docsifier], Doc | None]]] = {
+    "relax.call_tir": _destination_passing,
+    "relax.call_tir_inplace": _destination_passing,
+    "relax.call_tir_with_grad": _destination_passing,
+    "relax.call_dps_packed": _destination_passing,
+    "relax.call_pure_packed": _pure_packed,
+    "relax.print": _with_format("print"),
+    "relax.assert_op": _with_format("assert_op"),
+}

@@ -1,0 +1,188 @@
+"""Docs of graph functions, blocks and bindings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.function import BaseFunc
+from weft.ir.structural import structural_equal
+from weft.relax import expr as nodes
+from weft.relax.struct_info import TupleStructInfo
+from weft.script.printer.attributes import mapping_doc
+from weft.script.printer.doc import (
+    AssignDoc,
+    CallDoc,
+    Doc,
+    ExprDoc,
+    ExprStmtDoc,
+    FunctionDoc,
+    IdDoc,
+    IfDoc,
+    LiteralDoc,
+    ReturnDoc,
+    ScopeDoc,
+    StmtBlockDoc,
+)
+from weft.script.printer.docsifier import Docsifier, prints
+from weft.script.printer.tir_function import function_name
+
+_HIDING = ("relax.call_tir", "relax.call_dps_packed")
+
+
+@prints("Function")
+def _function(func: nodes.Function, d: Docsifier) -> Doc:
+    relax_mode, d.relax_mode = d.relax_mode, True
+    is_top = not any([frame.kind == "relax" and frame.is_func for frame in d.frames])
+    name = function_name(func, d)
+    d.binding_names.append("")
+    frame = d.push("relax", is_func=True)
+    frame.func_vars = set()
+    params = [_parameter(param, d) for param in func.params]
+    frame.func_vars = None
+    returns = None if func.ret_struct_info is None else d.doc(func.ret_struct_info)
+    attrs = {k: v for k, v in func.attrs.items() if not (is_top and _is_own_name(k, v, name))}
+    declared, frame.stmts = frame.stmts, []
+    if attrs:
+        call = CallDoc(d.relax("func_attr"), (mapping_doc(attrs, d),))
+        declared.append(ExprStmtDoc(call))
+    frame.stmts = declared
+    body = sequence_docs(func.body, d, returns=True)
+    frame.stmts.extend(body)
+    d.pop()
+    d.binding_names.pop()
+    d.relax_mode = relax_mode
+    keys: list[str] = []
+    if not func.is_pure:
+        keys.append("pure")
+    if is_top and "global_symbol" not in func.attrs:
+        keys.append("private")
+    decorator: ExprDoc = d.relax("function")
+    if keys:
+        decorator = CallDoc(decorator, (), keys, [LiteralDoc(key == "private") for key in keys])
+    return FunctionDoc(IdDoc(name), params, [decorator], returns, frame.stmts)
+
+
+def _is_own_name(key: str, value: Any, name: str) -> bool:
+    return key == "global_symbol" and str(value) == name
+
+
+def _parameter(param: nodes.Var, d: Docsifier) -> AssignDoc:
+    annotation = d.relax("Object") if param.struct_info is None else d.doc(param.struct_info)
+    return AssignDoc(d.define(param, param.name_hint), None, annotation)
+
+
+def sequence_docs(body: Any, d: Docsifier, *, returns: bool) -> list[Doc]:
+    """The lines of a SeqExpr; the last one is ``return value`` or ``value``."""
+    frame = d.push("relax")
+    if isinstance(body, nodes.SeqExpr):
+        for block in body.blocks:
+            _extend(frame.stmts, d.doc(block))
+        value = d.doc(body.body)
+    else:
+        value = d.doc(body)
+    frame.stmts.append(ReturnDoc(value) if returns else ExprStmtDoc(value))
+    d.pop()
+    return frame.stmts
+
+
+def _extend(stmts: list[Doc], doc: Doc) -> None:
+    if type(doc) is StmtBlockDoc:
+        stmts.extend(doc.stmts)
+    else:
+        stmts.append(doc)
+
+
+@prints("SeqExpr")
+def _seq_expr(node: nodes.SeqExpr, d: Docsifier) -> Doc:
+    return StmtBlockDoc(sequence_docs(node, d, returns=False))
+
+
+@prints("BindingBlock")
+def _block(node: nodes.BindingBlock, d: Docsifier) -> Doc:
+    stmts: list[Doc] = []
+    for binding in node.bindings:
+        _extend(stmts, d.doc(binding))
+    return StmtBlockDoc(stmts)
+
+
+@prints("DataflowBlock")
+def _dataflow(node: nodes.DataflowBlock, d: Docsifier) -> Doc:
+    stmts: list[Doc] = []
+    outputs: list[Any] = []
+    for binding in node.bindings:
+        _extend(stmts, d.doc(binding))
+        if not isinstance(binding.var, nodes.DataflowVar):
+            outputs.append(d.doc(binding.var))
+    stmts.append(ExprStmtDoc(CallDoc(d.relax("output"), outputs)))
+    return ScopeDoc(None, CallDoc(d.relax("dataflow")), stmts)
+
+
+@prints("VarBinding")
+def _var_binding(node: nodes.VarBinding, d: Docsifier) -> Doc:
+    value = node.value
+    if isinstance(value, nodes.If):
+        annotation = annotation_of(node.var, value, d)
+        return _if_doc(value, d, _define(node.var, d), annotation)
+    if isinstance(value, BaseFunc) and not isinstance(value, nodes.ExternFunc):
+        lhs = _define(node.var, d)
+        d.binding_names.append(getattr(lhs, "name", node.var.name_hint))
+        made: Doc = d.doc(value)
+        d.binding_names.pop()
+        return made
+    rhs = d.doc(value)
+    annotation = annotation_of(node.var, value, d)
+    return AssignDoc(_define(node.var, d), rhs, annotation)
+
+
+def _define(var: nodes.Var, d: Docsifier) -> Any:
+    return d.reference(var) or d.define(var, var.name_hint)
+
+
+def annotation_of(var: nodes.Var, value: Any, d: Docsifier) -> Any:
+    """The struct info of a bound variable; None where the call says it already."""
+    info = var.struct_info
+    if info is None:
+        return None
+    if isinstance(value, nodes.Call) and len(value.sinfo_args) == 1:
+        if getattr(value.op, "name", "") in _HIDING or not d.config.show_all_struct_info:
+            said = value.sinfo_args[0]
+            if structural_equal(said, info):
+                return None
+    elif not d.config.show_all_struct_info and _says(value, info):
+        return None
+    return d.doc(info)
+
+
+def _says(value: Any, info: Any) -> bool:
+    """Whether the value's own struct info is the variable's."""
+    known = getattr(value, "struct_info", None)
+    if known is None and isinstance(value, nodes.Tuple):
+        fields = [field.struct_info for field in value.fields]
+        known = None if None in fields else TupleStructInfo(fields)
+    return known is not None and structural_equal(known, info)
+
+
+@prints("MatchCast")
+def _match_cast(node: nodes.MatchCast, d: Docsifier) -> Doc:
+    annotation = None
+    if node.var.struct_info is not None and d.config.show_all_struct_info:
+        annotation = d.doc(node.var.struct_info)
+    args = (d.doc(node.value), d.doc(node.struct_info))
+    return AssignDoc(_define(node.var, d), CallDoc(d.relax("match_cast"), args), annotation)
+
+
+@prints("If")
+def _if(node: nodes.If, d: Docsifier) -> Doc:
+    return _if_doc(node, d, None, None)
+
+
+def _if_doc(node: nodes.If, d: Docsifier, lhs: Any, annotation: Any) -> Doc:
+    condition = d.doc(node.cond)
+    branches: list[list[Doc]] = []
+    for branch in (node.true_branch, node.false_branch):
+        stmts = sequence_docs(branch, d, returns=False)
+        last: Any = stmts[-1]
+        if lhs is not None:
+            stmts[-1] = AssignDoc(lhs, last.expr, annotation)
+        branches.append(stmts)
+    return IfDoc(condition, branches[0], branches[1])

@@ -1,0 +1,414 @@
+"""Docs of TensorIR's expressions, types and constants.
+
+Law: what is printed rebuilds exactly the node. An operator or function is printed only where
+calling it on these very operands gives this node again (no folding, no promotion); otherwise the
+constructor is spelled out, ``T.Add(a, b)`` or ``T.Call("float32", "tir.exp", [x])``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.op import Op
+from weft.ir.type import PointerType, PrimType, TupleType
+from weft.script.printer.doc import (
+    AssignDoc,
+    AttrAccessDoc,
+    CallDoc,
+    DictDoc,
+    Doc,
+    ExprDoc,
+    IdDoc,
+    IndexDoc,
+    LambdaDoc,
+    ListDoc,
+    LiteralDoc,
+    OperationDoc,
+    OperationKind,
+    SliceDoc,
+    TupleDoc,
+)
+from weft.script.printer.docsifier import Docsifier, prints
+from weft.support.errors import TVMError
+from weft.tir import expr as nodes
+from weft.tir import op as operators
+from weft.tir.expr import IterType, Ramp, SizeVar, Var
+
+
+def same(lhs: Any, rhs: Any) -> bool:
+    """Whether two arguments are the same object or constants of one type and value."""
+    if lhs is rhs:
+        return True
+    if type(lhs) is not type(rhs) or not isinstance(lhs, IntImm | FloatImm | StringImm):
+        return False
+    return bool(lhs.dtype is rhs.dtype and lhs.value == rhs.value)
+
+
+# ---- constants
+
+
+@prints("IntImm")
+def _int_imm(node: IntImm, d: Docsifier) -> Doc:
+    dtype = node.dtype
+    if dtype == d.config.int_dtype and not d.relax_mode:
+        return LiteralDoc(node.value)
+    if dtype.is_bool:
+        return CallDoc(d.tir("bool"), (LiteralDoc(bool(node.value)),))
+    return CallDoc(d.tir(dtype), (LiteralDoc(node.value),))
+
+
+@prints("FloatImm")
+def _float_imm(node: FloatImm, d: Docsifier) -> Doc:
+    if node.dtype == d.config.float_dtype:
+        return LiteralDoc(node.value)
+    return CallDoc(d.tir(node.dtype), (LiteralDoc(node.value),))
+
+
+@prints("StringImm")
+def _string_imm(node: StringImm, _d: Docsifier) -> Doc:
+    return LiteralDoc(node.value)
+
+
+# ---- variables
+
+
+@prints("Var")
+def _var(node: Var, d: Docsifier) -> Doc:
+    found = d.reference(node)
+    if found is not None:
+        return found
+    if d.relax_mode:
+        return _relax_symbol(node, d)
+    frame = d.function_frame("tir")
+    declare_var(node, d, frame)
+    made = d.reference(node)
+    assert made is not None  # declare_var has just named it
+    return made
+
+
+def declare_var(node: Var, d: Docsifier, frame: Any) -> IdDoc:
+    """Add ``name = T.int32()`` to a frame and name the variable there."""
+    from_type = var_creation(node, d)
+    lhs = d.define(node, node.name or "v", frame)
+    frame.stmts.append(AssignDoc(lhs, from_type))
+    return lhs
+
+
+
+def var_creation(node: Var, d: Docsifier) -> ExprDoc:
+    """``T.int32()``, ``T.int32(is_size_var=True)`` or ``T.handle("float32", "global")``."""
+    annotation = node.type_annotation
+    if isinstance(annotation, PointerType):
+        return pointer_doc(annotation, d)
+    callee = d.tir(node.dtype)
+    if isinstance(node, SizeVar):
+        return CallDoc(callee, (), ("is_size_var",), (LiteralDoc(True),))
+    return CallDoc(callee)
+
+
+def pointer_doc(annotation: PointerType, d: Docsifier) -> ExprDoc:
+    """``T.handle("float32", "global")``; the scope is left out where it is not set."""
+    element = annotation.element_type
+    name = str(element.dtype) if isinstance(element, PrimType) else "void"
+    args: list[ExprDoc] = [LiteralDoc(name)]
+    if annotation.storage_scope:
+        args.append(LiteralDoc(annotation.storage_scope))
+    return CallDoc(d.tir("handle"), args)
+
+
+def _relax_symbol(node: Var, d: Docsifier) -> ExprDoc:
+    """A symbolic dimension at its first use: declared at the head of the function."""
+    frame = next((f for f in d.frames if f.kind == "relax" and f.is_func), None)
+    if frame is None:
+        frame = next((f for f in d.frames if f.kind == "relax"), d.frames[0])
+    if frame.func_vars is not None:
+        frame.func_vars.add(id(node))
+    return declare_var(node, d, frame)
+
+
+@prints("IterVar")
+def _iter_var(node: nodes.IterVar, d: Docsifier) -> Doc:
+    var = d.doc(node.var)
+    dom = LiteralDoc(None) if node.dom is None else d.doc(node.dom)
+    kind = LiteralDoc(IterType(node.iter_type).name)
+    return CallDoc(d.tir("iter_var"), (var, dom, kind, LiteralDoc(node.thread_tag)))
+
+
+@prints("Range")
+def _range(node: Any, d: Docsifier) -> Doc:
+    prefix = d.relax("Range") if d.relax_mode else d.tir("Range")
+    end = range_end(node)
+    if end is None:
+        callee = AttrAccessDoc(prefix, "from_min_extent")
+        return CallDoc(callee, (d.doc(node.min), d.doc(node.extent)))
+    return CallDoc(prefix, (d.doc(node.min), d.doc(end)))
+
+
+def range_end(node: Any) -> PrimExpr | None:
+    """``min + extent`` where ``Range(min, end)`` gives this range again, else None."""
+    try:
+        end = operators.add(node.min, node.extent)
+        extent = operators.subtract(end, node.min)
+    except TVMError:
+        return None
+    return end if same(extent, node.extent) else None
+
+
+# ---- types
+
+
+@prints("PrimType")
+def _prim_type(node: PrimType, d: Docsifier) -> Doc:
+    return LiteralDoc(None) if node.dtype == "void" else d.tir(node.dtype)
+
+
+@prints("PointerType")
+def _pointer_type(node: PointerType, d: Docsifier) -> Doc:
+    return pointer_doc(node, d)
+
+
+@prints("TupleType")
+def _tuple_type(node: TupleType, d: Docsifier) -> Doc:
+    if not node.fields:
+        return LiteralDoc(None)
+    return CallDoc(d.tir("Tuple"), [d.doc(item) for item in node.fields])
+
+
+@prints("FuncType")
+def _func_type(node: Any, d: Docsifier) -> Doc:
+    args = [d.doc(item) for item in node.arg_types]
+    return CallDoc(d.tir("FuncType"), (ListDoc(args), d.doc(node.ret_type)))
+
+
+# ---- operators
+
+K = OperationKind
+_SUGAR: Final[dict[str, tuple[OperationKind, Any]]] = {
+    "Add": (K.Add, operators.add), "Sub": (K.Sub, operators.subtract),
+    "Mul": (K.Mult, operators.multiply), "FloorDiv": (K.FloorDiv, operators.floordiv),
+    "FloorMod": (K.Mod, operators.floormod), "LT": (K.Lt, operators.less),
+    "LE": (K.LtE, operators.less_equal), "EQ": (K.Eq, operators.equal),
+    "NE": (K.NotEq, operators.not_equal), "GT": (K.Gt, operators.greater),
+    "GE": (K.GtE, operators.greater_equal), "And": (K.And, operators.logical_and),
+    "Or": (K.Or, operators.logical_or), "Div": (K.Div, operators.divide),
+}  # fmt: skip
+_FUNCTIONS: Final[dict[str, tuple[str, Any]]] = {
+    "Mod": ("truncmod", operators.truncmod), "Min": ("min", operators.minimum),
+    "Max": ("max", operators.maximum),
+}  # fmt: skip
+
+
+def rebuilds(function: Any, node: Any) -> bool:
+    """Whether ``function(node.a, node.b)`` gives a node like this one."""
+    try:
+        made = function(node.a, node.b)
+    except TVMError:
+        return False
+    return type(made) is type(node) and made.a is node.a and made.b is node.b
+
+
+@prints(*_SUGAR)
+def _binary(node: Any, d: Docsifier) -> Doc:
+    kind, function = _SUGAR[node.KIND]
+    if rebuilds(function, node):
+        return OperationDoc(kind, (operand(node.a, d), operand(node.b, d)))
+    return CallDoc(d.tir(node.KIND), (d.doc(node.a), d.doc(node.b)))
+
+
+def operand(node: Any, d: Docsifier) -> Any:
+    """An operand of an operator: in graph functions int64 constants print bare."""
+    if d.relax_mode and type(node) is IntImm and node.dtype == "int64":
+        return LiteralDoc(node.value)
+    return d.doc(node)
+
+
+@prints(*_FUNCTIONS)
+def _named_binary(node: Any, d: Docsifier) -> Doc:
+    name, function = _FUNCTIONS[node.KIND]
+    if rebuilds(function, node):
+        return CallDoc(d.tir(name), (operand(node.a, d), operand(node.b, d)))
+    return CallDoc(d.tir(node.KIND), (d.doc(node.a), d.doc(node.b)))
+
+
+@prints("Not")
+def _not(node: nodes.Not, d: Docsifier) -> Doc:
+    if isinstance(node.a, IntImm):
+        return CallDoc(d.tir("Not"), (d.doc(node.a),))
+    return OperationDoc(K.Not, (d.doc(node.a),))
+
+
+@prints("Select")
+def _select(node: nodes.Select, d: Docsifier) -> Doc:
+    parts = (d.doc(node.condition), d.doc(node.true_value), d.doc(node.false_value))
+    return CallDoc(d.tir("Select"), parts)
+
+
+@prints("Cast")
+def _cast(node: nodes.Cast, d: Docsifier) -> Doc:
+    return CallDoc(d.tir("Cast"), (LiteralDoc(str(node.dtype)), d.doc(node.value)))
+
+
+@prints("Ramp")
+def _ramp(node: Ramp, d: Docsifier) -> Doc:
+    return CallDoc(d.tir("Ramp"), (d.doc(node.base), d.doc(node.stride), d.doc(node.lanes)))
+
+
+@prints("Broadcast")
+def _broadcast(node: nodes.Broadcast, d: Docsifier) -> Doc:
+    return CallDoc(d.tir("Broadcast"), (d.doc(node.value), d.doc(node.lanes)))
+
+
+@prints("Shuffle")
+def _shuffle(node: nodes.Shuffle, d: Docsifier) -> Doc:
+    return CallDoc(d.tir("Shuffle"), (list_doc(node.vectors, d), list_doc(node.indices, d)))
+
+
+def list_doc(items: Sequence[Any], d: Docsifier) -> ListDoc:
+    """``[...]`` of nodes."""
+    return ListDoc([d.doc(item) for item in items])
+
+
+@prints("Let")
+def _let(node: nodes.Let, d: Docsifier) -> Doc:
+    body = d.doc(node.body)
+    where = DictDoc([d.doc(node.var)], [d.doc(node.value)])
+    return CallDoc(d.tir("Let"), (body,), ("where",), (where,))
+
+
+@prints("CommReducer")
+def _comm_reducer(node: nodes.CommReducer, d: Docsifier) -> Doc:
+    d.push("tir")
+    names = [d.define(var, var.name) for var in (*node.lhs, *node.rhs)]
+    results = [d.doc(item) for item in node.result]
+    d.pop()
+    body = results[0] if len(results) == 1 else TupleDoc(results)
+    identity = list_doc(node.identity_element, d)
+    return CallDoc(d.tir("comm_reducer"), (LambdaDoc(names, body), identity))
+
+
+@prints("Reduce")
+def _reduce(node: nodes.Reduce, d: Docsifier) -> Doc:
+    keys = ("source", "init", "axis", "condition", "value_index")
+    combiner = d.doc(node.combiner)
+    values = (
+        list_doc(node.source, d), list_doc(node.init, d), list_doc(node.axis, d),
+        d.doc(node.condition), LiteralDoc(int(node.value_index)),
+    )  # fmt: skip
+    return CallDoc(d.tir("reduce"), (combiner,), keys, values)
+
+
+@prints("ProducerLoad")
+def _producer_load(node: nodes.ProducerLoad, d: Docsifier) -> Doc:
+    producer = node.producer
+    name = getattr(producer, "name", None) or getattr(getattr(producer, "op", None), "name", "T")
+    return IndexDoc(IdDoc(str(name)), [d.doc(index) for index in node.indices])
+
+
+# ---- loads
+
+
+@prints("BufferLoad")
+def _buffer_load(node: nodes.BufferLoad, d: Docsifier) -> Doc:
+    buffer = d.doc(node.buffer)
+    if node.predicate is None:
+        return IndexDoc(buffer, index_docs(node.indices, d))
+    indices = list_doc(node.indices, d)
+    callee = AttrAccessDoc(buffer, "vload")
+    return CallDoc(callee, (indices,), ("predicate",), (d.doc(node.predicate),))
+
+
+def index_docs(indices: Sequence[Any], d: Docsifier) -> list[Any]:
+    """Indices of a load or store; a ramp is a slice where that gives the ramp again."""
+    return [ramp_slice(i, d) if type(i) is Ramp else d.doc(i) for i in indices]
+
+
+def ramp_slice(ramp: Ramp, d: Docsifier) -> Doc:
+    """``base:base + lanes * stride:stride``, or ``T.Ramp(...)``."""
+    stride, lanes = ramp.stride, ramp.lanes
+    if isinstance(stride, IntImm) and isinstance(lanes, IntImm) and lanes.dtype == "int32":
+        stop = operators.add(ramp.base, operators.multiply(lanes, stride))
+        default = stride.dtype is ramp.base.dtype
+        if default and stride.value >= 1 and slice_length(ramp.base, stop) is not None:
+            step = None if stride.value == 1 else LiteralDoc(stride.value)
+            return SliceDoc(d.doc(ramp.base), d.doc(stop), step)
+    return _ramp_call(ramp, d)
+
+
+def _ramp_call(ramp: Ramp, d: Docsifier) -> Doc:
+    return d.doc(ramp)  # type: ignore[no-any-return]
+
+
+def slice_length(start: PrimExpr, stop: PrimExpr) -> int | None:
+    """The constant ``stop - start`` that a parser finds: both constant, or ``start + n``."""
+    if isinstance(start, IntImm) and isinstance(stop, IntImm):
+        return int(stop.value - start.value)
+    if isinstance(stop, nodes.Add) and stop.a is start and isinstance(stop.b, IntImm):
+        return int(stop.b.value)
+    return None
+
+
+# ---- calls
+
+_SCRIPT_NAMES: Final = {
+    "tvm_call_packed": "call_packed", "tvm_call_cpacked": "call_cpacked", "fabs": "abs",
+}  # fmt: skip
+
+
+@prints("Call")
+def _call(node: nodes.Call, d: Docsifier) -> Doc:
+    callee = node.op
+    if not isinstance(callee, Op):
+        args = [_argument(arg, d) for arg in node.args]
+        target = d.doc(callee)
+        if node.dtype in ("void", "int32", "handle") and _global_call_type(node) is node.dtype:
+            return CallDoc(target, args)
+        return CallDoc(d.tir("Call"), (LiteralDoc(str(node.dtype)), target, ListDoc(args)))
+    short = callee.name.removeprefix("tir.")
+    name = _SCRIPT_NAMES.get(short, short)
+    args = [_argument(arg, d) for arg in node.args]
+    style = call_style(node, name)
+    dtype = LiteralDoc(str(node.dtype))
+    if style == "plain":
+        return CallDoc(d.tir(name), args)
+    if style == "dtype":
+        return CallDoc(d.tir(name), (dtype, *args))
+    return CallDoc(d.tir("Call"), (dtype, LiteralDoc(callee.name), ListDoc(args)))
+
+
+def _global_call_type(node: nodes.Call) -> Any:
+    """The type that calling the function by name gives."""
+    return node.dtype if node.dtype == "void" else None
+
+
+def _argument(arg: Any, d: Docsifier) -> Any:
+    return d.doc(arg)
+
+
+def call_style(node: nodes.Call, name: str) -> str:
+    """How ``T.name`` rebuilds the call: plain, with the dtype first, or not at all."""
+    function = getattr(operators, name, None)
+    if function is None or name in ("min", "max", "sum", "all", "any"):
+        return "explicit"
+    args = [arg.value if isinstance(arg, StringImm) else arg for arg in node.args]
+    if _gives(function, args, node):
+        return "plain"
+    return "dtype" if _gives(function, [str(node.dtype), *args], node) else "explicit"
+
+
+def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
+    try:
+        made = function(*args)
+    except (TVMError, TypeError, AttributeError):
+        return False
+    if not isinstance(made, nodes.Call) or made.op is not node.op or made.dtype is not node.dtype:
+        return False
+    if len(made.args) != len(node.args):
+        return False
+    for mine, its in zip(made.args, node.args, strict=True):
+        if not same(mine, its):
+            return False
+    return True
+
+

@@ -1,0 +1,134 @@
+"""Docs of PrimFuncs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.ir.type import TupleType
+from weft.script.printer.attributes import mapping_doc
+from weft.script.printer.doc import (
+    AssignDoc,
+    CallDoc,
+    CommentDoc,
+    Doc,
+    ExprDoc,
+    ExprStmtDoc,
+    FunctionDoc,
+    IdDoc,
+    LiteralDoc,
+)
+from weft.script.printer.docsifier import Docsifier, Frame, prints
+from weft.script.printer.tir_buffer import (
+    MATCH,
+    buffer_annotation,
+    buffer_declaration,
+    define_buffer,
+    is_simple,
+)
+from weft.script.printer.tir_stmt import alloc_docs, body_docs
+from weft.tir.expr import SizeVar
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BlockRealize
+
+
+def function_name(func: Any, d: Docsifier) -> str:
+    """The name to print: given, of the module, or the global symbol; else ``main``."""
+    if d.binding_names:
+        return d.binding_names[-1]
+    return str(func.attrs.get("global_symbol", "main"))
+
+
+@prints("PrimFunc")
+def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
+    relax_mode, d.relax_mode = d.relax_mode, False
+    frame = d.push("tir", is_func=True)
+    name = function_name(func, d)
+    args, inlined = _parameters(func, d, frame)
+    attrs = {k: v for k, v in func.attrs.items() if k != "global_symbol" or str(v) != name}
+    if attrs:
+        call = CallDoc(d.tir("func_attr"), (mapping_doc(attrs, d),))
+        frame.stmts.append(ExprStmtDoc(call))
+    for param, arg in zip(func.params, args, strict=True):
+        buffer = func.buffer_map.get(param)
+        if buffer is not None and id(param) not in inlined:
+            name_doc = define_buffer(buffer, d, frame)
+            d.docs.pop(id(buffer))
+            rhs = buffer_declaration(buffer, "match_buffer", d, MATCH, args=(arg.lhs,), frame=frame)
+            d.docs[id(buffer)] = (buffer, _constant_name(name_doc.name))
+            frame.stmts.append(AssignDoc(name_doc, rhs))
+    _body(func, d, frame)
+    returns = None
+    if not (isinstance(func.ret_type, TupleType) and not func.ret_type.fields) and func.ret_type:
+        returns = d.doc(func.ret_type)
+    d.pop()
+    d.relax_mode = relax_mode
+    decorator: ExprDoc = d.tir("prim_func")
+    if "global_symbol" not in func.attrs:
+        decorator = CallDoc(decorator, (), ("private",), (LiteralDoc(True),))
+    return FunctionDoc(IdDoc(name), args, [decorator], returns, frame.stmts)
+
+
+def _constant_name(name: str) -> Any:
+    return lambda: IdDoc(name)
+
+
+def _parameters(func: PrimFunc, d: Docsifier, frame: Frame) -> tuple[list[AssignDoc], set[int]]:
+    """The parameters, and the handles whose buffer is said in the annotation."""
+    shared: dict[int, int] = {}
+    for buffer in func.buffer_map.values():
+        shared[id(buffer.data)] = shared.get(id(buffer.data), 0) + 1
+    args: list[AssignDoc] = []
+    inlined: set[int] = set()
+    for param in func.params:
+        buffer = func.buffer_map.get(param)
+        plain = type(param) is not SizeVar and _is_plain_handle(param)
+        if buffer is not None and plain and is_simple(buffer) and shared[id(buffer.data)] == 1:
+            annotation = buffer_annotation(buffer, d, frame)
+            args.append(AssignDoc(define_buffer(buffer, d, frame), None, annotation))
+            d.define_as(param, _handle_of(param, d), frame)
+            inlined.add(id(param))
+            continue
+        annotation = d.doc(param.type_annotation)
+        if isinstance(param, SizeVar):
+            annotation = CallDoc(annotation, (), ("is_size_var",), (LiteralDoc(True),))
+        args.append(AssignDoc(d.define(param, param.name or "v", frame), None, annotation))
+    return args, inlined
+
+
+def _is_plain_handle(param: Any) -> bool:
+    return param.dtype == "handle" and type(param.type_annotation).__name__ == "PrimType"
+
+
+def _handle_of(param: Any, _d: Docsifier) -> Any:
+    return lambda: IdDoc(param.name)
+
+
+def implicit_root(func: PrimFunc) -> BlockRealize | None:
+    """The root block that a parser adds by itself, so that it need not be printed."""
+    realize: Any = func.body
+    if not isinstance(realize, BlockRealize) or realize.iter_values:
+        return None
+    if not (isinstance(realize.predicate, IntImm) and realize.predicate.value == 1):
+        return None
+    root = realize.block
+    special = root.annotations or root.match_buffers or root.reads or root.writes or root.init
+    if special or root.name_hint != "root":
+        return None
+    inner: Any = root.body
+    if root.alloc_buffers:
+        return realize
+    if isinstance(inner, BlockRealize):
+        return realize if inner.block.iter_vars else None
+    return realize if collect(inner, BlockRealize) else None
+
+
+def _body(func: PrimFunc, d: Docsifier, frame: Frame) -> None:
+    root = implicit_root(func) if d.config.syntax_sugar else None
+    if root is None:
+        body_docs(func.body, d, frame)
+        return
+    frame.stmts.append(CommentDoc('with T.block("root"):'))
+    alloc_docs(root.block.alloc_buffers, d, frame)
+    body_docs(root.block.body, d, frame)
