@@ -153,6 +153,11 @@ class Var(Expr):
                 )
             self.struct_info = adapted[0][1]
 
+    @property
+    def vid(self) -> Var:
+        """The identity of the variable (0.20's ``Id``): the variable itself."""
+        return self
+
 
 @node
 class DataflowVar(Var):

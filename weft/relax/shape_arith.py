@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-try:
-    from weft.arith.analyzer import Analyzer
-except ImportError:
-    class Analyzer:
-        def can_prove_equal(self,a,b): return False
-        def simplify(self,a): return a
-
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType

@@ -1,0 +1,86 @@
+"""Bindings of a function by variable and by name; who uses which variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import RelaxExpr
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.relax.expr import (
+    Binding,
+    DataflowBlock,
+    Expr,
+    Function,
+    MatchCast,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprVisitor
+
+
+def all_bindings(root: Any) -> list[Any]:
+    """Every binding below ``root``, inner ones first."""
+    return collect(root, (VarBinding, MatchCast))
+
+
+def get_var2val(func: Function) -> dict[Var, Expr]:
+    """The value of every bound variable."""
+    return {binding.var: binding.value for binding in all_bindings(func)}
+
+
+def name_to_binding(func: Function) -> dict[str, list[Binding]]:
+    """The bindings of variables by their name."""
+    found: dict[str, list[Binding]] = {}
+    for binding in all_bindings(func):
+        found.setdefault(binding.var.name_hint, []).append(binding)
+    return found
+
+
+class _UseDef(PyExprVisitor):
+    def __init__(self) -> None:
+        self.users: dict[Var, list[Var]] = {}
+        self.current: Var | None = None
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        self.current = binding.var
+        self.users.setdefault(binding.var, [])
+        self.visit_expr(binding.value)
+        self.current = None
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        self.visit_var_binding_(binding)  # type: ignore[arg-type]
+
+    def visit_var_(self, op: Var) -> None:
+        users = self.users.setdefault(op, [])
+        if self.current is not None and self.current not in users:
+            users.append(self.current)
+
+
+def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
+    """For each variable of a block, the variables whose values use it."""
+    chain = _UseDef()
+    chain.visit_binding_block(dfb)
+    return chain.users
+
+
+def functions_of(root: Any) -> list[tuple[Any, Function]]:
+    """(GlobalVar or None, function) for each graph function of a module, or the one given."""
+    if isinstance(root, IRModule):
+        return [(gv, f) for gv, f in root.functions.items() if isinstance(f, Function)]
+    return [(None, root)]
+
+
+def uses(expr: RelaxExpr) -> dict[Var, int]:
+    """How often each variable is used."""
+    counter = _Counter()
+    counter.visit_expr(expr)
+    return counter.counts
+
+
+class _Counter(PyExprVisitor):
+    def __init__(self) -> None:
+        self.counts: dict[Var, int] = {}
+
+    def visit_var_(self, op: Var) -> None:
+        self.counts[op] = self.counts.get(op, 0) + 1

@@ -1,0 +1,74 @@
+"""What is known before the run: values that depend on parameters' weights only; reshapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.ir.node import Array
+from weft.relax.analysis.bindings import all_bindings
+from weft.relax.analysis.purity import contains_impure_call
+from weft.relax.analysis.variables import free_vars
+from weft.relax.expr import Function, Var
+from weft.tir.expr import BufferLoad
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BufferStore
+
+
+def computable_at_compile_time(func: Function) -> Array:
+    """The bound variables that depend on no run-time input.
+
+    Attribute ``num_input`` of the function counts the leading parameters that are inputs; the
+    others are weights.
+    """
+    count = func.attrs.get("num_input")
+    if count is None:
+        return Array([])
+    known: dict[Var, None] = dict.fromkeys(func.params[int(count) :])
+    found: list[Var] = []
+    for binding in all_bindings(func):
+        if contains_impure_call(binding.value):
+            continue
+        if all(var in known for var in free_vars(binding.value)):
+            known[binding.var] = None
+            found.append(binding.var)
+    return Array(found)
+
+
+def has_reshape_pattern(func: PrimFunc) -> bool:
+    """Whether a PrimFunc only copies its first buffer to its last one in row-major order."""
+    buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]
+    if len(buffers) < 2:
+        return False
+    source, target = buffers[0], buffers[-1]
+    blocks = [b for b in collect(func.body, Block) if isinstance(b.body, BufferStore)]
+    stores = collect(func.body, BufferStore)
+    if len(blocks) != 1 or len(stores) != 1 or stores[0].buffer is not target:
+        return False
+    load = stores[0].value
+    if not isinstance(load, BufferLoad) or load.buffer is not source:
+        return False
+    return _same_offset(blocks[0], load, stores[0])
+
+
+def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
+    """Whether load and store address the same element number: proved on constant shapes."""
+    from_dims = [dim.value for dim in load.buffer.shape if isinstance(dim, IntImm)]
+    to_dims = [dim.value for dim in store.buffer.shape if isinstance(dim, IntImm)]
+    if len(from_dims) != len(load.indices) or len(to_dims) != len(store.indices):
+        return False
+    analyzer = Analyzer()
+    for axis in block.iter_vars:
+        analyzer.bind(axis.var, axis.dom)
+    return analyzer.can_prove_equal(_flat(load.indices, from_dims), _flat(store.indices, to_dims))
+
+
+def _flat(indices: Sequence[Any], dims: Sequence[int]) -> Any:
+    """The number of an element in row-major order."""
+    offset: Any = IntImm("int64", 0)
+    for index, dim in zip(indices, dims, strict=True):
+        offset = offset * dim + index
+    return offset

@@ -1,0 +1,124 @@
+"""Which variables an expression uses and defines: graph, global and symbolic ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import post_order_visit
+from weft.ir.node import Array
+from weft.relax.expr import Call, Expr, Function, MatchCast, Var, VarBinding
+from weft.relax.expr_functor import PyExprVisitor
+from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.struct_info import StructInfo
+
+
+class _Variables(PyExprVisitor):
+    """Every variable used and defined, each once, in order."""
+
+    def __init__(self) -> None:
+        self.used: dict[Var, None] = {}
+        self.bound: dict[Var, None] = {}
+        self.met: dict[Var, None] = {}
+
+    def visit_var_(self, op: Var) -> None:
+        self.used[op] = self.met[op] = None
+
+    def visit_var_def_(self, var: Var) -> None:
+        self.bound[var] = self.met[var] = None
+
+
+def _variables(expr: Any) -> _Variables:
+    found = _Variables()
+    found.visit_expr(expr)
+    return found
+
+
+def all_vars(expr: Expr) -> Array:
+    """All graph variables, used or defined, in the order in which they are met."""
+    return Array(_variables(expr).met)
+
+
+def bound_vars(expr: Expr) -> Array:
+    """The graph variables that parameters and bindings define."""
+    return Array(_variables(expr).bound)
+
+
+def free_vars(expr: Expr) -> Array:
+    """The graph variables that are used and not defined inside of ``expr``."""
+    found = _variables(expr)
+    return Array([var for var in found.used if var not in found.bound])
+
+
+class _Globals(PyExprVisitor):
+    def __init__(self) -> None:
+        self.all: dict[GlobalVar, None] = {}
+        self.called: dict[GlobalVar, None] = {}
+
+    def visit_global_var_(self, op: GlobalVar) -> None:
+        self.all[op] = None
+
+    def visit_call_(self, op: Call) -> None:
+        if isinstance(op.op, GlobalVar):
+            self.called[op.op] = None
+        super().visit_call_(op)
+
+
+def all_global_vars(expr: Expr) -> Array:
+    """All references to functions of the module."""
+    found = _Globals()
+    found.visit_expr(expr)
+    return Array(found.all)
+
+
+def called_global_vars(expr: Expr) -> Array:
+    """The functions of the module that are called directly (call_tir is no such call)."""
+    found = _Globals()
+    found.visit_expr(expr)
+    return Array(found.called)
+
+
+def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
+    """(symbols used, symbols defined) anywhere in a function."""
+    used: dict[Any, None] = {}
+    defined: dict[Any, None] = {}
+
+    def use(value: Any) -> None:
+        for var in symbolic_vars(value):
+            used[var] = None
+
+    for param in func.params:
+        for var in defining_vars(param.struct_info):
+            defined[var] = None
+        use(param.struct_info)
+
+    def visit(item: Any) -> None:
+        if isinstance(item, MatchCast):
+            for var in defining_vars(item.struct_info):
+                defined[var] = None
+            use(item.struct_info)
+        elif isinstance(item, VarBinding) and item.var.struct_info is not None:
+            use(item.var.struct_info)
+        elif isinstance(item, Call):
+            use(item.sinfo_args)
+            use(item.args)
+
+    post_order_visit(func.body, visit)
+    use(func.ret_struct_info)
+    return used, defined
+
+
+def defined_symbolic_vars(func: Any) -> Array:
+    """The symbolic variables that parameters and match_casts (or a struct info) define."""
+    if isinstance(func, StructInfo):
+        return Array(defining_vars(func))
+    return Array(_symbol_uses(func)[1])
+
+
+def free_symbolic_vars(func: Any) -> Array:
+    """The symbolic variables that are used and defined nowhere inside."""
+    if isinstance(func, StructInfo):
+        bound = defining_vars(func)
+        return Array([var for var in symbolic_vars(func) if var not in bound])
+    used, defined = _symbol_uses(func)
+    return Array([var for var in used if var not in defined])
