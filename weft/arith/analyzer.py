@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, Final
 
-from weft.arith import fold
+from weft.arith import fold, interval
 from weft.arith.canonical_simplify import CanonicalSimplifier
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
 from weft.arith.deep_equal import expr_deep_equal
@@ -267,8 +267,11 @@ class Analyzer:
             self._facts.expr_modular.append((mod.a, mod.b.value, value))
 
     def int_set(self, expr: PrimExpr, dom_map: Mapping[Var, Any] | None = None) -> Any:
-        """The set of values of ``expr`` as its variables run over ``dom_map`` (see int_set.py)."""
-        raise NotImplementedError
+        """The set of values of ``expr`` as its variables run over ``dom_map``.
+
+        Without ``dom_map`` the variables that were bound to ranges run over these.
+        """
+        return interval.evaluate(expr, self._facts.ranges if dom_map is None else dom_map, self)
 
 
 def _kept(expr: Any, result: Any) -> Any:

@@ -97,7 +97,7 @@ def _pattern(tree: ast.expr) -> Pattern:
             return Pattern("literal", value=-value)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return Pattern("Not", operands=(_pattern(operand),))
-        case ast.BinOp(left=left, op=operator, right=right):
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
             return Pattern(_OPERATORS[type(operator)], operands=(_pattern(left), _pattern(right)))
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             return Pattern(_OPERATORS[type(operator)], operands=(_pattern(left), _pattern(right)))

@@ -40,6 +40,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("lt-round-down", "x // c1 * c1 < x", "0 < x % c1", "c1 > 0"),
     Rule("lt-round-down-sum", "x // c1 * c1 < x + y", "0 < x % c1 + y", "c1 > 0"),
     Rule("lt-round-down-constant", "x // c1 * c1 + c2 < x", "c2 < x % c1", "c1 > 0"),
+    Rule("lt-round-up", "(x + c1) // c2 * c2 < x", "False", "c2 > 0 and c1 >= c2 - 1"),
+    Rule("lt-round-up-next", "x < x // c1 * c1 + c2", "True", "c1 > 0 and c2 >= c1"),
     # x < y: minimum and maximum
     Rule("lt-min-left", "min(x, y) < z", "x < z or y < z"),
     Rule("lt-max-left", "max(x, y) < z", "x < z and y < z"),

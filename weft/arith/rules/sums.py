@@ -69,7 +69,5 @@ RULES: Final[tuple[Rule, ...]] = (
     # select
     Rule("add-select", "select(p, x, y) + select(p, z, w)", "select(p, x + z, y + w)"),
     Rule("sub-select", "select(p, x, y) - select(p, z, w)", "select(p, x - z, y - w)"),
-    Rule("sub-select-left", "select(p, x, y) - z", "select(p, x - z, y - z)",
-         "not nonconst(x - z) and not nonconst(y - z)"),
 )
 # fmt: on
