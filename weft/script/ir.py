@@ -1,0 +1,36 @@
+"""``I``: the names that belong to modules (``from weft.script import ir as I``)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from weft.ir.expr import Range
+from weft.ir.module import IRModule
+from weft.script.ir_builder.ir import module_attrs, module_global_infos
+from weft.script.parser.entry import parse_definition
+from weft.support.errors import IRTypeError
+
+__all__ = ["Range", "ir_module", "module_attrs", "module_global_infos"]
+
+
+def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> Any:
+    """Parse a class as a module: ``@I.ir_module``."""
+    frame = sys._getframe(1)
+    if mod is not None:
+        return _parse(mod, frame, check_well_formed)
+
+    def apply(given: type) -> IRModule:
+        return _parse(given, sys._getframe(1), check_well_formed)
+
+    return apply
+
+
+def _parse(given: Any, frame: Any, check_well_formed: bool) -> IRModule:
+    if not isinstance(given, type):
+        raise IRTypeError(f"@I.ir_module: expected a class, got {type(given).__name__}")
+    made: IRModule = parse_definition(given, frame, "ir", {}, check_well_formed)
+    return made
+
+
+ir_module.dispatch_token = "ir"  # type: ignore[attr-defined]

@@ -1,0 +1,141 @@
+"""The builder and its frames: a stack that lives while one function or module is built.
+
+A frame is entered by ``with``, or by ``enter_rest``, when it lasts until the frame around it ends
+(``x = T.allocate(...)`` as a statement). Leaving a frame makes its node and gives it to the frame
+around it; leaving it because of an error only drops it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from weft.support.errors import IRValueError, UnsupportedError
+from weft.support.span import Span
+
+F = TypeVar("F", bound="IRBuilderFrame")
+
+
+class _Stack(threading.local):
+    builders: list[IRBuilder]
+
+    def __init__(self) -> None:
+        self.builders = []
+
+
+_STACK = _Stack()
+
+
+class IRBuilder:
+    """A stack of frames and, once the outermost one is left, its result."""
+
+    def __init__(self) -> None:
+        self.frames: list[IRBuilderFrame] = []
+        self.result: Any = None
+        self.span: Span | None = None
+        self.local_function: Any = None
+        self.global_infos: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        _STACK.builders.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _STACK.builders.pop()
+
+    @staticmethod
+    def current() -> IRBuilder:
+        """The innermost active builder."""
+        if not _STACK.builders:
+            raise IRValueError(
+                "no IRBuilder is active: this belongs inside a script, or inside "
+                "`with IRBuilder():`"
+            )
+        return _STACK.builders[-1]
+
+    @staticmethod
+    def is_in_scope() -> bool:
+        """Whether a builder is active in this thread."""
+        return bool(_STACK.builders)
+
+    def get(self) -> Any:
+        """What the outermost frame made."""
+        if self.result is None:
+            raise IRValueError("the IRBuilder has no result: no outermost frame was completed")
+        return self.result
+
+    def find(self, kind: type[F]) -> F | None:
+        """The innermost frame of a class, or None."""
+        for frame in reversed(self.frames):
+            if isinstance(frame, kind):
+                return frame
+        return None
+
+    def last(self, kind: type[F]) -> F | None:
+        """The innermost frame if it is of that class, or None."""
+        frame = self.frames[-1] if self.frames else None
+        return frame if isinstance(frame, kind) else None
+
+    @staticmethod
+    def name(name: str, value: Any) -> Any:
+        """Give a variable or buffer that was just made its name."""
+        rename = getattr(value, "name_", None)
+        if rename is not None:
+            rename(name)
+            return value
+        for kind, function in NAMERS.items():
+            if isinstance(value, kind):
+                function(value, name)
+                break
+        return value
+
+
+NAMERS: dict[type, Callable[[Any, str], None]] = {}
+"""Class -> function that names a fresh object of it. Only objects that nobody saw are renamed."""
+
+
+class IRBuilderFrame:
+    """The base of frames. ``_enter`` and ``_exit`` say what a frame gives and makes."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[], None]] = []
+        self.builder: IRBuilder | None = None
+        self.span: Span | None = None
+
+    def __enter__(self) -> Any:
+        self.builder = IRBuilder.current()
+        self.span = self.builder.span
+        self.builder.frames.append(self)
+        return self._enter()
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        assert self.builder is not None
+        if kind is not None:
+            while self.builder.frames.pop() is not self:
+                pass
+            return
+        while self.callbacks:
+            self.callbacks.pop()()
+        frame = self.builder.frames.pop()
+        if frame is not self:
+            raise UnsupportedError("frames of an IRBuilder must be left in the order of entering")
+        self._exit()
+
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` when the innermost active frame is left (TVM's signature)."""
+        IRBuilder.current().frames[-1].callbacks.append(callback)
+
+    def enter_rest(self) -> Any:
+        """Enter for the rest of the frame around."""
+        frames = IRBuilder.current().frames
+        if not frames:
+            raise IRValueError("this statement belongs inside a function")
+        frames[-1].callbacks.append(lambda: self.__exit__(None))
+        return self.__enter__()
+
+    def _enter(self) -> Any:
+        return self
+
+    def _exit(self) -> None:
+        raise NotImplementedError

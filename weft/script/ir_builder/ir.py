@@ -1,0 +1,66 @@
+"""The frame of a module, and what a module's class body may say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
+from weft.support.errors import IRValueError
+
+
+class IRModuleFrame(IRBuilderFrame):
+    """A module being built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions: dict[GlobalVar, BaseFunc] = {}
+        self.attrs: dict[str, Any] = {}
+        self.global_infos: dict[str, list[Any]] = {}
+        self.order: list[GlobalVar] = []
+
+    def add_function(self, name: str, func: BaseFunc) -> None:
+        """Add a function that a frame inside has made."""
+        for var in self.functions:
+            if var.name_hint == name:
+                raise IRValueError(f"the module has two functions named {name!r}")
+        self.functions[GlobalVar(name)] = func
+
+    def _exit(self) -> None:
+        assert self.builder is not None
+        ordered = {var: self.functions[var] for var in self.order}
+        self.builder.result = IRModule(
+            {**ordered, **self.functions}, attrs=self.attrs, global_infos=self.global_infos
+        )
+
+
+def ir_module() -> IRModuleFrame:
+    """A frame that makes an IRModule."""
+    return IRModuleFrame()
+
+
+def find_module(what: str) -> IRModuleFrame:
+    """The module being built; ``what`` needs it."""
+    frame = IRBuilder.current().find(IRModuleFrame)
+    if frame is None:
+        raise IRValueError(f"{what} belongs inside an I.ir_module")
+    return frame
+
+
+def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> None:
+    """Set attributes of the module."""
+    frame = find_module("I.module_attrs")
+    for key, value in attrs.items():
+        if key in frame.attrs and not allow_overwrite:
+            raise IRValueError(f"I.module_attrs: {key!r} is already set")
+        frame.attrs[key] = value
+
+
+def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
+    """Set the module's lists of global infos."""
+    frame = find_module("I.module_global_infos")
+    for name, infos in global_infos.items():
+        frame.global_infos[str(name)] = list(infos)

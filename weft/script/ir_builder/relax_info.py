@@ -1,0 +1,213 @@
+"""Struct infos as scripts write them: ``R.Tensor(("n", 4), "float32")``, ``R.Shape``, ``R.Tuple`` ...
+
+A str dimension is a symbolic variable of the function around, or an expression of such. Outside of
+any function (an annotation that Python evaluates) it stays open: a ``StructInfoProxy``.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.tir_value import DTypeConstructor
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import op as tir_op
+from weft.tir.expr import Var
+
+_OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Div: operator.truediv,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_FUNCTIONS: Final = ("min", "max", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod")
+
+
+class StructInfoProxy:
+    """A struct info whose symbols are not known yet."""
+
+    def __init__(self, make: Callable[[], StructInfo]) -> None:
+        self.make = make
+
+    def as_struct_info(self) -> StructInfo:
+        """The struct info, in the function being built."""
+        return self.make()
+
+
+def current_symbols() -> dict[str, Var] | None:
+    """The symbolic variables of the function being built, None outside of one."""
+    if not IRBuilder.is_in_scope():
+        return None
+    for frame in reversed(IRBuilder.current().frames):
+        symbols: dict[str, Var] | None = getattr(frame, "symbols", None)
+        if symbols is not None:
+            return symbols
+    return None
+
+
+def symbolic(text: str) -> PrimExpr:
+    """The expression of a str dimension; unknown names become int64 variables."""
+    symbols = current_symbols()
+    if symbols is None:
+        raise IRValueError(f"the symbolic dimension {text!r} belongs inside an R.function")
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise IRValueError(f"{text!r} is no dimension: expected a name or an expression") from None
+    made = _expression(tree, symbols, text)
+    return tir_op.const(made, "int64") if isinstance(made, int) else made
+
+
+def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
+    if isinstance(node, ast.Name):
+        if node.id not in symbols:
+            symbols[node.id] = Var(node.id, "int64")
+        return symbols[node.id]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left = _expression(node.left, symbols, text)
+        return _OPERATORS[type(node.op)](left, _expression(node.right, symbols, text))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_expression(node.operand, symbols, text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        args = [_expression(item, symbols, text) for item in node.args]
+        if name in _FUNCTIONS:
+            return getattr(tir_op, name)(*args)
+        if name in ("int64", "int32"):
+            return tir_op.cast(name, args[0])
+    raise IRValueError(f"{text!r} is no dimension: expected names, integers and arithmetic")
+
+
+def _is_open(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any([_is_open(item) for item in value])
+    return isinstance(value, str | StructInfoProxy)
+
+
+def _made(make: Callable[[], StructInfo], *parts: Any) -> Any:
+    """The struct info now if its parts are known, else a proxy."""
+    if current_symbols() is None and _is_open(parts):
+        return StructInfoProxy(make)
+    return make()
+
+
+def _dimensions(values: Any) -> list[Any]:
+    return [symbolic(item) if isinstance(item, str) else item for item in values]
+
+
+def _dtype(dtype: Any) -> Any:
+    return dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
+
+
+def Tensor(  # noqa: N802 - written R.Tensor
+    shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1
+) -> Any:
+    """A tensor's struct info: static, symbolic, of known rank or unknown."""
+    if isinstance(shape, str) and dtype is None:
+        shape, dtype = None, shape
+    if isinstance(vdevice, int) and ndim == -1:
+        vdevice, ndim = None, vdevice
+    if shape is not None and not isinstance(shape, list | tuple | RelaxExpr):
+        raise IRTypeError(f"R.Tensor: the shape must be a tuple or a list, got {shape!r}")
+
+    def make() -> StructInfo:
+        dims = _dimensions(shape) if isinstance(shape, list | tuple) else shape
+        device = find_vdevice(vdevice) if isinstance(vdevice, str) else vdevice
+        return TensorStructInfo(dims, _dtype(dtype), device, ndim)
+
+    return _made(make, shape if isinstance(shape, list | tuple) else ())
+
+
+def find_vdevice(text: str) -> Any:
+    """The module's virtual device named ``kind:index``, ``kind:index:scope`` or ``kind``."""
+    kind, _, rest = text.partition(":")
+    index_text, _, scope = rest.partition(":")
+    infos: Sequence[Any] = ()
+    if IRBuilder.is_in_scope():
+        infos = IRBuilder.current().global_infos.get("vdevice", ())
+    index = int(index_text or 0)
+    same_kind = [info for info in infos if info.target.kind.name == kind]
+    if scope:
+        same_kind = [info for info in same_kind if info.memory_scope == scope]
+    if index >= len(same_kind):
+        raise IRValueError(f"R.Tensor: the module has no virtual device {text!r}")
+    return same_kind[index]
+
+
+def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.Shape
+    """A shape's struct info."""
+
+    def make() -> StructInfo:
+        return ShapeStructInfo(None if values is None else _dimensions(values), ndim)
+
+    return _made(make, values)
+
+
+def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R.Prim
+    """A scalar's struct info."""
+
+    def make() -> StructInfo:
+        known = symbolic(value) if isinstance(value, str) else value
+        return PrimStructInfo(_dtype(dtype), known)
+
+    return _made(make, value)
+
+
+def Object() -> ObjectStructInfo:  # noqa: N802 - written R.Object
+    """The struct info of anything."""
+    return ObjectStructInfo()
+
+
+def Tuple(*fields: Any) -> Any:  # noqa: N802 - written R.Tuple
+    """A tuple's struct info."""
+    items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
+    return _made(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
+
+
+def Callable_(
+    params: Any = None, ret: Any = None, purity: bool | None = None, derive_func: Any = None
+) -> Any:
+    """A function's struct info; without ``params`` of unknown parameters."""
+    if params is not None and not isinstance(params, list | tuple):
+        params = [params]
+
+    def make() -> StructInfo:
+        result = ObjectStructInfo() if ret is None else as_struct_info(ret)
+        if params is None:
+            return FuncStructInfo.opaque_func(
+                ret=result, derive_func=derive_func, purity=bool(purity)
+            )
+        infos = [as_struct_info(item) for item in params]
+        return FuncStructInfo(infos, result, True if purity is None else purity)
+
+    return _made(make, params or (), ret)
+
+
+def as_struct_info(value: Any) -> StructInfo:
+    """A struct info from one, from a proxy, or from ``R.Tensor`` and the like without a call."""
+    if callable(value) and not isinstance(value, StructInfo):
+        value = value()
+    if isinstance(value, StructInfoProxy):
+        value = value.as_struct_info()
+    if value is None:
+        return TupleStructInfo([])
+    if not isinstance(value, StructInfo):
+        raise IRTypeError(
+            f"expected struct info such as R.Tensor((2, 3), 'float32'), got "
+            f"{type(value).__name__}: {value!r}"
+        )
+    return value

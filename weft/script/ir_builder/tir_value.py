@@ -1,0 +1,228 @@
+"""Values of TensorIR scripts: typed constants and variables, buffers, pointers, reducers.
+
+``T.float32(x)`` converts, ``T.float32()`` makes a variable that takes the name it is assigned to.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import Range as RangeNode
+from weft.ir.node import Node
+from weft.ir.type import PointerType, PrimType
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import expr as nodes
+from weft.tir import op as tir_op
+from weft.tir.buffer import Buffer as BufferNode
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import IterVar, SizeVar, Var
+
+
+class DTypeConstructor:
+    """``T.int32`` and the like: an annotation, a variable maker, a conversion."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = DataType(dtype)
+        self.__name__ = str(dtype)
+
+    def __call__(self, expr: Any = None, is_size_var: bool = False) -> PrimExpr:
+        """A fresh variable without ``expr``, else ``expr`` converted (constants fold)."""
+        if expr is None:
+            return SizeVar("", self.dtype) if is_size_var else Var("", self.dtype)
+        if isinstance(expr, str):
+            expr = self._number(expr)
+        if isinstance(expr, int | float) and self.dtype.lanes == 1:
+            return tir_op.const(expr, self.dtype)
+        value = as_prim_expr(expr)
+        if self.dtype.lanes > 1 and value.dtype.lanes == 1:
+            scalar = tir_op.cast(self.dtype.element, value)
+            return nodes.Broadcast(scalar, self.dtype.lanes)
+        return tir_op.cast(self.dtype, value)
+
+    def _number(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise IRValueError(
+                f"T.{self.__name__}: expected a number, 'inf', '-inf' or 'nan', got {text!r}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"T.{self.__name__}"
+
+
+class HandleConstructor(DTypeConstructor):
+    """``T.handle``, and ``T.handle("float32", "global")`` for a typed pointer."""
+
+    def __call__(  # type: ignore[override]
+        self, dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False,
+    ) -> PrimExpr:  # fmt: skip
+        """A fresh pointer variable; of an expression its conversion to a handle."""
+        kind = SizeVar if is_size_var else Var
+        if dtype is None:
+            return kind("", "handle")
+        if isinstance(dtype, str | DTypeConstructor):
+            return kind("", pointer_of(dtype, storage_scope))
+        return tir_op.cast("handle", as_prim_expr(dtype))
+
+
+def pointer_of(dtype: Any, storage_scope: str = "global") -> PointerType:
+    """The type of a pointer to a data type given by name or constructor."""
+    name = dtype.dtype if isinstance(dtype, DTypeConstructor) else DataType(dtype)
+    return PointerType(PrimType(name), storage_scope)
+
+
+def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Var:
+    """A fresh pointer variable."""
+    return (SizeVar if is_size_var else Var)("", pointer_of(dtype, storage_scope))
+
+
+def var(dtype: str, name: str = "") -> Var:
+    """A fresh variable (the spelling of 2022)."""
+    return Var(name, dtype)
+
+
+def make_buffer(
+    shape: Any,
+    dtype: Any = "float32",
+    buffer_name: str = "",
+    data: Any = None,
+    strides: Sequence[Any] | None = None,
+    elem_offset: Any = None,
+    scope: str = "global",
+    align: int = 0,
+    offset_factor: int = 0,
+    buffer_type: str = "default",
+    axis_separators: Sequence[int] | None = None,
+) -> BufferNode:
+    """A buffer that takes the name it is assigned to; a str stride makes a variable."""
+    if isinstance(dtype, DTypeConstructor):
+        dtype = dtype.dtype
+    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    for size in sizes:
+        if isinstance(size, bool | float | str) or not hasattr(size, "__index__") and (
+            not isinstance(size, Node)
+        ):
+            raise IRTypeError(
+                f"a buffer's shape holds integers and expressions, got {size!r} in {shape!r}"
+            )
+    index = as_prim_expr(sizes[0]).dtype if sizes else DataType("int32")
+    steps = [Var(s, index) if isinstance(s, str) else s for s in strides or ()]
+    if isinstance(elem_offset, str):
+        elem_offset = Var(elem_offset, index)
+    made = decl_buffer(
+        sizes, dtype, buffer_name, data, steps, elem_offset, scope, align, offset_factor,
+        buffer_type, axis_separators,
+    )  # fmt: skip
+    if not buffer_name and offset_factor and elem_offset is None:
+        made.elem_offset.name = ""
+    return made
+
+
+class BufferProxy:
+    """``T.Buffer((n, m), "float32")`` and the spelling of 2022, ``T.Buffer[(n, m), "float32"]``."""
+
+    def __call__(
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Sequence[Any] | None = None,
+        elem_offset: Any = None,
+        scope: str = "global",
+        align: int = 0,
+        offset_factor: int = 0,
+        buffer_type: str = "",
+        axis_separators: Sequence[int] | None = None,
+    ) -> BufferNode:
+        """A buffer: as a parameter's annotation, or a view of ``data`` in a body."""
+        return make_buffer(
+            shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor,
+            buffer_type, axis_separators,
+        )  # fmt: skip
+
+    def __getitem__(self, keys: Any) -> BufferNode:
+        """``T.Buffer[shape, dtype]``."""
+        if not isinstance(keys, tuple):
+            return self(keys)
+        if len(keys) >= 2 and not isinstance(keys[1], str | DTypeConstructor):
+            return self(keys)
+        return self(*keys)
+
+    def __repr__(self) -> str:
+        return "T.Buffer"
+
+
+Buffer = BufferProxy()
+
+
+class meta_var:  # noqa: N801 - written T.meta_var(x)
+    """A Python value that a script's assignment keeps as it is, instead of binding it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __iter__(self) -> Any:
+        return iter([meta_var(item) for item in self.value])
+
+
+class LetAnnotation:
+    """``x: T.let = value`` and ``x: T.let[T.int32] = value``; ``T.let(x, value)`` of 2022."""
+
+    def __init__(self, dtype: Any = None) -> None:
+        self.dtype = dtype
+
+    def __getitem__(self, dtype: Any) -> LetAnnotation:
+        return LetAnnotation(dtype)
+
+
+def Let(expr: Any, where: Mapping[Var, Any]) -> PrimExpr:  # noqa: N802 - TVM's name
+    """``expr`` with one variable bound."""
+    if len(where) != 1:
+        raise IRValueError(f"T.Let: expected one variable in where=, got {len(where)}")
+    ((name, value),) = where.items()
+    return nodes.Let(name, as_prim_expr(value), as_prim_expr(expr))
+
+
+def iter_var(v: Any, dom: Any, iter_type: Any, thread_tag: str) -> IterVar:
+    """An iteration variable; ``iter_type`` by name."""
+    if isinstance(dom, list | tuple):
+        dom = RangeNode(*dom)
+    kind = IterVar.__dict__[iter_type] if isinstance(iter_type, str) else iter_type
+    return IterVar(dom, v, kind, thread_tag)
+
+
+def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> nodes.CommReducer:
+    """A reduction: a function of left and right values, and the identities."""
+    names = list(inspect.signature(combiner).parameters)
+    half = len(names) // 2
+    if len(names) != 2 * len(identity):
+        raise IRValueError(
+            f"T.comm_reducer: {len(identity)} identities need a function of {2 * len(identity)} "
+            f"values, got one of {len(names)}"
+        )
+    units = [as_prim_expr(item) for item in identity]
+    made = [Var(name, units[i % half].dtype) for i, name in enumerate(names)]
+    result = combiner(*made)
+    results = list(result) if isinstance(result, list | tuple) else [result]
+    return nodes.CommReducer(made[:half], made[half:], results, units)
+
+
+def Range(begin: Any, end: Any) -> RangeNode:  # noqa: N802 - TVM's name
+    """The range from ``begin`` to ``end``."""
+    return RangeNode(begin, end)
+
+
+def boolean(expr: Any = None, is_size_var: bool = False) -> PrimExpr:
+    """``T.bool`` by its other name."""
+    return DTypeConstructor("bool")(expr, is_size_var)
+
+
+def type_annotation(dtype: Any) -> PrimExpr:
+    """A data type as an argument of an intrinsic."""
+    name = dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
+    return nodes.Call(name, "tir.type_annotation", ())

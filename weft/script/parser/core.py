@@ -1,0 +1,141 @@
+"""The statement walk: (dialect, ast class) -> method of that dialect.
+
+``Parser`` holds the source, the scopes and the evaluator; the dialects (``tir_dialect``,
+``relax_dialect``) register one function for each statement class they know.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NoReturn
+
+from weft.ir.expr import GlobalVar
+from weft.script.ir_builder.base import IRBuilder
+from weft.script.parser.evaluator import USER_ERRORS, Evaluator, _message
+from weft.script.parser.scope import Scopes
+from weft.support.diagnostics import Source
+from weft.support.errors import DiagnosticError
+
+Handler = Callable[["Parser", Any], None]
+STATEMENTS: Final[dict[tuple[str, type[ast.AST]], Handler]] = {}
+CALLS: Final[dict[str, Callable[..., Any]]] = {}
+FALLBACKS: Final[dict[str, Callable[["Parser", str], Any]]] = {}
+ATTRIBUTES: Final[dict[str, Callable[["Parser", Any, str], Any]]] = {}
+NAMES: Final = {"tir": "T.prim_func", "relax": "R.function", "ir": "I.ir_module"}
+
+
+def statement(dialect: str, kind: type[ast.AST]) -> Callable[[Handler], Handler]:
+    """Register the handler of a statement class in a dialect."""
+
+    def register(handler: Handler) -> Handler:
+        STATEMENTS[dialect, kind] = handler
+        return handler
+
+    return register
+
+
+class Parser:
+    """One parse of one definition."""
+
+    def __init__(self, source: Source, captured: Mapping[str, Any]) -> None:
+        self.source = source
+        self.scopes = Scopes(captured)
+        self.evaluator = Evaluator(source, self.scopes)
+        self.evaluator.call = self.call
+        self.evaluator.fallback = self.fallback
+        self.evaluator.attribute_of = self.attribute
+        self.dialect = "ir"
+        self.returned: list[Any] = []
+        self.macro_depth = 0
+        self.module_infos: dict[str, Any] = {}
+        self.functions: dict[str, GlobalVar] = {}
+
+    @contextlib.contextmanager
+    def in_dialect(self, name: str) -> Iterator[None]:
+        """Use a dialect for the statements inside."""
+        before, self.dialect = self.dialect, name
+        try:
+            yield
+        finally:
+            self.dialect = before
+
+    def error(self, node: ast.AST, message: str) -> NoReturn:
+        """Raise a DiagnosticError at ``node``."""
+        raise self.evaluator.error(node, message)
+
+    @contextlib.contextmanager
+    def guard(self, node: ast.AST) -> Iterator[None]:
+        """Give errors raised inside the place of ``node``."""
+        try:
+            yield
+        except DiagnosticError:
+            raise
+        except USER_ERRORS as error:
+            raise self.evaluator.error(node, _message(error)) from error
+
+    def evaluate(self, node: ast.AST) -> Any:
+        """The value of an expression."""
+        return self.evaluator.evaluate(node)
+
+    def visit(self, node: ast.stmt) -> None:
+        """One statement."""
+        handler = STATEMENTS.get((self.dialect, type(node)))
+        if handler is None:
+            self.error(node, f"{type(node).__name__} is not supported in {NAMES[self.dialect]}")
+        if IRBuilder.is_in_scope():
+            IRBuilder.current().span = self.evaluator.span(node)
+        with self.guard(node):
+            handler(self, node)
+
+    def visit_body(self, nodes: list[ast.stmt]) -> None:
+        """Statements in order."""
+        for node in nodes:
+            self.visit(node)
+
+    def call(
+        self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    ) -> Any:
+        """A call in the current dialect."""
+        if IRBuilder.is_in_scope():
+            IRBuilder.current().span = self.evaluator.span(node)
+        macro = getattr(function, "expand_macro", None)
+        if macro is not None:
+            return macro(self, args, kwargs)
+        special = CALLS.get(self.dialect)
+        if special is not None:
+            return special(self, function, args, kwargs)
+        return function(*args, **kwargs)
+
+    def fallback(self, name: str) -> Any:
+        """A name that is defined nowhere: what the dialect makes of it, or None."""
+        special = FALLBACKS.get(self.dialect)
+        return None if special is None else special(self, name)
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute in the current dialect."""
+        special = ATTRIBUTES.get(self.dialect)
+        return getattr(value, name) if special is None else special(self, value, name)
+
+    def decorator(self, node: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:
+        """``(dialect token, options)`` of a definition's decorator."""
+        for item in node.decorator_list:
+            options: dict[str, Any] = {}
+            function: ast.expr = item
+            if isinstance(item, ast.Call):
+                function = item.func
+                options = {
+                    word.arg: self.evaluate(word.value)
+                    for word in item.keywords
+                    if word.arg is not None
+                }
+            token = getattr(self.evaluate(function), "dispatch_token", None)
+            if token is not None:
+                return token, options
+        kind = "class" if isinstance(node, ast.ClassDef) else "function"
+        self.error(
+            node,
+            f"{kind} {node.name!r} has no decorator of TVMScript: expected @I.ir_module, "
+            "@T.prim_func or @R.function",
+        )

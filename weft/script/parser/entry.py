@@ -1,0 +1,200 @@
+"""The ways into the parser: decorators hand in definitions, ``from_source`` hands in text."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from types import FrameType, FunctionType
+from typing import Any
+
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.script.parser.core import Parser
+from weft.script.parser.module_dialect import parse_module
+from weft.script.parser.relax_dialect import parse_function
+from weft.script.parser.source import (
+    captured_names,
+    closure_of_class,
+    find_class,
+    find_function,
+    in_module_class,
+)
+from weft.script.parser.tir_dialect import parse_prim_func
+from weft.support.diagnostics import Source, render
+from weft.support.errors import DiagnosticError, IRTypeError
+from weft.support.recursion import deep_recursion
+from weft.support.span import SourceName, Span
+
+Checker = Callable[[Any], Any]
+
+
+def parse(
+    program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
+) -> Any:
+    """The IRModule or function of a text, a function or a class (TVM's name of from_source)."""
+    return from_source(program, extra_vars, check_well_formed)
+
+
+@deep_recursion
+def from_source(
+    program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
+) -> Any:
+    """The IRModule or function of a text, or of a Python function or class that was not decorated.
+
+    ``extra_vars`` are names the text may use beside T, R, I and its own. A text of several
+    functions gives an IRModule of them.
+    """
+    if isinstance(program, BaseFunc | IRModule):
+        return program
+    if isinstance(program, FunctionType | type):
+        frame = sys._getframe(2)
+        return parse_definition(program, frame, None, {}, check_well_formed, extra_vars)
+    if not isinstance(program, str):
+        raise IRTypeError(
+            f"from_source: expected a text, a function or a class, got {type(program).__name__}"
+        )
+    text = textwrap.dedent(program)
+    source = Source.from_text("<str>", text)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise DiagnosticError(render(f"{error.msg}", source, _syntax_span(error))) from error
+    names = {**default_names(), **(extra_vars or {})}
+    return _parse_text(Parser(source, names), tree, check_well_formed)
+
+
+def _syntax_span(error: SyntaxError) -> Span:
+    line, column = error.lineno or 1, error.offset or 1
+    return Span(SourceName("<str>"), line, line, column, column + 1)
+
+
+def default_names() -> dict[str, Any]:
+    """What every text may use: T, R, I, and the package itself under both its names."""
+    names: dict[str, Any] = {
+        "T": importlib.import_module("weft.script.tir"),
+        "R": importlib.import_module("weft.script.relax"),
+        "I": importlib.import_module("weft.script.ir"),
+    }
+    package = importlib.import_module("weft")
+    names.update(weft=package, tvm=package, relax=importlib.import_module("weft.relax"))
+    return names
+
+
+def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Any:
+    definitions: list[ast.FunctionDef | ast.ClassDef] = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            definitions.append(node)
+        else:
+            _outside(parser, node)
+    if not definitions:
+        raise DiagnosticError(
+            render("the text has no function or class", parser.source, None)
+        )
+    if len(definitions) == 1:
+        return _one(parser, definitions[0], check)
+    module = IRModule()
+    for node in definitions:
+        if isinstance(node, ast.ClassDef):
+            parser.error(node, "a text has either one class or functions, not both")
+        module[node.name] = _one(parser, node, check)
+    return module
+
+
+def _outside(parser: Parser, node: ast.stmt) -> None:
+    """Imports, assignments and comments around the definitions of a text."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        _import(parser, node)
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+        value = parser.evaluate(node.value)
+        for name, item in parser.evaluator.match(node.targets[0], value):
+            parser.scopes.define(name, item)
+    elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        parser.error(node, "beside functions and classes a text has imports and assignments only")
+
+
+def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
+    module = getattr(node, "module", None) or ""
+    for alias in node.names:
+        path = f"{module}.{alias.name}" if module else alias.name
+        root, _, rest = path.partition(".")
+        if root == "__future__":
+            continue
+        if root not in ("tvm", "weft"):
+            parser.error(node, f"a text imports from weft (or tvm) only, not {path}")
+        value: Any = importlib.import_module("weft")
+        if module or alias.asname:
+            for part in rest.split(".") if rest else ():
+                value = getattr(value, part)
+        name = alias.asname or (alias.name if module else root)
+        parser.scopes.define(name, value)
+
+
+def _one(parser: Parser, node: ast.FunctionDef | ast.ClassDef, check: bool) -> Any:
+    token, options = parser.decorator(node)
+    made = _dispatch(parser, node, token, options)
+    return verified(made, check and options.get("check_well_formed", True), parser.source)
+
+
+def _dispatch(
+    parser: Parser, node: ast.FunctionDef | ast.ClassDef, token: str, options: Mapping[str, Any]
+) -> Any:
+    private = bool(options.get("private", False))
+    if isinstance(node, ast.ClassDef):
+        if token != "ir":
+            parser.error(node, "a class needs the decorator @I.ir_module")
+        return parse_module(parser, node)
+    if token == "tir":
+        return parse_prim_func(parser, node, private)
+    if token == "relax":
+        return parse_function(parser, node, private, bool(options.get("pure", True)))
+    parser.error(node, "a function needs the decorator @T.prim_func or @R.function")
+
+
+@deep_recursion
+def parse_definition(
+    definition: FunctionType | type,
+    frame: FrameType,
+    token: str | None,
+    options: Mapping[str, Any],
+    check_well_formed: bool = True,
+    extra_vars: Mapping[str, Any] | None = None,
+) -> Any:
+    """Parse what a decorator got; ``frame`` is where the decorator stands."""
+    node: ast.FunctionDef | ast.ClassDef
+    if isinstance(definition, type):
+        source, node = find_class(definition, frame)
+        captured = {**captured_names(frame), **closure_of_class(definition)}
+    else:
+        source, node = find_function(definition)
+        captured = captured_names(frame, definition)
+    parser = Parser(source, {**captured, **(extra_vars or {})})
+    if token is None:
+        token, options = parser.decorator(node)
+    made = _dispatch(parser, node, token, options)
+    return verified(made, check_well_formed, source)
+
+
+def decorate(
+    definition: Any, token: str, options: Mapping[str, Any], check_well_formed: bool
+) -> Any:
+    """What ``@T.prim_func`` and ``@R.function`` do with a function.
+
+    Inside a class that ``@I.ir_module`` will parse as a whole, the function stays as it is.
+    """
+    if not isinstance(definition, FunctionType):
+        raise IRTypeError(
+            f"expected a function to decorate, got {type(definition).__name__}: {definition!r}"
+        )
+    frame = sys._getframe(2)
+    if in_module_class(frame):
+        return definition
+    return parse_definition(definition, frame, token, options, check_well_formed)
+
+
+def verified(made: Any, check: bool, source: Source) -> Any:
+    """``made``, after the well-formedness checks of both IRs where asked for."""
+    return made

@@ -1,0 +1,322 @@
+"""Expressions of a script, evaluated over explicit scopes: (ast class) -> method, never ``eval``.
+
+Python values stay Python values; as soon as an operand is an IR expression, operators build IR.
+Each node that an expression makes gets the expression's span; each error its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import ExprOp, PrimExpr, RelaxExpr, as_prim_expr
+from weft.script.ir_builder.tir import as_value
+from weft.script.parser.scope import Scopes
+from weft.support.diagnostics import Source, render
+from weft.support.errors import DiagnosticError, IRTypeError, TVMError
+from weft.support.span import Span
+from weft.tir import op as tir_op
+from weft.tir.expr import And, Not, Or
+from weft.tir.stmt import BufferRegion
+
+USER_ERRORS: Final = (
+    TVMError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
+    NotImplementedError,
+)  # fmt: skip
+
+BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+}  # fmt: skip
+COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
+    ast.USub: operator.neg, ast.UAdd: lambda value: value, ast.Invert: operator.invert,
+}  # fmt: skip
+
+
+class Evaluator:
+    """Evaluates expressions of one source text."""
+
+    def __init__(self, source: Source, scopes: Scopes) -> None:
+        self.source = source
+        self.scopes = scopes
+        self.fallback: Callable[[str], Any] | None = None
+        self.attribute_of: Callable[[Any, str], Any] = getattr
+        self.call: Callable[[Any, list[Any], dict[str, Any], ast.Call], Any] = _plain_call
+
+    def span(self, node: ast.AST) -> Span:
+        """Where ``node`` stands."""
+        line = getattr(node, "lineno", 1)
+        start = getattr(node, "col_offset", 0)
+        end_line = getattr(node, "end_lineno", None) or line
+        end = getattr(node, "end_col_offset", None) or start + 1
+        return self.source.span(line, end_line, start, end)
+
+    def error(self, node: ast.AST, message: str) -> DiagnosticError:
+        """The error to raise at ``node``."""
+        return DiagnosticError(render(message, self.source, self.span(node)))
+
+    def evaluate(self, node: ast.AST) -> Any:
+        """The value of an expression."""
+        method = _METHODS.get(type(node))
+        if method is None:
+            raise self.error(node, f"{_describe(node)} is not part of TVMScript")
+        try:
+            value = method(self, node)
+        except DiagnosticError:
+            raise
+        except USER_ERRORS as error:
+            raise self.error(node, _message(error)) from error
+        if isinstance(value, PrimExpr | RelaxExpr | BufferRegion) and value.span is None:
+            if not isinstance(node, ast.Name | ast.Attribute):
+                value.span = self.span(node)
+        return value
+
+    def name(self, node: ast.Name) -> Any:
+        found, value = self.scopes.find(node.id)
+        if not found and self.fallback is not None:
+            value = self.fallback(node.id)
+            found = value is not None
+        if not found:
+            raise self.error(node, self.scopes.unknown(node.id))
+        return value
+
+    def constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        if node.attr.startswith("__"):
+            raise self.error(node, f"attribute {node.attr!r} cannot be used in a script")
+        return self.attribute_of(self.evaluate(node.value), node.attr)
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        value = self.evaluate(node.value)
+        index = self.evaluate(node.slice)
+        return value[index]
+
+    def slice_(self, node: ast.Slice) -> slice:
+        parts = [None if p is None else self.evaluate(p) for p in (node.lower, node.upper)]
+        return slice(*parts, None if node.step is None else self.evaluate(node.step))
+
+    def items(self, nodes: list[ast.expr]) -> list[Any]:
+        """The values of a list of expressions; ``*x`` is spread."""
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend(self.evaluate(node.value))
+            else:
+                values.append(self.evaluate(node))
+        return values
+
+    def tuple_(self, node: ast.Tuple) -> Any:
+        return tuple(self.items(node.elts))
+
+    def list_(self, node: ast.List) -> Any:
+        return self.items(node.elts)
+
+    def set_(self, node: ast.Set) -> Any:
+        return set(self.items(node.elts))
+
+    def dict_(self, node: ast.Dict) -> Any:
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                made.update(self.evaluate(value))
+            else:
+                made[self.evaluate(key)] = self.evaluate(value)
+        return made
+
+    def call_(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        args = self.items(node.args)
+        kwargs: dict[str, Any] = {}
+        for item in node.keywords:
+            if item.arg is None:
+                kwargs.update(self.evaluate(item.value))
+            else:
+                kwargs[item.arg] = self.evaluate(item.value)
+        return self.call(function, args, kwargs, node)
+
+    def binary(self, node: ast.BinOp) -> Any:
+        lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
+        return BINARY[type(node.op)](lhs, rhs)
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        value = operand(self.evaluate(node.operand))
+        if isinstance(node.op, ast.Not):
+            return Not(as_prim_expr(value)) if isinstance(value, ExprOp) else not value
+        return UNARY[type(node.op)](value)
+
+    def boolean(self, node: ast.BoolOp) -> Any:
+        is_and = isinstance(node.op, ast.And)
+        result: Any = None
+        for position, item in enumerate(node.values):
+            if position and not isinstance(result, ExprOp) and bool(result) != is_and:
+                return result
+            value = operand(self.evaluate(item))
+            result = value if not position else join(result, value, is_and)
+        return result
+
+    def compare(self, node: ast.Compare) -> Any:
+        left = operand(self.evaluate(node.left))
+        result: Any = None
+        for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            right = operand(self.evaluate(item))
+            value = COMPARE[type(op)](left, right)
+            result = value if not position else join(result, value, True)
+            left = right
+        return result
+
+    def choice(self, node: ast.IfExp) -> Any:
+        test = operand(self.evaluate(node.test))
+        if isinstance(test, ExprOp):
+            yes, no = operand(self.evaluate(node.body)), operand(self.evaluate(node.orelse))
+            return tir_op.if_then_else(test, yes, no)
+        return self.evaluate(node.body if test else node.orelse)
+
+    def string(self, node: ast.JoinedStr) -> str:
+        parts = []
+        for item in node.values:
+            if isinstance(item, ast.FormattedValue):
+                value = self.evaluate(item.value)
+                text = {97: ascii, 114: repr, 115: str}.get(item.conversion, lambda v: v)(value)
+                form = "" if item.format_spec is None else self.evaluate(item.format_spec)
+                parts.append(format(text, form))
+            else:
+                parts.append(str(self.evaluate(item)))
+        return "".join(parts)
+
+    def function(self, node: ast.Lambda) -> Any:
+        names = [item.arg for item in node.args.args]
+        rest = node.args.vararg.arg if node.args.vararg is not None else None
+        visible = list(self.scopes.frames)
+
+        def apply(*values: Any) -> Any:
+            if len(values) != len(names) and rest is None:
+                raise IRTypeError(f"the function takes {len(names)} values, got {len(values)}")
+            saved, self.scopes.frames = self.scopes.frames, list(visible)
+            try:
+                with self.scopes.nested() as frame:
+                    frame.update(zip(names, values, strict=False))
+                    if rest is not None:
+                        frame[rest] = values[len(names) :]
+                    return self.evaluate(node.body)
+            finally:
+                self.scopes.frames = saved
+
+        apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined]
+        return apply
+
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
+        made: list[Any] = []
+        self._generate(node.generators, 0, lambda: made.append(self.evaluate(node.elt)))
+        return set(made) if isinstance(node, ast.SetComp) else made
+
+    def dict_comprehension(self, node: ast.DictComp) -> Any:
+        made: dict[Any, Any] = {}
+
+        def add() -> None:
+            made[self.evaluate(node.key)] = self.evaluate(node.value)
+
+        self._generate(node.generators, 0, add)
+        return made
+
+    def _generate(
+        self, parts: list[ast.comprehension], index: int, action: Callable[[], None]
+    ) -> None:
+        if index == len(parts):
+            action()
+            return
+        part = parts[index]
+        with self.scopes.nested():
+            for value in self.evaluate(part.iter):
+                for name, item in self.match(part.target, value):
+                    self.scopes.define(name, item)
+                if all(self.evaluate(test) for test in part.ifs):
+                    self._generate(parts, index + 1, action)
+
+    def match(self, target: ast.expr, value: Any) -> list[tuple[str, Any]]:
+        """The names of an assignment's target with their values."""
+        if isinstance(target, ast.Name):
+            return [(target.id, value)]
+        if isinstance(target, ast.Tuple | ast.List):
+            return self._match_sequence(target, value)
+        raise self.error(target, f"expected a name on the left side, got {_describe(target)}")
+
+    def _match_sequence(self, target: ast.Tuple | ast.List, value: Any) -> list[tuple[str, Any]]:
+        count = len(target.elts)
+        try:
+            values = list(value)
+        except TypeError:
+            values = [value] if count == 1 else []
+        star = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
+        if star:
+            after = count - star[0] - 1
+            if len(values) >= count - 1:
+                middle = values[star[0] : len(values) - after]
+                values = [*values[: star[0]], middle, *values[len(values) - after :]]
+        if len(values) != count:
+            raise self.error(target, f"expected {count} values to unpack, got {len(values)}")
+        pairs: list[tuple[str, Any]] = []
+        for item, part in zip(target.elts, values, strict=True):
+            pairs.extend(self.match(item.value if isinstance(item, ast.Starred) else item, part))
+        return pairs
+
+
+def _plain_call(function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    return function(*args, **kwargs)
+
+
+def operand(value: Any) -> Any:
+    """A value as an operator takes it: regions of buffers become vector loads."""
+    return as_value(value) if isinstance(value, BufferRegion) else value
+
+
+def join(lhs: Any, rhs: Any, is_and: bool) -> Any:
+    """``lhs and rhs`` or ``lhs or rhs``; IR as soon as one side is."""
+    if not isinstance(lhs, ExprOp) and not isinstance(rhs, ExprOp):
+        return (lhs and rhs) if is_and else (lhs or rhs)
+    kind = And if is_and else Or
+    return kind(as_prim_expr(lhs), as_prim_expr(rhs))
+
+
+def _signature(names: list[str], rest: str | None) -> Any:
+    kind = inspect.Parameter
+    parts = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in names]
+    if rest is not None:
+        parts.append(kind(rest, kind.VAR_POSITIONAL))
+    return inspect.Signature(parts)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyError) and not isinstance(error, TVMError):
+        return f"no entry {error}"
+    return str(error) or type(error).__name__
+
+
+def _describe(node: ast.AST) -> str:
+    names = {"Await": "await", "Yield": "yield", "NamedExpr": ":="}
+    return names.get(type(node).__name__, f"this {type(node).__name__}")
+
+
+_METHODS: Final[dict[type[ast.AST], Callable[[Evaluator, Any], Any]]] = {
+    ast.Name: Evaluator.name, ast.Constant: Evaluator.constant,
+    ast.Attribute: Evaluator.attribute, ast.Subscript: Evaluator.subscript,
+    ast.Slice: Evaluator.slice_, ast.Tuple: Evaluator.tuple_, ast.List: Evaluator.list_,
+    ast.Set: Evaluator.set_, ast.Dict: Evaluator.dict_, ast.Call: Evaluator.call_,
+    ast.BinOp: Evaluator.binary, ast.UnaryOp: Evaluator.unary, ast.BoolOp: Evaluator.boolean,
+    ast.Compare: Evaluator.compare, ast.IfExp: Evaluator.choice,
+    ast.JoinedStr: Evaluator.string, ast.Lambda: Evaluator.function,
+    ast.ListComp: Evaluator.comprehension, ast.GeneratorExp: Evaluator.comprehension,
+    ast.SetComp: Evaluator.comprehension, ast.DictComp: Evaluator.dict_comprehension,
+}  # fmt: skip

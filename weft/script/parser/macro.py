@@ -1,0 +1,69 @@
+"""Macros: parts of a script that are expanded, statement by statement, where they are called."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from types import FunctionType
+from typing import Any
+
+from weft.script.parser.core import Parser
+from weft.script.parser.source import captured_names, find_function
+from weft.support.errors import IRTypeError, IRValueError
+
+
+class ScriptMacro:
+    """A macro; ``hygienic``: its own names resolve where it was defined, not where it is used."""
+
+    def __init__(self, dialect: str, function: FunctionType, hygienic: bool, names: Any) -> None:
+        self.dialect, self.function, self.hygienic = dialect, function, hygienic
+        self.names = names
+        self.source, self.node = find_function(function)
+        self.signature = inspect.signature(function)
+        self.__name__ = function.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise IRValueError(f"macro {self.__name__!r} can only be called inside a script")
+
+    def expand_macro(self, parser: Parser, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the macro's statements in the caller's function."""
+        if parser.dialect != self.dialect:
+            raise IRTypeError(f"macro {self.__name__!r} is not one of this kind of function")
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        names = self.names if self.hygienic else {**self.names, **_visible(parser)}
+        inner = Parser(self.source, names)
+        inner.dialect = self.dialect
+        inner.macro_depth = parser.macro_depth + 1
+        if inner.macro_depth > 100:
+            raise IRValueError(f"macro {self.__name__!r} expands itself without end")
+        for name, value in bound.arguments.items():
+            inner.scopes.define(name, value)
+        inner.visit_body(_body(self.node))
+        return inner.returned[0] if inner.returned else None
+
+
+def _visible(parser: Parser) -> dict[str, Any]:
+    names = dict(parser.scopes.captured)
+    for frame in parser.scopes.frames:
+        names.update(frame)
+    return names
+
+
+def _body(node: ast.FunctionDef) -> list[ast.stmt]:
+    return node.body
+
+
+def make_macro(dialect: str, args: tuple[Any, ...], hygienic: bool) -> Any:
+    """What ``@T.macro`` and ``@R.macro`` give, with and without a call."""
+    frame = sys._getframe(2)
+    if len(args) == 1 and isinstance(args[0], FunctionType):
+        return ScriptMacro(dialect, args[0], hygienic, captured_names(frame, args[0]))
+    if args:
+        raise IRTypeError(f"macro: expected a function, got {args[0]!r}")
+
+    def apply(function: FunctionType) -> ScriptMacro:
+        return ScriptMacro(dialect, function, hygienic, captured_names(sys._getframe(1), function))
+
+    return apply

@@ -1,0 +1,123 @@
+"""``@I.ir_module``: the functions of a class, declared first, then parsed."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.ir import IRModuleFrame
+from weft.script.parser.core import Parser, statement
+from weft.script.parser.relax_dialect import declare_function, parse_function
+from weft.script.parser.tir_dialect import parse_prim_func
+from weft.support.errors import IRAttributeError
+
+
+class ModuleProxy:
+    """The class inside itself: ``Module.f`` and ``cls.f`` are the GlobalVars."""
+
+    def __init__(self, name: str, functions: dict[str, GlobalVar]) -> None:
+        self.name_ = name
+        self.functions_ = functions
+
+    def __getattr__(self, name: str) -> GlobalVar:
+        found = self.functions_.get(name)
+        if found is None:
+            known = ", ".join(self.functions_)
+            raise IRAttributeError(f"module {self.name_} has no function {name!r}; it has: {known}")
+        return found
+
+
+def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
+    """The module of a decorated class."""
+    functions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
+    with parser.scopes.nested(), IRBuilder() as builder:
+        for item in functions:
+            if item.name in parser.functions:
+                parser.error(item, f"the module has two functions named {item.name!r}")
+            parser.functions[item.name] = GlobalVar(item.name)
+            parser.scopes.define(item.name, parser.functions[item.name])
+        parser.scopes.define(node.name, ModuleProxy(node.name, parser.functions))
+        frame = IRModuleFrame()
+        with parser.guard(node), frame:
+            for statement_ in node.body:
+                if not isinstance(statement_, ast.FunctionDef):
+                    parser.visit(statement_)
+            for item, options in _ordered(parser, functions):
+                private = bool(options.get("private", False))
+                if options["token"] == "tir":
+                    made: Any = parse_prim_func(parser, item, private)
+                else:
+                    pure = bool(options.get("pure", True))
+                    made = parse_function(parser, item, private, pure)
+                var = parser.functions[item.name]
+                var.struct_info = made.struct_info
+                frame.functions[var] = made
+            frame.order = [parser.functions[item.name] for item in functions]
+        module: IRModule = builder.get()
+    return module
+
+
+def _ordered(
+    parser: Parser, functions: list[ast.FunctionDef]
+) -> list[tuple[ast.FunctionDef, dict[str, Any]]]:
+    """PrimFuncs first, then graph functions after those whose result type they need."""
+    prim, graph = [], {}
+    for item in functions:
+        token, options = parser.decorator(item)
+        options = {**options, "token": token}
+        if token == "tir":
+            prim.append((item, options))
+            continue
+        if token != "relax":
+            parser.error(item, "expected @T.prim_func or @R.function")
+        graph[item.name] = (item, options)
+        if item.returns is not None:
+            parser.functions[item.name].struct_info = declare_function(
+                parser, item, bool(options.get("pure", True))
+            )
+    return [*prim, *_by_need(graph)]
+
+
+def _by_need(
+    graph: dict[str, tuple[ast.FunctionDef, dict[str, Any]]],
+) -> list[tuple[ast.FunctionDef, dict[str, Any]]]:
+    ordered: dict[str, tuple[ast.FunctionDef, dict[str, Any]]] = {}
+    entered: set[str] = set()
+
+    def add(name: str) -> None:
+        if name in entered:
+            return
+        entered.add(name)
+        item = graph[name][0]
+        for part in ast.walk(item):
+            used = getattr(part, "id", getattr(part, "attr", None))
+            if used in graph and used != name and graph[used][0].returns is None:
+                add(used)
+        ordered[name] = graph[name]
+
+    for name in graph:
+        add(name)
+    return list(ordered.values())
+
+
+@statement("ir", ast.Expr)
+def visit_expr(parser: Parser, node: ast.Expr) -> None:
+    """``I.module_attrs(...)`` and the like; a docstring."""
+    parser.evaluate(node.value)
+
+
+@statement("ir", ast.Pass)
+def visit_pass(parser: Parser, node: ast.Pass) -> None:
+    """``pass``."""
+
+
+@statement("ir", ast.Assign)
+def visit_assign(parser: Parser, node: ast.Assign) -> None:
+    """A Python value for the functions of the class."""
+    value = parser.evaluate(node.value)
+    for target in node.targets:
+        for name, item in parser.evaluator.match(target, value):
+            parser.scopes.define(name, item)

@@ -1,0 +1,285 @@
+"""Statements of ``@R.function``: what each Python statement means in the graph."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.node import Node
+from weft.relax.expr import Expr, Function, Var
+from weft.relax.expr import Tuple as TupleNode
+from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, StructInfo, TupleStructInfo
+from weft.script.ir_builder import relax as build
+from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
+from weft.script.ir_builder.relax_frame import DataflowFrame, FunctionFrame
+from weft.script.ir_builder.relax_info import as_struct_info
+from weft.script.parser.core import ATTRIBUTES, CALLS, FALLBACKS, Parser, statement
+from weft.support.errors import IRAttributeError
+from weft.tir.expr import Var as TirVar
+
+_BARE = {
+    "Tensor": build.Tensor, "Shape": build.Shape, "Object": build.Object, "Tuple": build.Tuple,
+}  # fmt: skip
+"""What the texts of 2022 write without ``R.``."""
+
+
+def parse_function(
+    parser: Parser, node: ast.FunctionDef, private: bool, pure: bool, local: bool = False
+) -> Function:
+    """The graph function of a decorated definition."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(parser.in_dialect("relax"))
+        stack.enter_context(parser.scopes.nested())
+        builder = IRBuilder.current() if local else stack.enter_context(IRBuilder())
+        if not local and parser.module_infos:
+            builder.global_infos = parser.module_infos
+        builder.span = parser.evaluator.span(node)
+        frame = FunctionFrame(pure, private)
+        with parser.guard(node), frame:
+            frame.name = node.name
+            _signature(parser, node, frame)
+            parser.visit_body(node.body)
+            if frame.output is None:
+                parser.error(node, f"function {node.name!r} has no return")
+        made: Function = builder.local_function if local else builder.get()
+    return made
+
+
+def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncStructInfo:
+    """The signature alone, for calls before the function is parsed."""
+    with parser.in_dialect("relax"), parser.scopes.nested(), IRBuilder() as builder:
+        frame = FunctionFrame(pure)
+        frame.name = node.name
+        builder.frames.append(frame)
+        frame.builder = builder
+        with parser.guard(node):
+            frame._enter()
+            _signature(parser, node, frame)
+        builder.frames.clear()
+    infos = [param.struct_info for param in frame.params]
+    return FuncStructInfo(infos, frame.ret_struct_info or ObjectStructInfo(), pure)
+
+
+def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
+    args = node.args
+    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+        if extra is not None:
+            parser.error(extra, "a script's function has plain parameters only")
+    if args.defaults:
+        parser.error(args.defaults[0], "a script's parameter has no default value")
+    for item in [*args.posonlyargs, *args.args]:
+        if item.annotation is None:
+            parser.error(
+                item,
+                f"parameter {item.arg!r} needs a type, such as R.Tensor((2, 3), 'float32')",
+            )
+        with parser.guard(item.annotation):
+            info = as_struct_info(parser.evaluate(item.annotation))
+        with parser.guard(item):
+            var = frame.add_param(item.arg, info)
+        var.span = parser.evaluator.span(item)
+        parser.scopes.define(item.arg, var)
+    _define_symbols(parser, frame)
+    if node.returns is not None:
+        with parser.guard(node.returns):
+            frame.ret_struct_info = as_struct_info(parser.evaluate(node.returns))
+
+
+def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
+    for name, symbol in frame.symbols.items():
+        if not any([name in scope for scope in parser.scopes.frames[1:]]):
+            parser.scopes.define(name, symbol)
+
+
+def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call inside a graph function."""
+    if build.is_callable_value(function):
+        return build.call_function(function, args, kwargs)
+    return function(*args, **kwargs)
+
+
+def bare_name(parser: Parser, name: str) -> Any:
+    """``Tensor`` for ``R.Tensor``."""
+    return _BARE.get(name)
+
+
+def attribute(parser: Parser, value: Any, name: str) -> Any:
+    """``relax.add`` inside a script, where ``relax`` is the module itself, is ``R.add``."""
+    if value is sys.modules.get("weft.relax"):
+        try:
+            return getattr(value, name)
+        except AttributeError:
+            return getattr(sys.modules["weft.script.relax"], name)
+    return getattr(value, name)
+
+
+CALLS["relax"] = call
+FALLBACKS["relax"] = bare_name
+ATTRIBUTES["relax"] = attribute
+
+
+@statement("relax", ast.Assign)
+def visit_assign(parser: Parser, node: ast.Assign) -> None:
+    """``lv = value``, ``n = T.int64()``, ``a, b = value``."""
+    if len(node.targets) != 1:
+        parser.error(node.targets[1], "one assignment has one left side: a = b = c is not supported")
+    target = node.targets[0]
+    value = parser.evaluate(node.value)
+    if isinstance(target, ast.Tuple | ast.List):
+        if not isinstance(value, tuple | list) or isinstance(value, TupleNode):
+            value = _unpacked(value, len(target.elts))
+    elif not isinstance(target, ast.Name):
+        parser.error(target, "expected a name on the left side: graph values do not change")
+    for name, item in parser.evaluator.match(target, value):
+        parser.scopes.define(name, _assigned(parser, name, item, None))
+
+
+def _unpacked(value: Any, count: int) -> list[Any]:
+    if isinstance(value, Expr):
+        var = IRBuilder.name("gv", build.emit(value))
+        return [var[index] for index in range(count)]
+    return list(value)
+
+
+@statement("relax", ast.AnnAssign)
+def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
+    """``lv: R.Tensor(...) = value``."""
+    if node.value is None or not isinstance(node.target, ast.Name):
+        parser.error(node, "expected `name: struct info = value`")
+    with parser.guard(node.annotation):
+        info = as_struct_info(parser.evaluate(node.annotation))
+    value = parser.evaluate(node.value)
+    name = node.target.id
+    parser.scopes.define(name, _assigned(parser, name, value, info))
+
+
+def _assigned(parser: Parser, name: str, value: Any, info: StructInfo | None) -> Any:
+    """What a name stands for after ``name = value``."""
+    if isinstance(value, TirVar):
+        return _symbol(parser, name, value)
+    if isinstance(value, build.MatchCastPair):
+        var = build.emit_match_cast(value.value, info or value.struct_info)
+        made = IRBuilder.name(name, var)
+        frame = IRBuilder.current().find(FunctionFrame)
+        if frame is not None:
+            _define_symbols(parser, frame)
+        return made
+    if isinstance(value, bool | int | float) and not isinstance(value, Node):
+        value = build.const(value)
+    elif isinstance(value, tuple | list) and not isinstance(value, Node):
+        value = build.tuple_(*value)
+    if isinstance(value, Expr | GlobalVar):
+        return IRBuilder.name(name, build.emit(value, info))
+    return value
+
+
+def _symbol(parser: Parser, name: str, value: TirVar) -> TirVar:
+    """``n = T.int64()``: the symbolic variable n, the same that ``"n"`` means."""
+    if value.name:
+        return value
+    frame = IRBuilder.current().find(FunctionFrame)
+    known = frame.symbols.get(name) if frame is not None else None
+    if known is not None and known.dtype is value.dtype:
+        return known
+    made: TirVar = IRBuilder.name(name, value)
+    if frame is not None:
+        frame.symbols[name] = made
+    return made
+
+
+@statement("relax", ast.Expr)
+def visit_expr(parser: Parser, node: ast.Expr) -> None:
+    """A call for its effect; a docstring."""
+    value = parser.evaluate(node.value)
+    if value is None or isinstance(value, str):
+        return
+    if isinstance(value, build.MatchCastPair):
+        IRBuilder.name("_", build.emit_match_cast(value.value, value.struct_info))
+        return
+    if not isinstance(value, Expr):
+        parser.error(node, f"expected a statement, got {type(value).__name__}")
+    var = IRBuilder.name("_", build.emit(value))
+    info = var.struct_info
+    if not (isinstance(info, TupleStructInfo) and not info.fields):
+        parser.error(node, f"this value ({info}) is not used: assign it to a variable")
+
+
+@statement("relax", ast.With)
+def visit_with(parser: Parser, node: ast.With) -> None:
+    """``with R.dataflow():``."""
+    if len(node.items) != 1:
+        parser.error(node, "expected one item after `with`")
+    frame = parser.evaluate(node.items[0].context_expr)
+    if not isinstance(frame, IRBuilderFrame):
+        parser.error(node.items[0].context_expr, "expected R.dataflow() after `with`")
+    with parser.scopes.nested() as scope:
+        with frame:
+            parser.visit_body(node.body)
+    if isinstance(frame, DataflowFrame):
+        _leave_dataflow(parser, frame, scope)
+
+
+def _leave_dataflow(parser: Parser, frame: DataflowFrame, scope: dict[str, Any]) -> None:
+    outputs = {id(old): new for old, new in frame.replaced.items()}
+    for name, value in scope.items():
+        if id(value) in outputs:
+            parser.scopes.define(name, outputs[id(value)])
+        elif isinstance(value, Var):
+            parser.scopes.hidden[name] = (
+                f"{name!r} is a variable of the dataflow block above; give it to R.output to use "
+                "it here"
+            )
+        else:
+            parser.scopes.define(name, value)
+
+
+@statement("relax", ast.If)
+def visit_if(parser: Parser, node: ast.If) -> None:
+    """A choice; both branches end with a binding of the same name."""
+    condition = parser.evaluate(node.test)
+    if not isinstance(condition, Expr):
+        parser.visit_body(node.body if condition else node.orelse)
+        return
+    if not node.orelse:
+        parser.error(node, "a choice in a graph function needs both branches: else is missing")
+    with build.If(condition) as frame:
+        with parser.scopes.nested(), build.Then():
+            parser.visit_body(node.body)
+        with parser.scopes.nested(), build.Else():
+            parser.visit_body(node.orelse)
+    parser.scopes.define(frame.var_name or "gv", frame.var)
+
+
+@statement("relax", ast.FunctionDef)
+def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
+    """A local function."""
+    token, options = parser.decorator(node)
+    if token != "relax":
+        parser.error(node, "inside of an R.function only an R.function can be defined")
+    info = None
+    if node.returns is not None:
+        info = declare_function(parser, node, bool(options.get("pure", True)))
+    var = Var(node.name, info)
+    parser.scopes.define(node.name, var)
+    func = parse_function(parser, node, False, bool(options.get("pure", True)), local=True)
+    made = build.emit(func)
+    made.name_hint = node.name
+    parser.scopes.define(node.name, made)
+
+
+@statement("relax", ast.Return)
+def visit_return(parser: Parser, node: ast.Return) -> None:
+    """``return value``."""
+    value = None if node.value is None else parser.evaluate(node.value)
+    if parser.macro_depth:
+        parser.returned.append(value)
+        return
+    build.func_ret_value(() if value is None else value)
+
+
+@statement("relax", ast.Pass)
+def visit_pass(parser: Parser, node: ast.Pass) -> None:
+    """``pass``."""

@@ -1,0 +1,68 @@
+"""Names: what the script defines, in nested scopes, over what it captures from around it."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft.support.errors import IRValueError
+
+_PLAIN = (
+    "abs bool dict divmod enumerate filter float int isinstance len list map max min pow print "
+    "range reversed round set slice sorted str sum tuple type zip"
+).split()
+PLAIN_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in _PLAIN}
+"""Python's own functions that a script may call; what reaches files or the interpreter is not."""
+
+
+class Scopes:
+    """A stack of scopes over the captured names."""
+
+    def __init__(self, captured: Mapping[str, Any]) -> None:
+        self.captured = captured
+        self.frames: list[dict[str, Any]] = [{}]
+        self.hidden: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def nested(self) -> Iterator[dict[str, Any]]:
+        """A scope that ends with the ``with``."""
+        frame: dict[str, Any] = {}
+        self.frames.append(frame)
+        try:
+            yield frame
+        finally:
+            self.frames.pop()
+
+    def define(self, name: str, value: Any, shadow: bool = True) -> None:
+        """Define a name in the innermost scope; without ``shadow`` it must be new there."""
+        frame = self.frames[-1]
+        if not shadow and name in frame and frame[name] is not value:
+            raise IRValueError(
+                f"{name!r} is already defined in this scope; a TensorIR variable keeps its value, "
+                "so use another name (or a buffer)"
+            )
+        frame[name] = value
+        self.hidden.pop(name, None)
+
+    def find(self, name: str) -> tuple[bool, Any]:
+        """``(whether it is defined, its value)``."""
+        for frame in reversed(self.frames):
+            if name in frame:
+                return True, frame[name]
+        for names in (self.captured, PLAIN_BUILTINS):
+            if name in names:
+                return True, names[name]
+        return False, None
+
+    def unknown(self, name: str) -> str:
+        """The message for a name that is not defined."""
+        if name in self.hidden:
+            return self.hidden[name]
+        known = [key for frame in self.frames for key in frame]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+        near = near or difflib.get_close_matches(name, list(self.captured), n=3, cutoff=0.75)
+        hint = f"; did you mean {' or '.join(repr(item) for item in near)}?" if near else ""
+        return f"undefined name {name!r}{hint}"

@@ -1,0 +1,142 @@
+"""From a decorated function or class to its text and its ``ast`` node.
+
+The whole file (or notebook cell) is parsed, so lines and columns are the user's own; the node is
+found by the line on which Python says that the definition starts.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from weft.support.diagnostics import Source
+from weft.support.errors import DiagnosticError
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    text: str
+    source: Source
+    tree: ast.Module
+
+
+_FILES: dict[str, _Parsed] = {}
+
+
+def _read(filename: str, module_globals: Mapping[str, Any]) -> _Parsed | None:
+    linecache.checkcache(filename)
+    text = "".join(linecache.getlines(filename, dict(module_globals)))
+    if not text.strip():
+        return None
+    known = _FILES.get(filename)
+    if known is not None and known.text == text:
+        return known
+    try:
+        tree = ast.parse(text, filename)
+    except SyntaxError:
+        return None
+    if len(_FILES) > 64:
+        _FILES.clear()
+    made = _FILES[filename] = _Parsed(text, Source.from_text(filename, text), tree)
+    return made
+
+
+def find_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
+    """Source and node of a function."""
+    code = func.__code__
+    found = _find(code.co_filename, func.__globals__, code.co_name, code.co_firstlineno)
+    if not isinstance(found[1], ast.FunctionDef):
+        raise no_source(code.co_name)
+    return found[0], found[1]
+
+
+def find_class(cls: type, frame: FrameType) -> tuple[Source, ast.ClassDef]:
+    """Source and node of a class whose decorator runs in ``frame``."""
+    code = frame.f_code
+    found = _find(code.co_filename, frame.f_globals, cls.__name__, frame.f_lineno)
+    if not isinstance(found[1], ast.ClassDef):
+        raise no_source(cls.__name__)
+    return found[0], found[1]
+
+
+def _find(
+    filename: str, module_globals: Mapping[str, Any], name: str, line: int
+) -> tuple[Source, Definition]:
+    parsed = _read(filename, module_globals)
+    if parsed is None:
+        raise no_source(name)
+    for node in ast.walk(parsed.tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            first = min([node.lineno, *[item.lineno for item in node.decorator_list]])
+            if first <= line <= node.lineno:
+                return parsed.source, node
+    raise no_source(name)
+
+
+def no_source(name: str) -> DiagnosticError:
+    """The error for definitions whose text Python does not keep: three lines."""
+    return DiagnosticError(
+        f"{name}: Python keeps no source text here (the plain REPL, exec), so there is no script "
+        "to parse\n"
+        "put it into a file or a notebook, or pass the text itself:\n"
+        "    weft.script.from_source(text)"
+    )
+
+
+def is_class_body(frame: FrameType) -> bool:
+    """Whether ``frame`` runs the body of a class."""
+    return "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
+
+
+def in_module_class(frame: FrameType) -> bool:
+    """Whether ``frame`` runs the body of a class decorated with ``ir_module``."""
+    if not is_class_body(frame):
+        return False
+    code: CodeType = frame.f_code
+    parsed = _read(code.co_filename, frame.f_globals)
+    if parsed is None:
+        raise no_source(code.co_name)
+    for node in ast.walk(parsed.tree):
+        if isinstance(node, ast.ClassDef) and node.name == code.co_name:
+            first = min([node.lineno, *[item.lineno for item in node.decorator_list]])
+            if first <= code.co_firstlineno <= node.lineno:
+                return any("ir_module" in ast.unparse(item) for item in node.decorator_list)
+    return False
+
+
+def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[str, Any]:
+    """What a definition sees: globals, the locals of the functions around, its closure.
+
+    The frame's locals matter for names that only annotations use: no closure keeps those.
+    """
+    locals_around: list[Mapping[str, Any]] = []
+    current: FrameType | None = frame
+    while current is not None:
+        if current.f_locals is current.f_globals:
+            break
+        locals_around.append(current.f_locals)
+        if not is_class_body(current):
+            break
+        current = current.f_back
+    names: dict[str, Any] = dict(func.__globals__ if func is not None else frame.f_globals)
+    for mapping in reversed(locals_around):
+        names.update(mapping)
+    if func is not None:
+        names.update(inspect.getclosurevars(func).nonlocals)
+    return names
+
+
+def closure_of_class(cls: type) -> dict[str, Any]:
+    """The closure variables of a class's functions."""
+    names: dict[str, Any] = {}
+    for member in vars(cls).values():
+        if isinstance(member, FunctionType):
+            names.update(inspect.getclosurevars(member).nonlocals)
+    return names

@@ -1,0 +1,307 @@
+"""Statements of ``@T.prim_func``: what each Python statement means in TensorIR."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from typing import Any
+
+from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
+from weft.ir.type import PrimType, TupleType
+from weft.script.ir_builder import tir as build
+from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
+from weft.script.ir_builder.tir_frame import ForFrame
+from weft.script.ir_builder.tir_value import DTypeConstructor, LetAnnotation, meta_var
+from weft.script.parser.core import CALLS, Parser, statement
+from weft.script.parser.evaluator import BINARY, operand
+from weft.support.errors import IRTypeError
+from weft.tir import op as tir_op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call, IterVar, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferRegion, Stmt
+
+
+def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> PrimFunc:
+    """The PrimFunc of a decorated definition."""
+    with parser.in_dialect("tir"), parser.scopes.nested(), IRBuilder() as builder:
+        builder.span = parser.evaluator.span(node)
+        with parser.guard(node), build.prim_func(private):
+            build.func_name(node.name)
+            _result_type(parser, node)
+            for item in _parameters(parser, node):
+                with parser.guard(item):
+                    value = build.arg(item.arg, _annotation(parser, item))
+                parser.scopes.define(item.arg, value)
+            parser.visit_body(node.body)
+        func: PrimFunc = builder.get()
+    return func
+
+
+def _parameters(parser: Parser, node: ast.FunctionDef) -> list[ast.arg]:
+    args = node.args
+    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+        if extra is not None:
+            parser.error(extra, "a script's function has plain parameters only")
+    if args.defaults:
+        parser.error(args.defaults[0], "a script's parameter has no default value")
+    return [*args.posonlyargs, *args.args]
+
+
+def _annotation(parser: Parser, item: ast.arg) -> Any:
+    if item.annotation is None:
+        parser.error(
+            item,
+            f"parameter {item.arg!r} needs a type, such as T.Buffer((128,), 'float32'), "
+            "T.handle or T.int32",
+        )
+    value = parser.evaluate(item.annotation)
+    if isinstance(value, DTypeConstructor):
+        return value()
+    if callable(value) and not isinstance(value, Buffer | Var | type):
+        return value()
+    return value
+
+
+def _result_type(parser: Parser, node: ast.FunctionDef) -> None:
+    if node.returns is None:
+        return
+    value = parser.evaluate(node.returns)
+    if value is None:
+        return
+    if callable(value):
+        value = value()
+    if isinstance(value, Var):
+        build.func_ret(value.type_annotation)
+    elif isinstance(value, PrimType | TupleType):
+        build.func_ret(value)
+    else:
+        parser.error(node.returns, "expected a result type such as T.int32 or None")
+
+
+def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call inside a PrimFunc."""
+    if isinstance(function, GlobalVar):
+        return Call(getattr(function, "ret_dtype", None) or "void", function, args)
+    if function is range:
+        return _range(*args)
+    return function(*args, **kwargs)
+
+
+CALLS["tir"] = call
+
+
+def _range(*args: Any) -> Any:
+    if all(isinstance(item, int) for item in args):
+        return range(*args)
+    if len(args) > 2:
+        raise IRTypeError("range with a step cannot have symbolic bounds")
+    return build.serial(*args)
+
+
+@statement("tir", ast.For)
+def visit_for(parser: Parser, node: ast.For) -> None:
+    """A loop over T.serial, T.grid, range ..."""
+    frame = parser.evaluate(node.iter)
+    if isinstance(frame, range):
+        if frame.step != 1:
+            parser.error(node.iter, "range with a step is no TensorIR loop; scale the index")
+        frame = build.serial(frame.stop) if frame.start == 0 else (
+            build.serial(frame.start, frame.stop))  # fmt: skip
+    if not isinstance(frame, ForFrame):
+        parser.error(
+            node.iter,
+            "expected a loop: range, T.serial, T.grid, T.parallel, T.vectorized, T.unroll or "
+            f"T.thread_binding, got {_kind(frame)}",
+        )
+    if node.orelse:
+        parser.error(node.orelse[0], "a TensorIR loop has no else branch")
+    with parser.scopes.nested(), frame as variables:
+        _bind(parser, node.target, variables)
+        parser.visit_body(node.body)
+
+
+@statement("tir", ast.While)
+def visit_while(parser: Parser, node: ast.While) -> None:
+    """``while``."""
+    if node.orelse:
+        parser.error(node.orelse[0], "a TensorIR loop has no else branch")
+    condition = parser.evaluate(node.test)
+    with parser.scopes.nested(), build.While(condition):
+        parser.visit_body(node.body)
+
+
+@statement("tir", ast.If)
+def visit_if(parser: Parser, node: ast.If) -> None:
+    """A choice at run time, or at parse time where the condition is a Python value."""
+    condition = operand(parser.evaluate(node.test))
+    if not isinstance(condition, ExprOp):
+        parser.visit_body(node.body if condition else node.orelse)
+        return
+    with build.If(condition):
+        with parser.scopes.nested(), build.Then():
+            parser.visit_body(node.body)
+        if node.orelse:
+            with parser.scopes.nested(), build.Else():
+                parser.visit_body(node.orelse)
+
+
+@statement("tir", ast.With)
+def visit_with(parser: Parser, node: ast.With) -> None:
+    """Blocks and other statements that enclose some."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(parser.scopes.nested())
+        for item in node.items:
+            frame = parser.evaluate(item.context_expr)
+            if not isinstance(frame, IRBuilderFrame):
+                parser.error(
+                    item.context_expr,
+                    f"expected T.block, T.init, T.attr, ... after `with`, got {_kind(frame)}",
+                )
+            value = stack.enter_context(frame)
+            if item.optional_vars is not None:
+                _bind(parser, item.optional_vars, value)
+        parser.visit_body(node.body)
+
+
+@statement("tir", ast.Assign)
+def visit_assign(parser: Parser, node: ast.Assign) -> None:
+    """``A[i] = x``, ``x = value``, ``i, j = T.axis.remap(...)``."""
+    if len(node.targets) != 1:
+        parser.error(node.targets[1], "one assignment has one left side: a = b = c is not supported")
+    target = node.targets[0]
+    if isinstance(target, ast.Subscript):
+        _store(parser, target, parser.evaluate(node.value))
+        return
+    value = parser.evaluate(node.value)
+    for name, item in parser.evaluator.match(target, value):
+        parser.scopes.define(name, _assigned(parser, name, item), shadow=False)
+
+
+def _store(parser: Parser, target: ast.Subscript, value: Any) -> None:
+    buffer = parser.evaluate(target.value)
+    if not isinstance(buffer, Buffer):
+        parser.error(target.value, f"expected a buffer to store into, got {_kind(buffer)}")
+    indices = parser.evaluate(target.slice)
+    with parser.guard(target):
+        build.buffer_store(buffer, value, indices)
+
+
+def _assigned(parser: Parser, name: str, value: Any) -> Any:
+    """What a name stands for after ``name = value``."""
+    if isinstance(value, meta_var):
+        return value.value
+    if isinstance(value, IRBuilderFrame):
+        return IRBuilder.name(name, value.enter_rest())
+    if isinstance(value, list | tuple):
+        return [_assigned(parser, f"{name}_{i}", item) for i, item in enumerate(value)]
+    if isinstance(value, Var) and not value.name:
+        return IRBuilder.name(name, value)
+    if isinstance(value, Buffer | IterVar):
+        return IRBuilder.name(name, value)
+    if isinstance(value, BufferRegion):
+        value = operand(value)
+    if isinstance(value, PrimExpr | int | float) and not isinstance(value, GlobalVar):
+        return IRBuilder.name(name, build.LetStmt(value).enter_rest())
+    return value
+
+
+@statement("tir", ast.AugAssign)
+def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
+    """``A[i] += x`` and ``x += y``."""
+    load = ast.fix_missing_locations(
+        ast.copy_location(_as_load(node.target), node.target)
+    )
+    old, value = operand(parser.evaluate(load)), operand(parser.evaluate(node.value))
+    with parser.guard(node):
+        result = BINARY[type(node.op)](old, value)
+    if isinstance(node.target, ast.Subscript):
+        _store(parser, node.target, result)
+    else:
+        for name, item in parser.evaluator.match(node.target, result):
+            parser.scopes.define(name, _assigned(parser, name, item))
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Subscript):
+        return ast.Subscript(target.value, target.slice, ast.Load())
+    return ast.Name(getattr(target, "id", "?"), ast.Load())
+
+
+@statement("tir", ast.AnnAssign)
+def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
+    """``x: T.int32 = value`` binds a variable of that type."""
+    if node.value is None or not isinstance(node.target, ast.Name):
+        parser.error(node, "expected `name: type = value`")
+    name = node.target.id
+    hint = parser.evaluate(node.annotation)
+    value = operand(parser.evaluate(node.value))
+    if isinstance(hint, LetAnnotation):
+        hint = hint.dtype
+    if callable(hint) and not isinstance(hint, Var):
+        hint = hint()
+    if isinstance(value, IRBuilderFrame) or isinstance(value, Buffer):
+        parser.scopes.define(name, _assigned(parser, name, value), shadow=False)
+        return
+    if hint is not None and not isinstance(hint, Var):
+        parser.error(node.annotation, f"expected a type such as T.int32, got {_kind(hint)}")
+    frame = build.LetStmt(value, var=hint)
+    parser.scopes.define(name, IRBuilder.name(name, frame.enter_rest()), shadow=False)
+
+
+@statement("tir", ast.Expr)
+def visit_expr(parser: Parser, node: ast.Expr) -> None:
+    """A call for its effect, a frame for the rest, a docstring."""
+    value = parser.evaluate(node.value)
+    if value is None or isinstance(value, str):
+        return
+    if isinstance(value, IRBuilderFrame):
+        value.enter_rest()
+    elif isinstance(value, Stmt):
+        build.add_statement(value)
+    elif isinstance(value, PrimExpr | int | float):
+        build.evaluate(value)
+    elif isinstance(value, Var | Buffer | tuple | list):
+        return
+    else:
+        parser.error(node, f"expected a statement, got {_kind(value)}")
+
+
+@statement("tir", ast.Assert)
+def visit_assert(parser: Parser, node: ast.Assert) -> None:
+    """``assert condition, message``."""
+    condition = as_prim_expr(operand(parser.evaluate(node.test)))
+    message = "assertion failed" if node.msg is None else parser.evaluate(node.msg)
+    build.Assert(condition, getattr(message, "value", message)).enter_rest()
+
+
+@statement("tir", ast.Return)
+def visit_return(parser: Parser, node: ast.Return) -> None:
+    """``return x``: the call ``T.ret(x)``."""
+    if node.value is None:
+        parser.error(node, "expected a value to return; a PrimFunc writes results into buffers")
+    build.evaluate(tir_op.ret(as_prim_expr(operand(parser.evaluate(node.value)))))
+
+
+@statement("tir", ast.Pass)
+def visit_pass(parser: Parser, node: ast.Pass) -> None:
+    """``pass``: nothing, as T.evaluate(0)."""
+    build.evaluate(0)
+
+
+def _unsupported(parser: Parser, node: ast.AST) -> None:
+    word = type(node).__name__.lower()
+    parser.error(node, f"{word} has no TensorIR form; use a condition or T.while's test instead")
+
+
+statement("tir", ast.Break)(_unsupported)
+statement("tir", ast.Continue)(_unsupported)
+
+
+def _bind(parser: Parser, target: ast.expr, value: Any) -> None:
+    for name, item in parser.evaluator.match(target, value):
+        parser.scopes.define(name, IRBuilder.name(name, item))
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}"[:80]

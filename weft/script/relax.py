@@ -1,0 +1,53 @@
+"""``R``: the names of graph scripts (``from weft.script import relax as R``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.script.ir_builder import relax as _build
+from weft.script.parser.entry import decorate
+from weft.script.parser.macro import make_macro
+
+
+def function(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    pure: bool = True,
+    private: bool = False,
+    check_well_formed: bool = True,
+) -> Any:
+    """Parse a function as a graph: ``@R.function`` or ``@R.function(private=True)``."""
+    options = {"private": private, "pure": pure}
+    if f is not None:
+        return decorate(f, "relax", options, check_well_formed)
+
+    def apply(given: Callable[..., Any]) -> Any:
+        return decorate(given, "relax", options, check_well_formed)
+
+    return apply
+
+
+function.dispatch_token = "relax"  # type: ignore[attr-defined]
+
+
+def macro(*args: Any, hygienic: bool = True) -> Any:
+    """A part of a script to be expanded where it is called: ``@R.macro``."""
+    return make_macro("relax", args, hygienic)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _build.NAMES:
+        return _build.NAMES[name]
+    found = _build.__dict__.get(name)
+    if found is not None and not name.startswith("_") and _is_public(found):
+        return found
+    return _build.operator(name)
+
+
+def _is_public(value: Any) -> bool:
+    module = getattr(value, "__module__", "")
+    return module.startswith("weft.script.ir_builder.relax")
