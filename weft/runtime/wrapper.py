@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
     """The checked Python function that calls the native function at ``address``."""
-    writer = _Writer(spec, address)
+    writer = WrapperWriter(spec, address)
     writer.checks()
     writer.call()
     return writer.build()
@@ -48,7 +48,7 @@ def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
 
 def make_binder(spec: FunctionSpec, address: int) -> Callable[..., Callable[[], None]]:
     """Like ``make_wrapper``, but the function returns the native call as a thunk."""
-    writer = _Writer(spec, address)
+    writer = WrapperWriter(spec, address)
     writer.checks()
     writer.thunk()
     return writer.build()
@@ -61,7 +61,7 @@ def _timed(native: Callable[..., int], passed: tuple[Any, ...], keep: object, na
         raise pop_fault(code, name)
 
 
-class _Writer:
+class WrapperWriter:
     """Writes the source of one wrapper and the names it uses."""
 
     def __init__(self, spec: FunctionSpec, address: int) -> None:
@@ -76,7 +76,7 @@ class _Writer:
             "stride_error": arguments.stride_mismatch, "overlap_error": arguments.overlap_error,
             "timed": _timed, "reach": reach, "partial": partial, "holding": holding,
             "byref": ctypes.byref, "addressof": ctypes.addressof,
-            "native": _native_function(spec, address),
+            "native": native_function(spec, address),
         }  # fmt: skip
 
     def build(self) -> Callable[..., Any]:
@@ -253,7 +253,8 @@ class _Writer:
         self.lines.append(f"return partial(timed, native, ({values}), args, name)")
 
 
-def _native_function(spec: FunctionSpec, address: int) -> Callable[..., int]:
+def native_function(spec: FunctionSpec, address: int) -> Callable[..., int]:
+    """The ctypes function at ``address`` with the parameter types of ``spec``."""
     types: list[Any] = []
     for param in spec.params:
         is_scalar = param.kind == "scalar"

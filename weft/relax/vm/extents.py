@@ -1,0 +1,94 @@
+"""Index expressions as Python text over named symbols, and struct info as run-time patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.runtime.bytecode import Pattern
+from weft.support.errors import UnsupportedError
+from weft.tir import op
+from weft.tir.expr import Call, Cast, Var
+
+_INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%",
+          "EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}  # fmt: skip
+_FUNCTION = {"Min": "min", "Max": "max"}
+
+
+class Symbols:
+    """Names for symbolic variables: the variable's own, made unique and fit for Python."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.vars: dict[str, Var] = {}
+
+    def name(self, var: Var) -> str:
+        """The name of a variable."""
+        found = self.names.get(id(var))
+        if found is None:
+            base = "".join(c if c.isalnum() or c == "_" else "_" for c in var.name) or "s"
+            base = base if base[0].isalpha() or base[0] == "_" else f"s{base}"
+            found, count = base, 0
+            while found in self.vars or found in ("min", "max", "abs"):
+                count += 1
+                found = f"{base}_{count}"
+            self.names[id(var)] = found
+            self.vars[found] = var
+        return found
+
+    def text(self, expr: PrimExpr) -> int | str:
+        """An extent: a number, or text over the names."""
+        return expr.value if isinstance(expr, IntImm) else self._text(expr)
+
+    def _text(self, expr: PrimExpr) -> str:
+        kind = type(expr).__name__
+        if isinstance(expr, IntImm):
+            return str(expr.value)
+        if isinstance(expr, Var):
+            return self.name(expr)
+        if kind in _INFIX:
+            return f"({self._text(expr.a)} {_INFIX[kind]} {self._text(expr.b)})"  # type: ignore[attr-defined]
+        if kind in _FUNCTION:
+            return f"{_FUNCTION[kind]}({self._text(expr.a)}, {self._text(expr.b)})"  # type: ignore[attr-defined]
+        if isinstance(expr, Cast) and expr.dtype.is_int:
+            return self._text(expr.value)
+        if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
+            condition, yes, no = (self._text(arg) for arg in expr.args)
+            return f"({yes} if {condition} else {no})"
+        raise UnsupportedError(f"a symbolic extent cannot be computed at run time: {expr}")
+
+    def extents(self, values: Any) -> tuple[int | str, ...]:
+        """Several extents."""
+        return tuple([self.text(value) for value in values])
+
+    def pattern(self, info: StructInfo | None) -> Pattern:
+        """The run-time pattern of a struct info."""
+        if isinstance(info, TensorStructInfo):
+            dtype = "" if info.dtype == "void" else str(info.dtype)
+            values = getattr(info.shape, "values", None)
+            extents = None if values is None else self.extents(values)
+            return ("tensor", dtype, extents, info.ndim)
+        if isinstance(info, ShapeStructInfo):
+            extents = None if info.values is None else self.extents(info.values)
+            return ("shape", extents, info.ndim)
+        if isinstance(info, PrimStructInfo):
+            text = None if info.value is None else str(self.text(info.value))
+            return ("prim", str(info.dtype), text if info.dtype.is_integral else None)
+        if isinstance(info, TupleStructInfo):
+            return ("tuple", tuple([self.pattern(field) for field in info.fields]))
+        return ("object",)
+
+
+def element_count(shape: Any) -> PrimExpr:
+    """The product of extents, int64."""
+    count: PrimExpr = op.const(1, "int64")
+    for extent in shape:
+        count = op.multiply(count, op.cast("int64", extent))
+    return count

@@ -1,0 +1,113 @@
+"""Bytecode: Relax functions as the virtual machine executes them; plain data, JSON both ways.
+
+An instruction is a tuple whose first item is its opcode::
+
+    ("call", dst, callee, operands)     dst = callee(operands); dst -1 drops the result
+    ("if", condition, offset)           continue, or go forward by ``offset`` if false
+    ("goto", offset)                    go forward by ``offset``
+    ("match", register, pattern, what)  check a value and bind symbols; ``what`` names it in errors
+    ("ret", operand)                    leave with a value
+
+A callee is ``(kind, name)``: ``kernel`` (a compiled PrimFunc, outputs last), ``packed`` (a
+registered function, looked up at each call), ``function`` (another VM function), ``builtin``
+(weft.runtime.vm_builtins) or ``register`` (a closure held in a register).
+
+An operand is ``("reg", i)``, ``("const", i)``, ``("value", plain)``, ``("expr", text)`` for an
+integer expression over the frame's symbols, ``("shape", texts)`` or ``("tuple", operands)``.
+
+A pattern is ``("tensor", dtype | "", extents | None, ndim)``, ``("shape", extents | None, ndim)``,
+``("prim", dtype, text | None)``, ``("tuple", patterns)`` or ``("object",)``. An extent that is a
+bare name nobody bound yet binds it; every other is computed and compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.runtime.spec import FunctionSpec
+
+Operand = tuple[Any, ...]
+Instruction = tuple[Any, ...]
+Pattern = tuple[Any, ...]
+Result = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class NativeEntry:
+    """A whole VM function as one native function.
+
+    ``spec`` lists the inputs, then the outputs, then the handles ``arena`` and ``table`` (those of
+    them that there are). ``outputs`` are ``(dtype, shape)`` of fresh arrays; ``arena`` is the size
+    of working memory in bytes, a number or an expression over symbols; ``constants`` index the
+    executable's constants in the order of the table. ``result`` is ``("output", i)``,
+    ``("input", i)``, ``("const", i)``, ``("shape", extents)``, ``("expr", text)`` or
+    ``("tuple", results)``.
+    """
+
+    spec: FunctionSpec
+    outputs: tuple[tuple[str, tuple[int | str, ...]], ...]
+    result: Result
+    arena: int | str = 0
+    constants: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class VMFunction:
+    """One function: its parameters, its code in bytecode, and natively where that is possible."""
+
+    name: str
+    params: tuple[tuple[str, Pattern], ...]
+    code: tuple[Instruction, ...]
+    registers: int
+    native: NativeEntry | None = None
+    why_not_native: str = ""
+
+
+@dataclass
+class Program:
+    """All functions of an executable and what they refer to."""
+
+    functions: dict[str, VMFunction] = field(default_factory=dict)
+    constants: list[Any] = field(default_factory=list)
+
+    def as_text(self) -> str:
+        """A listing of every function, one instruction a line."""
+        lines: list[str] = []
+        for function in self.functions.values():
+            names = ", ".join(name for name, _ in function.params)
+            lines.append(f"@{function.name}({names}):")
+            lines.extend(f"  {text_of(instruction)}" for instruction in function.code)
+            lines.append("")
+        return "\n".join(lines)
+
+
+def text_of(instruction: Instruction) -> str:
+    """One instruction as a line of a listing."""
+    opcode = instruction[0]
+    if opcode == "call":
+        _, dst, (kind, name), operands = instruction
+        target = f"%{dst} = " if dst >= 0 else ""
+        callee = f"%{name}" if kind == "register" else f"{kind} {name}"
+        return f"{target}call {callee}({', '.join(operand_text(x) for x in operands)})"
+    if opcode == "if":
+        return f"if {operand_text(instruction[1])} else +{instruction[2]}"
+    if opcode == "match":
+        return f"match %{instruction[1]} as {instruction[2]}"
+    if opcode == "ret":
+        return f"ret {operand_text(instruction[1])}"
+    return f"goto +{instruction[1]}"
+
+
+def operand_text(operand: Operand) -> str:
+    """An operand in a listing."""
+    kind, value = operand
+    if kind == "reg":
+        return f"%{value}"
+    if kind == "const":
+        return f"c[{value}]"
+    if kind == "shape":
+        return f"shape({', '.join(str(x) for x in value)})"
+    if kind == "tuple":
+        return f"({', '.join(operand_text(x) for x in value)})"
+    return str(value) if kind == "expr" else repr(value)

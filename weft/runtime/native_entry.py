@@ -1,0 +1,157 @@
+"""The one native call of an inference: check the inputs, allocate the outputs, call.
+
+``make_entry`` writes Python source as ``weft.runtime.wrapper`` does (and with its writer) and adds
+the outputs in fresh aligned memory, the arena leased from a pool, and the table of constants.
+Nothing that the call returns lives in the arena, so an arena goes back when the call ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.runtime.bytecode import NativeEntry, Result
+from weft.runtime.memory import aligned_empty
+from weft.runtime.ndarray import NDArray, storage_dtype
+from weft.runtime.spec import Extent, FunctionSpec
+from weft.runtime.wrapper import WrapperWriter, native_function
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+
+
+class ArenaPool:
+    """Working memory: one block a call at a time; blocks are kept for the next call.
+
+    ``take`` and ``give`` are single list operations, which the interpreter makes atomic.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[tuple[int, int, Any]] = []
+
+    def take(self, size: int) -> tuple[int, int, Any]:
+        """``(address, size, owner)`` of at least ``size`` bytes on a 64-byte boundary."""
+        try:
+            block = self._free.pop()
+        except IndexError:
+            block = (0, -1, None)
+        if block[1] >= size:
+            return block
+        if size < 0:
+            raise IRValueError(f"expected a size of working memory, got {size}")
+        array, address = aligned_empty((size,), np.dtype("uint8"), size)
+        return address, size, array
+
+    def give(self, block: tuple[int, int, Any]) -> None:
+        """Return a block."""
+        self._free.append(block)
+
+
+def constant_table(constants: Sequence[NDArray]) -> Any:
+    """An array of the addresses of constants; it must live as long as code reads it."""
+    addresses = [constant._address for constant in constants]  # noqa: SLF001 - the same room
+    return (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+
+
+class EntryWriter(WrapperWriter):
+    """Writes an entry: only the inputs are arguments; outputs, handles and symbols follow."""
+
+    def __init__(self, spec: FunctionSpec, address: int, inputs: int) -> None:
+        super().__init__(FunctionSpec(spec.name, spec.params[:inputs]), address)
+        self.full = spec
+        self.names["native"] = native_function(spec, address)
+        self.outputs: list[str] = []
+        self.handles: list[str] = []
+
+    def value(self, extent: Extent) -> str:
+        """An extent as a Python expression over the bound symbols."""
+        return self._value(extent)
+
+    def invoke(self, after: str) -> None:
+        """The native call; ``after`` runs whatever happens."""
+        symbols = [self._symbol(name) for name in self.full.implicit]
+        passed = [*self.passed, *self.outputs, *self.handles, *symbols]
+        lines = [f"code = native({', '.join(passed)})"]
+        if self.full.calls_packed:
+            owned = "".join(f"o{index}, " for index in range(len(self.outputs)))
+            kept = [f"(q{i}, q{i} + o{i}.nbytes)" for i in range(len(self.outputs))]
+            if after:
+                owned, kept = f"{owned}block, ", [*kept, "(block[0], block[0] + block[1])"]
+            ranges = ", ".join(text for text in (self._ranges(), *kept) if text)
+            lines = [f"with holding((args, keep, {owned}), [{ranges}]):", f"    {lines[0]}"]
+            after = ""  # a callback may keep a view on the arena: it is not used again
+        if after:
+            lines = ["try:", *[f"    {line}" for line in lines], "finally:", f"    {after}"]
+        self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]
+
+
+def make_entry(entry: NativeEntry, address: int, constants: Sequence[NDArray]) -> (
+    Callable[..., Any]
+):  # fmt: skip
+    """The Python function that runs a native VM function on its inputs."""
+    used = [constants[index] for index in entry.constants]
+    table = constant_table(used)
+    writer = EntryWriter(entry.spec, address, _input_count(entry))
+    writer.checks()
+    writer.names.update(
+        aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
+        keep=(table, used), constants=constants,
+    )  # fmt: skip
+    for index, (dtype, shape) in enumerate(entry.outputs):
+        _allocate(writer, index, dtype, shape)
+    has_arena = entry.arena != 0
+    if has_arena:
+        writer.lines.append(f"block = arena_pool.take({writer.value(entry.arena)})")
+        writer.handles.append("block[0]")
+    if entry.constants:
+        writer.handles.append("table")
+    writer.invoke("arena_pool.give(block)" if has_arena else "")
+    writer.lines.append(f"return {_result_text(writer, entry.result)}")
+    return writer.build()
+
+
+def _input_count(entry: NativeEntry) -> int:
+    handles = (entry.arena != 0) + bool(entry.constants)
+    return len(entry.spec.params) - len(entry.outputs) - handles
+
+
+def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | str, ...]) -> None:
+    """Fresh memory for an output; its NDArray is made after the call."""
+    parsed = DataType(dtype)
+    writer.names[f"K{index}"] = storage_dtype(parsed)
+    width = storage_dtype(parsed).itemsize
+    extents = [writer.value(extent) for extent in shape]
+    size = " * ".join([*extents, str(width)])
+    if all(isinstance(extent, int) for extent in shape):
+        count = width
+        for extent in shape:
+            count *= int(extent)
+        size = str(count)
+    text = "".join(f"{extent}, " for extent in extents)
+    writer.lines.append(f"o{index}, q{index} = aligned_empty(({text}), K{index}, {size})")
+    writer.outputs.append(f"q{index}")
+
+
+def _result_text(writer: EntryWriter, result: Result) -> str:
+    kind = result[0]
+    if kind == "output":
+        return f"NDArray(o{result[1]})"
+    if kind == "input":
+        writer.names["as_ndarray"] = as_result
+        return f"as_ndarray(a{result[1]})"
+    if kind == "const":
+        return f"constants[{result[1]}]"
+    if kind == "shape":
+        return "(" + "".join(f"{writer.value(extent)}, " for extent in result[1]) + ")"
+    if kind == "expr":
+        return str(writer.value(result[1]))
+    return "(" + "".join(f"{_result_text(writer, item)}, " for item in result[1]) + ")"
+
+
+def as_result(value: Any) -> Any:
+    """An input that is returned as it came, as an NDArray."""
+    if isinstance(value, np.ndarray):
+        return NDArray(value)
+    return value

@@ -1,0 +1,333 @@
+"""VirtualMachine: runs the functions of an Executable (design.md 3.9).
+
+A function that has a native entry runs as one native call; every other runs as bytecode
+(weft.runtime.bytecode). Both give equal results; ``exec_mode="bytecode"`` chooses the second for
+all. A machine holds no state between calls but its stateful inputs, so threads may share it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.runtime.bytecode import Operand, Program, VMFunction
+from weft.runtime.device import Device, require_cpu
+from weft.runtime.native_entry import make_entry
+from weft.runtime.ndarray import empty
+from weft.runtime.registry import PackedFunc, get_global_func
+from weft.runtime.timing import Evaluator
+from weft.runtime.vm_builtins import BUILTINS
+from weft.runtime.vm_patterns import evaluate, match
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, RuntimeFault, UnsupportedError
+
+
+class Executable:
+    """A built Relax module: its program, its kernels (a runtime Module), its sources.
+
+    ``type(ex)`` prints as the course shows it, ``weft.relax.vm.Executable``.
+    """
+
+    def __init__(self, program: Program, kernels: Any, entries: dict[str, int] | None = None) -> None:
+        self.program = program
+        self.kernels = kernels
+        self.native_addresses = dict(entries or {})
+
+    @property
+    def mod(self) -> Any:
+        """The runtime Module of the kernels."""
+        return self.kernels
+
+    def as_text(self) -> str:
+        """The bytecode as a listing."""
+        return self.program.as_text()
+
+    def stats(self) -> str:
+        """How many functions, constants and kernels there are."""
+        native = sum(1 for f in self.program.functions.values() if f.native is not None)
+        return (
+            f"Relax VM executable statistics:\n"
+            f"  functions: {len(self.program.functions)} ({native} native)\n"
+            f"  constants: {len(self.program.constants)}\n"
+            f"  kernels: {len(self.kernels.functions)}"
+        )
+
+    def jit(self, **options: Any) -> Executable:
+        """The executable itself: it is compiled already."""
+        return self
+
+    def __getitem__(self, name: str) -> PackedFunc:
+        """A kernel by name."""
+        return self.kernels[name]  # type: ignore[no-any-return]
+
+    def get_source(self, fmt: str = "") -> str:
+        """The source of the kernels (``ll`` or ``asm``)."""
+        return self.kernels.get_source(fmt)  # type: ignore[no-any-return]
+
+    def export_library(self, path: str, **options: Any) -> None:
+        """Write a shared library: comes with the deployment issue."""
+        raise UnsupportedError(
+            "export_library is not there yet: artefacts come with model deployment; build again "
+            "in the process that runs the model (the object cache makes that quick)"
+        )
+
+
+Executable.__module__ = "weft.relax.vm"
+
+
+class Closure:
+    """A function value with captured values."""
+
+    __slots__ = ("captured", "function", "machine")
+
+    def __init__(self, machine: VirtualMachine, function: str, captured: tuple[Any, ...]) -> None:
+        self.machine, self.function, self.captured = machine, function, captured
+
+    def __call__(self, *args: Any) -> Any:
+        return self.machine.run(self.function, (*args, *self.captured))
+
+
+class VirtualMachine:
+    """Runs an Executable on a device: ``vm["main"](x, w)``.
+
+    Raises an error with the argument's position and name, the expected and the found shape or
+    dtype where an argument does not fit.
+    """
+
+    NAIVE_ALLOCATOR = 1
+    POOLED_ALLOCATOR = 2
+
+    def __init__(
+        self,
+        rt_mod: Executable,
+        device: Device | Sequence[Device] | None = None,
+        memory_cfg: Any = None,
+        profile: bool = False,
+        *,
+        exec_mode: str = "native",
+    ) -> None:
+        if not isinstance(rt_mod, Executable):
+            raise IRTypeError(
+                f"VirtualMachine: expected what relax.build returns, got {type(rt_mod).__name__}"
+            )
+        if exec_mode not in ("native", "bytecode", "compiled"):
+            raise IRValueError(f"exec_mode: expected 'native' or 'bytecode', got {exec_mode!r}")
+        devices = device if isinstance(device, list | tuple) else [device or Device(1, 0)]
+        for item in devices:
+            require_cpu(item, "VirtualMachine")
+        self.executable = rt_mod
+        self.module = rt_mod
+        self._instrument: Callable[..., Any] | None = None
+        self._saved: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        self._inputs: dict[str, tuple[Any, ...]] = {}
+        self._outputs: dict[str, Any] = {}
+        self._callables: dict[str, Callable[..., Any]] = {}
+        self._native = exec_mode != "bytecode"
+
+    def __getitem__(self, name: str) -> PackedFunc:
+        """The function of that name; IRKeyError with the names there are."""
+        if name in self._saved:
+            target, arguments = self._saved[name]
+            return PackedFunc(lambda: self.run(target, arguments), name)
+        return PackedFunc(self._callable(name), name)
+
+    def _function(self, name: str) -> VMFunction:
+        functions = self.executable.program.functions
+        found = functions.get(name)
+        if found is None:
+            nearest = difflib.get_close_matches(name, functions, n=1)
+            names = ", ".join(list(functions)[:8]) or "none"
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; it has: {names}"
+            raise IRKeyError(f"the virtual machine has no function {name!r}{hint}")
+        return found
+
+    def _callable(self, name: str) -> Callable[..., Any]:
+        made = self._callables.get(name)
+        if made is None:
+            function = self._function(name)
+            if function.native is not None and self._native and self._instrument is None:
+                address = self.executable.native_addresses[name]
+                constants = self.executable.program.constants
+                made = make_entry(function.native, address, constants)
+            else:
+                made = _Interpreted(self, function)
+            self._callables[name] = made
+        return made
+
+    def run(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Call a function by name."""
+        return self._callable(name)(*arguments)
+
+    def save_function(
+        self, func_name: str, saved_name: str, *args: Any, include_return: bool = True,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        """Keep a call under a new name, which takes no arguments."""
+        function = self._function(func_name)
+        arguments = (*args, *self._named(function, len(args), kwargs))
+        self._saved[saved_name] = (func_name, arguments)
+
+    def _named(self, function: VMFunction, given: int, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        names = [name for name, _ in function.params[given:]]
+        unknown = set(kwargs) - set(names)
+        if unknown:
+            raise IRValueError(
+                f"{function.name}: there is no parameter {', '.join(sorted(unknown))}; "
+                f"the parameters are {', '.join(name for name, _ in function.params)}"
+            )
+        return tuple([kwargs[name] for name in names if name in kwargs])
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Keep the arguments of the next ``invoke_stateful``; they are checked now."""
+        function = self._function(func_name)
+        arguments = (*args, *self._named(function, len(args), kwargs))
+        self._inputs[func_name] = tuple(_checked(function, arguments, {}))
+
+    def invoke_stateful(self, func_name: str) -> None:
+        """Run a function on the inputs that ``set_input`` kept; ``get_outputs`` has the result."""
+        self._function(func_name)
+        if func_name not in self._inputs:
+            raise IRValueError(f"{func_name}: no inputs are set; call set_input first")
+        self._outputs[func_name] = self.run(func_name, self._inputs[func_name])
+
+    def get_outputs(self, func_name: str) -> Any:
+        """The result of the last ``invoke_stateful``."""
+        if func_name not in self._outputs:
+            raise IRValueError(f"{func_name}: there is no output; call invoke_stateful first")
+        return self._outputs[func_name]
+
+    def invoke_closure(self, closure: Closure, *args: Any) -> Any:
+        """Call a closure."""
+        return closure(*args)
+
+    def set_instrument(self, instrument: Callable[..., Any] | str) -> None:
+        """Call ``instrument(func, name, before_run, ret_value, *args)`` around every call.
+
+        Functions then run as bytecode, so that each kernel is seen.
+        """
+        self._instrument = (
+            get_global_func(instrument) if isinstance(instrument, str) else instrument
+        )
+        self._callables.clear()
+
+    def time_evaluator(
+        self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
+        min_repeat_ms: int = 0, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
+        f_preproc: str = "",
+    ) -> Evaluator:  # fmt: skip
+        """A function that times calls of ``func_name`` and returns a BenchmarkResult."""
+        return Evaluator(
+            self[func_name], number, repeat, min_repeat_ms,
+            cooldown_interval_ms=cooldown_interval_ms, repeats_to_cooldown=repeats_to_cooldown,
+        )  # fmt: skip
+
+
+VirtualMachine.__module__ = "weft.relax.vm"
+
+
+def _checked(function: VMFunction, arguments: Sequence[Any], symbols: dict[str, int]) -> list[Any]:
+    if len(arguments) != len(function.params):
+        names = ", ".join(name for name, _ in function.params)
+        raise IRValueError(
+            f"{function.name}: expected {len(function.params)} arguments ({names}), "
+            f"got {len(arguments)}"
+        )
+    return [
+        match(value, pattern, symbols, f"{function.name}: argument {position} ({name})")
+        for position, (value, (name, pattern)) in enumerate(
+            zip(arguments, function.params, strict=True)
+        )
+    ]
+
+
+class _Frame:
+    """One activation of a bytecode function."""
+
+    __slots__ = ("constants", "registers", "symbols")
+
+    def __init__(self, registers: list[Any], symbols: dict[str, int], constants: list[Any]) -> None:
+        self.registers, self.symbols, self.constants = registers, symbols, constants
+
+    def value(self, operand: Operand) -> Any:
+        """The value of an operand."""
+        kind, content = operand
+        if kind == "reg":
+            return self.registers[content]
+        if kind == "const":
+            return self.constants[content]
+        if kind == "expr":
+            return evaluate(content, self.symbols)
+        if kind == "shape":
+            return tuple([evaluate(extent, self.symbols) for extent in content])
+        if kind == "tuple":
+            return tuple([self.value(item) for item in content])
+        return content
+
+
+class _Interpreted:
+    """A bytecode function, bound to its machine."""
+
+    def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
+        self.machine, self.function = machine, function
+
+    def __call__(self, *arguments: Any) -> Any:
+        function, machine = self.function, self.machine
+        symbols: dict[str, int] = {}
+        registers = _checked(function, arguments, symbols)
+        registers += [None] * (function.registers - len(registers))
+        frame = _Frame(registers, symbols, machine.executable.program.constants)
+        code, position = function.code, 0
+        while True:
+            instruction = code[position]
+            position += 1
+            opcode = instruction[0]
+            if opcode == "call":
+                _, target, callee, operands = instruction
+                result = self.call(callee, [frame.value(item) for item in operands], frame)
+                if target >= 0:
+                    registers[target] = result
+            elif opcode == "ret":
+                return frame.value(instruction[1])
+            elif opcode == "match":
+                _, register, pattern, what = instruction
+                registers[register] = match(registers[register], pattern, symbols, what)
+            elif opcode == "if":
+                if not BUILTINS["to_condition"](frame.value(instruction[1])):
+                    position += instruction[2]
+            else:
+                position += instruction[1]
+
+    def call(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
+        """Call what an instruction names, observed by the machine's instrument if there is one."""
+        function, name = self.resolve(callee, frame)
+        instrument = self.machine._instrument  # noqa: SLF001 - the same module
+        if instrument is None:
+            return function(*arguments)
+        if instrument(function, name, True, None, *arguments) == 1:
+            return None
+        result = function(*arguments)
+        instrument(function, name, False, result, *arguments)
+        return result
+
+    def resolve(self, callee: tuple[str, Any], frame: _Frame) -> tuple[Callable[..., Any], str]:
+        """The Python callable of a callee and its name."""
+        kind, name = callee
+        machine = self.machine
+        if kind == "kernel":
+            return machine.executable.kernels[name], name
+        if kind == "packed":
+            return get_global_func(name), name
+        if kind == "function":
+            return machine._callable(name), name  # noqa: SLF001 - the same module
+        if kind == "register":
+            value = frame.registers[name]
+            if not callable(value):
+                raise RuntimeFault(f"expected a function to call, got {type(value).__name__}")
+            return value, "closure"
+        if name == "make_closure":
+            return lambda target, *captured: Closure(machine, target, captured), name
+        if name == "alloc_tensor":
+            return lambda shape, dtype: empty(shape, dtype), name
+        return BUILTINS[name], name
+
+

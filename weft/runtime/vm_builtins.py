@@ -1,0 +1,108 @@
+"""Builtins of the virtual machine: what bytecode does that is neither kernel nor library.
+
+One row a builtin; each takes values of registers and returns a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from weft.runtime.ndarray import NDArray, empty
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError, RuntimeFault
+
+
+def _alloc_tensor(shape: Any, dtype: str) -> NDArray:
+    if any(extent < 0 for extent in shape):
+        raise IRValueError(f"expected extents of 0 or more, got shape {tuple(shape)}")
+    return empty(tuple(shape), dtype)
+
+
+def _reshape(value: NDArray, shape: Any) -> NDArray:
+    """A tensor of another shape over the same memory."""
+    array = value._array  # noqa: SLF001 - the machine shares memory
+    wanted = [int(extent) for extent in shape]
+    if int(np.prod(wanted, dtype=np.int64)) != array.size and -1 not in wanted:
+        raise IRValueError(f"reshape: {tuple(array.shape)} has not the elements of {tuple(wanted)}")
+    return NDArray(np.ascontiguousarray(array).reshape(wanted))
+
+
+def _tuple_getitem(value: Any, index: int) -> Any:
+    if not isinstance(value, tuple | list):
+        raise IRTypeError(f"expected a tuple to take field {index} of, got {type(value).__name__}")
+    if not 0 <= index < len(value):
+        raise IRIndexError(f"field {index} of a tuple of {len(value)}")
+    return value[index]
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, NDArray):
+        raise IRTypeError(f"shape_of: expected a tensor, got {type(value).__name__}")
+    return tuple(value.shape)
+
+
+def _to_condition(value: Any) -> bool:
+    if isinstance(value, NDArray):
+        if value.ndim != 0:
+            raise IRValueError(f"a condition must be a scalar, got shape {tuple(value.shape)}")
+        return bool(value.numpy())
+    return bool(value)
+
+
+def _format(fmt: str, values: tuple[Any, ...]) -> str:
+    shown = [item.numpy() if isinstance(item, NDArray) else item for item in values]
+    return fmt.format(*shown) if fmt else " ".join(str(item) for item in shown)
+
+
+def _print(*values: Any) -> tuple[()]:
+    fmt, rest = (values[0], values[1:]) if values and isinstance(values[0], str) else ("", values)
+    print(_format(fmt, rest))  # noqa: T201 - R.print prints
+    return ()
+
+
+def _assert_op(condition: Any, *values: Any) -> tuple[()]:
+    if not _to_condition(condition):
+        fmt, rest = ("", values) if not values else (values[0], values[1:])
+        text = _format(fmt, rest) if values else ""
+        raise RuntimeFault(f"Assertion Failed: {text}" if text else "Assertion Failed")
+    return ()
+
+
+def _tensor_to_shape(value: NDArray) -> tuple[int, ...]:
+    if value.ndim != 1:
+        raise IRValueError(f"tensor_to_shape: expected one dimension, got {tuple(value.shape)}")
+    return tuple(int(extent) for extent in value.numpy())
+
+
+def _shape_to_tensor(shape: Any) -> NDArray:
+    return NDArray(np.array(shape, np.int64))
+
+
+def _copy(value: NDArray) -> NDArray:
+    return NDArray(value.numpy())
+
+
+def _prim_to_tensor(value: Any, dtype: str) -> NDArray:
+    return NDArray(np.array(value, DataType(dtype).numpy))
+
+
+BUILTINS: Final[dict[str, Callable[..., Any]]] = {
+    "alloc_tensor": _alloc_tensor,
+    "assert_op": _assert_op,
+    "copy": _copy,
+    "identity": lambda value: value,
+    "make_tuple": lambda *fields: tuple(fields),
+    "null_value": lambda: None,
+    "prim_to_tensor": _prim_to_tensor,
+    "print": _print,
+    "reshape": _reshape,
+    "shape_of": _shape_of,
+    "shape_to_tensor": _shape_to_tensor,
+    "tensor_to_shape": _tensor_to_shape,
+    "to_condition": _to_condition,
+    "tuple_getitem": _tuple_getitem,
+}
+"""Name -> function. Closures are made by the machine itself, which knows its functions."""

@@ -1,0 +1,136 @@
+"""Patterns of values: what a VM function expects, checked at run time with both sides in the error.
+
+See weft.runtime.bytecode for the forms. ``match`` returns the value as the machine keeps it: numpy
+arrays and torch tensors become NDArrays that share their memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.support.errors import IRTypeError, IRValueError
+
+_COMPILED: dict[str, Any] = {}
+
+
+def evaluate(extent: int | str, symbols: dict[str, int]) -> int:
+    """The value of an extent; IRValueError if a symbol in it is not bound."""
+    if isinstance(extent, int):
+        return extent
+    known = symbols.get(extent)
+    if known is not None:
+        return known
+    code = _COMPILED.get(extent)
+    if code is None:
+        code = _COMPILED[extent] = compile(extent, "<extent>", "eval")
+    try:
+        return int(eval(code, {"__builtins__": {}, "min": min, "max": max, "abs": abs}, symbols))
+    except NameError as error:
+        raise IRValueError(f"the extent {extent} uses a symbol without a value: {error}") from error
+
+
+def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    """Check ``value``, bind new symbols, and return it as the machine keeps it."""
+    return _MATCHERS[pattern[0]](value, pattern, symbols, what)
+
+
+def as_ndarray(value: Any, what: str) -> NDArray:
+    """An NDArray over the memory of an array or tensor (copied only where it must be)."""
+    if isinstance(value, NDArray):
+        return value
+    if isinstance(value, np.ndarray):
+        return NDArray(value if value.flags.writeable else value.copy())
+    if hasattr(value, "__dlpack__"):
+        return from_dlpack(value.detach() if hasattr(value, "detach") else value)
+    if isinstance(value, bool | int | float | np.generic):
+        raise IRTypeError(f"{what}: expected a tensor, got the number {value!r}")
+    raise IRTypeError(
+        f"{what}: expected a tensor (NDArray, numpy array or torch tensor), "
+        f"got {type(value).__name__}"
+    )
+
+
+def _tensor(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> NDArray:
+    _, dtype, extents, ndim = pattern
+    array = as_ndarray(value, what)
+    if dtype and array.dtype != dtype:
+        raise IRTypeError(f"{what}: expected dtype {dtype}, got {array.dtype}")
+    if extents is not None:
+        match_extents(array.shape, extents, symbols, what)
+    elif ndim >= 0 and array.ndim != ndim:
+        raise IRValueError(f"{what}: expected {ndim} dimensions, got shape {tuple(array.shape)}")
+    return array
+
+
+def match_extents(
+    actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int], what: str
+) -> None:
+    """Compare a shape with the expected one, binding names that are free."""
+    matches = len(actual) == len(extents)
+    if matches:
+        for found, extent in zip(actual, extents, strict=True):
+            if isinstance(extent, str) and extent.isidentifier() and extent not in symbols:
+                symbols[extent] = found
+        for found, extent in zip(actual, extents, strict=True):
+            matches = matches and evaluate(extent, symbols) == found
+    if not matches:
+        known = ", ".join(str(extent) for extent in extents)
+        comma = "," if len(extents) == 1 else ""
+        values = {
+            name: symbols[name] for name in extents if isinstance(name, str) and name in symbols
+        }
+        with_values = "".join(f", {name}={value}" for name, value in values.items())
+        raise IRValueError(
+            f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
+        )
+
+
+def _shape(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    _, extents, ndim = pattern
+    if not isinstance(value, tuple | list):
+        raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
+    if extents is not None:
+        match_extents(value, extents, symbols, what)
+    elif ndim >= 0 and len(value) != ndim:
+        raise IRValueError(f"{what}: expected a shape of {ndim} dimensions, got {tuple(value)}")
+    return tuple(value)
+
+
+def _prim(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    _, dtype, text = pattern
+    if isinstance(value, NDArray) and value.ndim == 0:
+        value = value.numpy().item()
+    if isinstance(value, np.generic):
+        value = value.item()
+    wanted = float if dtype.startswith(("float", "bfloat")) else int
+    if not isinstance(value, int | float) or (wanted is int and isinstance(value, float)):
+        raise IRTypeError(f"{what}: expected a number of type {dtype}, got {value!r}")
+    if text is not None:
+        if text.isidentifier() and text not in symbols:
+            symbols[text] = int(value)
+        elif evaluate(text, symbols) != value:
+            raise IRValueError(f"{what}: expected {evaluate(text, symbols)} ({text}), got {value}")
+    return bool(value) if dtype == "bool" else wanted(value)
+
+
+def _tuple(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    fields = pattern[1]
+    if not isinstance(value, tuple | list):
+        raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
+    if len(value) != len(fields):
+        raise IRValueError(f"{what}: expected a tuple of {len(fields)}, got one of {len(value)}")
+    return tuple(
+        [match(item, sub, symbols, f"{what}[{i}]")
+         for i, (item, sub) in enumerate(zip(value, fields, strict=True))]
+    )  # fmt: skip
+
+
+def _object(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    return value
+
+
+_MATCHERS = {"tensor": _tensor, "shape": _shape, "prim": _prim, "tuple": _tuple, "object": _object}
