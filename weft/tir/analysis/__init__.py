@@ -1,0 +1,1 @@
+"""Questions about TensorIR programs, one module each."""

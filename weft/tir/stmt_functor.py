@@ -1,0 +1,191 @@
+"""Short walks over TensorIR under TVM's names (``tir.stmt_functor``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.ir import functor
+from weft.ir.functor import Mutator, Visitor
+from weft.ir.node import NODE_TYPES, Node
+from weft.support.errors import IRTypeError
+from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
+from weft.tir.expr import IterVar, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Stmt
+
+
+def post_order_visit(stmt: Any, fvisit: Callable[[Any], None]) -> None:
+    """Call ``fvisit`` on every node below ``stmt``, children first, each object once."""
+    functor.post_order_visit(stmt, fvisit)
+
+
+class _PreOrder(Visitor):
+    def __init__(self, function: Callable[[Any], bool]) -> None:
+        self.function = function
+
+    def visit_default(self, node: Node) -> None:
+        if self.function(node):
+            Visitor.visit_default(self, node)
+
+
+@deep_recursion
+def pre_order_visit(stmt: Any, fvisit: Callable[[Any], bool]) -> None:
+    """Call ``fvisit`` on nodes, parents first; a node's children only where it returns True."""
+    _PreOrder(fvisit).visit(stmt)
+
+
+def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
+    """Replace variables and buffers by identity, everywhere below ``node``."""
+    return functor.substitute(node, vmap)
+
+
+class _Transform(Mutator):
+    """``preorder`` may replace a node (its result is not entered), ``postorder`` its rebuilt form."""
+
+    def __init__(
+        self,
+        preorder: Callable[[Any], Any] | None,
+        postorder: Callable[[Any], Any] | None,
+        only: tuple[type, ...] | None,
+    ) -> None:
+        super().__init__()
+        self.preorder, self.postorder, self.only = preorder, postorder, only
+
+    def visit_default(self, node: Node) -> Any:
+        chosen = self.only is None or isinstance(node, self.only)
+        if chosen and self.preorder is not None:
+            replaced = self.preorder(node)
+            if replaced is not None:
+                return replaced
+        rebuilt = Mutator.visit_default(self, node)
+        if chosen and self.postorder is not None:
+            replaced = self.postorder(rebuilt)
+            if replaced is not None:
+                return replaced
+        return rebuilt
+
+
+@deep_recursion
+def ir_transform(
+    stmt: Any,
+    preorder: Callable[[Any], Any] | None,
+    postorder: Callable[[Any], Any] | None,
+    only_enable: list[str] | None = None,
+) -> Any:
+    """Rebuild ``stmt``: see TVM's ``ir_transform``.
+
+    Where ``preorder(node)`` returns a node, that stands instead, and is not entered; else the
+    children are rebuilt and ``postorder(node)`` may replace the result. ``only_enable`` names the
+    classes (``"tir.For"``) that both are called on.
+    """
+    only: tuple[type, ...] | None = None
+    if only_enable is not None:
+        only = tuple([_class_named(name) for name in only_enable])
+    return _Transform(preorder, postorder, only).visit(stmt)
+
+
+def _class_named(name: str) -> type:
+    kind = name.removeprefix("tir.")
+    if kind not in NODE_TYPES:
+        raise IRTypeError(f"ir_transform: there is no node class {name!r}")
+    return NODE_TYPES[kind]
+
+
+class _Renew(Mutator):
+    """Makes a new variable or buffer for every definition, and maps the uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapping: dict[int, tuple[Any, Any]] = {}
+
+    def define(self, var: Var) -> Var:
+        fresh = type(var)(var.name, var.type_annotation)
+        self.mapping[id(var)] = (var, fresh)
+        return fresh
+
+    def visit_Var(self, node: Any) -> Any:
+        found = self.mapping.get(id(node))
+        return node if found is None else found[1]
+
+    def define_buffer(self, buffer: Buffer, *, symbols: bool = True) -> Buffer:
+        """A new buffer; its data and (of parameters) its symbolic shape become definitions."""
+        if id(buffer.data) not in self.mapping:
+            self.define(buffer.data)
+        if symbols:
+            for item in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+                if isinstance(item, Var) and id(item) not in self.mapping:
+                    self.define(item)
+        fresh: Buffer = Mutator.visit_default(self, buffer)
+        self.mapping[id(buffer)] = (buffer, fresh)
+        return fresh
+
+    def visit_Buffer(self, node: Any) -> Any:
+        found = self.mapping.get(id(node))
+        return Mutator.visit_default(self, node) if found is None else found[1]
+
+    def visit_For(self, node: Any) -> Any:
+        low, extent = self.visit(node.min), self.visit(node.extent)
+        var = self.define(node.loop_var)
+        binding = None if node.thread_binding is None else self.visit(node.thread_binding)
+        return node.with_(
+            loop_var=var, min=low, extent=extent, thread_binding=binding, body=self.visit(node.body)
+        )
+
+    def visit_IterVar(self, node: Any) -> Any:
+        dom = None if node.dom is None else self.visit(node.dom)
+        known = self.mapping.get(id(node.var))
+        var = self.define(node.var) if known is None else known[1]
+        return IterVar(dom, var, node.iter_type, node.thread_tag, span=node.span)
+
+    def visit_LetStmt(self, node: Any) -> Any:
+        value = self.visit(node.value)
+        return node.with_(value=value, var=self.define(node.var), body=self.visit(node.body))
+
+    visit_Let = visit_LetStmt
+
+    def visit_Allocate(self, node: Any) -> Any:
+        self.define(node.buffer_var)
+        return Mutator.visit_default(self, node)
+
+    visit_AllocateConst = visit_Allocate
+
+    def visit_DeclBuffer(self, node: Any) -> Any:
+        fresh: Buffer = Mutator.visit_default(self, node.buffer)
+        if fresh is node.buffer:
+            fresh = _copy_of(node.buffer)
+        self.mapping[id(node.buffer)] = (node.buffer, fresh)
+        return node.with_(buffer=fresh, body=self.visit(node.body))
+
+    def visit_Block(self, node: Any) -> Any:
+        iter_vars = self.visit(node.iter_vars)
+        allocated = [self.define_buffer(buffer, symbols=False) for buffer in node.alloc_buffers]
+        matches = []
+        for match in node.match_buffers:
+            source = self.visit(match.source)
+            matches.append(match.with_(buffer=self.define_buffer(match.buffer), source=source))
+        return node.with_(
+            iter_vars=iter_vars, alloc_buffers=allocated, match_buffers=matches,
+            reads=self.visit(node.reads), writes=self.visit(node.writes),
+            init=None if node.init is None else self.visit(node.init),
+            body=self.visit(node.body),
+        )  # fmt: skip
+
+
+def _copy_of(buffer: Buffer) -> Buffer:
+    values = [getattr(buffer, name) for name in Buffer.INIT_FIELDS]
+    return Buffer(*values, span=buffer.span)
+
+
+@deep_recursion
+def renew_defs(func: PrimFunc) -> PrimFunc:
+    """A copy of the function in which every definition is a new variable or buffer."""
+    renew = _Renew()
+    params = [renew.define(param) for param in func.params]
+    buffers = {}
+    for old, new in zip(func.params, params, strict=True):
+        if old in func.buffer_map:
+            buffers[new] = renew.define_buffer(func.buffer_map[old])
+    body: Stmt = renew.visit(func.body)
+    return func.with_(params=params, buffer_map=buffers, body=body)
