@@ -59,6 +59,8 @@ class Var(PrimExpr):
 class SizeVar(Var):
     """A variable known to be >= 0: an extent or a stride."""
 
+    __init__ = Var.__init__
+
 
 class BinaryExpr(PrimExpr):
     """``a`` and ``b`` have one type; so has the result."""

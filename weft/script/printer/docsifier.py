@@ -105,6 +105,7 @@ class Docsifier:
         self.binding_names: list[str] = []
         self.relax_mode = False
         self.in_module = False
+        self.short = False
         self.globals: dict[str, Any] = {}
         self.global_infos: Any = None
         self._printers: dict[type, Printer] = {}

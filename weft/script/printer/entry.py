@@ -56,8 +56,12 @@ def make_config(options: dict[str, Any]) -> PrinterConfig:
 @deep_recursion
 def to_text(node: Any, **options: Any) -> str:
     """The TVMScript text of a node (options: ``PrinterConfig``)."""
-    config = make_config(options)
+    return _text(node, make_config(options), short=False)
+
+
+def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     d = Docsifier(config)
+    d.short = short
     is_graph = _is_graph(node)
     d.relax_mode = is_graph
     frame = d.push("relax" if is_graph else "tir")
@@ -86,7 +90,7 @@ def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig) -> str:
     if d.metadata:
         if config.show_meta:
             head = metadata_format.to_statement(d.metadata) + "\n"
-        else:
+        elif not d.short:
             stmts = [*stmts, CommentDoc(OMITTED)]
     text = to_python_script(
         ir_module.block(stmts),
@@ -131,13 +135,19 @@ def to_repr(node: Any) -> str:
     if isinstance(node, Array):
         return repr(node)
     try:
-        text = to_text(node)
+        text = _short_text(node)
     except IRTypeError:
         return _plain_repr(node)
     lines = text.split("\n")
     if len(lines) <= REPR_LINES:
         return text
     return "\n".join([*lines[:REPR_LINES], f"... ({len(lines) - REPR_LINES} more lines)"])
+
+
+@deep_recursion
+def _short_text(node: Any) -> str:
+    """The script without annotations of bindings and remarks, which a repr has no room for."""
+    return _text(node, PrinterConfig(), short=not isinstance(node, IRModule | BaseFunc))
 
 
 def _plain_repr(node: Any) -> str:

@@ -37,9 +37,9 @@ def _function(func: nodes.Function, d: Docsifier) -> Doc:
     d.binding_names.append("")
     frame = d.push("relax", is_func=True)
     frame.func_vars = set()
+    returns = None if func.ret_struct_info is None else d.doc(func.ret_struct_info)
     params = [_parameter(param, d) for param in func.params]
     frame.func_vars = None
-    returns = None if func.ret_struct_info is None else d.doc(func.ret_struct_info)
     attrs = {k: v for k, v in func.attrs.items() if not (is_top and _is_own_name(k, v, name))}
     declared, frame.stmts = frame.stmts, []
     if attrs:
@@ -141,7 +141,7 @@ def _define(var: nodes.Var, d: Docsifier) -> Any:
 def annotation_of(var: nodes.Var, value: Any, d: Docsifier) -> Any:
     """The struct info of a bound variable; None where the call says it already."""
     info = var.struct_info
-    if info is None:
+    if info is None or d.short:
         return None
     if isinstance(value, nodes.Call) and len(value.sinfo_args) == 1:
         if getattr(value.op, "name", "") in _HIDING or not d.config.show_all_struct_info:
@@ -165,7 +165,7 @@ def _says(value: Any, info: Any) -> bool:
 @prints("MatchCast")
 def _match_cast(node: nodes.MatchCast, d: Docsifier) -> Doc:
     annotation = None
-    if node.var.struct_info is not None and d.config.show_all_struct_info:
+    if node.var.struct_info is not None and d.config.show_all_struct_info and not d.short:
         annotation = d.doc(node.var.struct_info)
     args = (d.doc(node.value), d.doc(node.struct_info))
     return AssignDoc(_define(node.var, d), CallDoc(d.relax("match_cast"), args), annotation)
