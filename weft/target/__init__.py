@@ -1,1 +1,15 @@
-"""Targets: what code is generated for."""
+"""Targets: what code is generated for, written ``"llvm -mcpu=znver3 -num-cores=2"``."""
+
+from weft.target.host import LLVMOptions, host_cpu, host_features, llvm_options, vector_bits
+from weft.target.kinds import KINDS, TAGS, TargetKind
+from weft.target.target import Target, as_target
+
+__all__ = [
+    "KINDS", "TAGS", "LLVMOptions", "Target", "TargetKind", "as_target", "host_cpu",
+    "host_features", "list_tags", "llvm_options", "vector_bits",
+]  # fmt: skip
+
+
+def list_tags() -> dict[str, Target]:
+    """The known tags and their targets."""
+    return {name: Target(name) for name in sorted(TAGS)}

@@ -13,7 +13,7 @@ from weft.ir.module import IRModule
 from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
 from weft.support.errors import CodegenError, InternalError
-from weft.target.host import llvm_options
+from weft.target.host import LLVMOptions, llvm_options
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class CompiledObject:
     object_code: bytes
     specs: tuple[FunctionSpec, ...]
     llvm_ir: str
-    options: tuple[str, str, str, int, int]
+    options: LLVMOptions
     _cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def optimized_ir(self) -> str:
@@ -55,14 +55,14 @@ def compile_module(mod: IRModule, target: Any = None, *, checks: bool = True) ->
     return CompiledObject(compile_text(text, options), specs, text, options)
 
 
-def compile_text(text: str, options: tuple[str, str, str, int, int]) -> bytes:
+def compile_text(text: str, options: LLVMOptions) -> bytes:
     """The object code of LLVM IR text."""
     module, machine = optimized(text, options)
     code: bytes = machine.emit_object(module)
     return code
 
 
-def optimized(text: str, options: tuple[str, str, str, int, int]) -> tuple[Any, Any]:
+def optimized(text: str, options: LLVMOptions) -> tuple[Any, Any]:
     """The optimised module and its target machine."""
     llvm = binding()
     machine = _machine(*options[:4])

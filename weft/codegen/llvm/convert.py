@@ -71,7 +71,7 @@ def _to_bool(b: FunctionBuilder, value: str, source: DataType) -> str:
     kind = llvm_type(source)
     if source.is_integral:
         return b.op(f"icmp ne {kind} {value}, {zero(source)}")
-    return b.op(f"fcmp one {kind} {value}, {zero(source)}")
+    return b.op(f"fcmp une {kind} {value}, {zero(source)}")
 
 
 def zero(dtype: DataType) -> str:

@@ -25,6 +25,7 @@ from weft.ir.module import IRModule
 from weft.runtime.abi import FaultKind
 from weft.runtime.spec import FunctionSpec
 from weft.support.recursion import deep_recursion
+from weft.target.host import llvm_options
 from weft.tir.function import PrimFunc
 
 LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
@@ -72,7 +73,7 @@ def emit_module(
 
 def header_of(target: Any) -> str:
     """The attributes of every function: what the target machine prefers."""
-    width = getattr(target, "vector_width", None)
+    width = llvm_options(target).vector_width
     wide = f' "prefer-vector-width"="{width}"' if width else ""
     return f"attributes #0 = {{ nounwind{wide} }}"
 

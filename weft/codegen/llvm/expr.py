@@ -86,33 +86,17 @@ def _division(floor: bool, remainder: bool) -> Callable[[Emitter, Any], str]:
 
 
 def _float_floor(em: Emitter, dtype: DataType, a: str, b: str, remainder: bool) -> str:
-    """Python's // and % on floats, as numpy computes them."""
-    wide, builder = widened(dtype), em.b
-    kind, flags = llvm_type(wide), with_lanes("i1", dtype.lanes)
-    a, b = convert(builder, a, dtype, wide), convert(builder, b, dtype, wide)
-    none = zero(wide)
-    rest = builder.op(f"frem {kind} {a}, {b}")
-    some = builder.op(f"fcmp une {kind} {rest}, {none}")
-    below = builder.op(f"fcmp olt {kind} {rest}, {none}")
-    divisor_below = builder.op(f"fcmp olt {kind} {b}, {none}")
-    opposite = builder.op(f"xor {flags} {below}, {divisor_below}")
-    adjust = builder.op(f"and {flags} {some}, {opposite}")
-    raised = builder.op(f"fadd {kind} {rest}, {b}")
-    modulus = builder.op(f"select {flags} {adjust}, {kind} {raised}, {kind} {rest}")
-    signed = _float_call(em, "copysign", wide, none, b)
-    modulus = builder.op(f"select {flags} {some}, {kind} {modulus}, {kind} {signed}")
-    if remainder:
-        return convert(builder, modulus, wide, dtype)
-    exact = builder.op(f"fsub {kind} {a}, {rest}")
-    quotient = builder.op(f"fdiv {kind} {exact}, {b}")
-    step = builder.op(f"sitofp {flags} {adjust} to {kind}")
-    quotient = builder.op(f"fadd {kind} {quotient}, {step}")
-    by_zero = builder.op(f"fcmp oeq {kind} {b}, {none}")
-    plain = builder.op(f"fdiv {kind} {a}, {b}")
-    rounded = _float_call(em, "roundeven", wide, quotient)
-    result = _float_call(em, "copysign", wide, rounded, plain)
-    result = builder.op(f"select {flags} {by_zero}, {kind} {plain}, {kind} {result}")
-    return convert(builder, result, wide, dtype)
+    """floor(a / b), or a - floor(a / b) * b, each step rounded to the type."""
+    wide = widened(dtype)
+    kind = llvm_type(wide)
+
+    def step(op: str, x: str, y: str) -> str:
+        x, y = convert(em.b, x, dtype, wide), convert(em.b, y, dtype, wide)
+        return convert(em.b, em.b.op(f"{op} {kind} {x}, {y}"), wide, dtype)
+
+    quotient = convert(em.b, step("fdiv", a, b), dtype, wide)
+    floor = convert(em.b, _float_call(em, "floor", wide, quotient), wide, dtype)
+    return step("fsub", a, step("fmul", floor, b)) if remainder else floor
 
 
 def _float_call(em: Emitter, name: str, dtype: DataType, *args: str) -> str:
