@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import abc
 from typing import Any
 
 from weft.script.ir_builder import relax as _build
@@ -11,7 +11,7 @@ from weft.script.parser.macro import make_macro
 
 
 def function(
-    f: Callable[..., Any] | None = None,
+    f: abc.Callable[..., Any] | None = None,
     /,
     *,
     pure: bool = True,
@@ -23,7 +23,7 @@ def function(
     if f is not None:
         return decorate(f, "relax", options, check_well_formed)
 
-    def apply(given: Callable[..., Any]) -> Any:
+    def apply(given: abc.Callable[..., Any]) -> Any:
         return decorate(given, "relax", options, check_well_formed)
 
     return apply

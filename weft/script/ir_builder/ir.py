@@ -51,7 +51,9 @@ def find_module(what: str) -> IRModuleFrame:
 
 
 def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> None:
-    """Set attributes of the module."""
+    """Set attributes of the module; nothing where Python itself runs the class's body."""
+    if not IRBuilder.is_in_scope():
+        return
     frame = find_module("I.module_attrs")
     for key, value in attrs.items():
         if key in frame.attrs and not allow_overwrite:
@@ -60,7 +62,9 @@ def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> Non
 
 
 def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
-    """Set the module's lists of global infos."""
+    """Set the module's lists of global infos; nothing where Python runs the class's body."""
+    if not IRBuilder.is_in_scope():
+        return
     frame = find_module("I.module_global_infos")
     for name, infos in global_infos.items():
         frame.global_infos[str(name)] = list(infos)

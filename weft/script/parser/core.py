@@ -98,8 +98,6 @@ class Parser:
         self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     ) -> Any:
         """A call in the current dialect."""
-        if IRBuilder.is_in_scope():
-            IRBuilder.current().span = self.evaluator.span(node)
         macro = getattr(function, "expand_macro", None)
         if macro is not None:
             return macro(self, args, kwargs)

@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.script import metadata
 from weft.script.parser.core import Parser
 from weft.script.parser.module_dialect import parse_module
 from weft.script.parser.relax_dialect import parse_function
@@ -109,11 +110,21 @@ def _outside(parser: Parser, node: ast.stmt) -> None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         _import(parser, node)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-        value = parser.evaluate(node.value)
+        if _is_metadata(node):
+            value: Any = metadata.from_json(parser.evaluate(node.value.args[0]))
+        else:
+            value = parser.evaluate(node.value)
         for name, item in parser.evaluator.match(node.targets[0], value):
             parser.scopes.define(name, item)
     elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         parser.error(node, "beside functions and classes a text has imports and assignments only")
+
+
+def _is_metadata(node: Any) -> bool:
+    """Whether the line is ``metadata = ....load_json(text)``, as ``show_meta=True`` prints it."""
+    call = node.value
+    callee = getattr(getattr(call, "func", None), "attr", "")
+    return getattr(node.targets[0], "id", "") == "metadata" and callee == "load_json"
 
 
 def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:

@@ -7,7 +7,6 @@ found by the line on which Python says that the definition starts.
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,7 +128,18 @@ def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[s
     for mapping in reversed(locals_around):
         names.update(mapping)
     if func is not None:
-        names.update(inspect.getclosurevars(func).nonlocals)
+        names.update(closure_of(func))
+    return names
+
+
+def closure_of(func: FunctionType) -> dict[str, Any]:
+    """The closure variables that have a value by now (a class is none inside of itself)."""
+    names: dict[str, Any] = {}
+    for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:
+            continue
     return names
 
 
@@ -138,5 +148,5 @@ def closure_of_class(cls: type) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for member in vars(cls).values():
         if isinstance(member, FunctionType):
-            names.update(inspect.getclosurevars(member).nonlocals)
+            names.update(closure_of(member))
     return names
