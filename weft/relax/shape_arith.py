@@ -91,7 +91,7 @@ def broadcast(lhs: Sequence[Any], rhs: Sequence[Any]) -> list[PrimExpr] | str | 
         elif constant_value(b) == 1 or same_dim(a, b):
             result.append(a)
         elif constant_value(a) is not None and constant_value(b) is not None:
-            return f"{a} and {b} at axis {-offset}"
+            return f"{constant_value(a)} and {constant_value(b)} at axis {-offset}"
         else:
             return None
     return result[::-1]

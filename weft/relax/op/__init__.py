@@ -11,13 +11,21 @@ from typing import Any
 
 from weft.relax import lattice
 from weft.relax.expr import ShapeExpr
-from weft.relax.op import base, binary, nn, unary
+from weft.relax.op import base, builtin, memory, nn, vm
 from weft.relax.op.base import *  # noqa: F403 - one public namespace, a file for each family
 from weft.relax.op.binary import *  # noqa: F403
+from weft.relax.op.create import *  # noqa: F403
 from weft.relax.op.definition import FUNCTIONS
+from weft.relax.op.index import *  # noqa: F403
+from weft.relax.op.linear_algebra import *  # noqa: F403
+from weft.relax.op.manipulate import *  # noqa: F403
 from weft.relax.op.nn import dense, relu
+from weft.relax.op.selection import *  # noqa: F403
+from weft.relax.op.statistical import *  # noqa: F403
 from weft.relax.op.unary import *  # noqa: F403
 from weft.support import slots
+
+__all__ = ["builtin", "dense", "memory", "nn", "relu", "vm"]
 
 _LATE = {
     "bind_params": "weft.relax.binding",

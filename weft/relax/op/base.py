@@ -319,20 +319,6 @@ def hint_on_device(data: Expr, dst_vdevice: Any) -> Any:
     """The tensor, known to live on a virtual device."""
 
 
-def _infer_alloc(call: Call) -> StructInfo:
-    shape = call.args[0]
-    info = shape_arg(call, 0)
-    dtype = call.args[1].value
-    if isinstance(shape, ShapeExpr):
-        return TensorStructInfo(shape, dtype)
-    return TensorStructInfo(info.values, dtype) if info.values is not None else (
-        TensorStructInfo(None, dtype, ndim=info.ndim)
-    )  # fmt: skip
-
-
-Op.register("relax.builtin.alloc_tensor", infer_struct_info=_infer_alloc)
-
-
 call_tir = _or_legacy("relax.op.call_tir", _call_tir)
 call_tir_inplace = _or_legacy("relax.op.call_tir_inplace", _call_tir_inplace)
 call_tir_with_grad = _or_legacy("relax.op.call_tir_with_grad", _call_tir_with_grad)

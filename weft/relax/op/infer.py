@@ -178,7 +178,13 @@ def _unknown_broadcast(infos: Any, dtype: Any, ndim: int, vdevice: Any) -> Tenso
 
 def show_dims(dims: Dims) -> str:
     """A shape in a message: ``(2, n)``."""
-    return "unknown" if dims is None else f"({', '.join(str(dim) for dim in dims)})"
+    return "unknown" if dims is None else f"({', '.join(show_dim(dim) for dim in dims)})"
+
+
+def show_dim(dim: Any) -> str:
+    """A dimension in a message: constants without their type."""
+    value = constant_value(dim)
+    return str(dim) if value is None else str(value)
 
 
 def check_float(call: Call, info: Any) -> None:

@@ -1,0 +1,167 @@
+"""Operators that make tensors: full, zeros, ones, arange, eye, triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax.expr import Call, Expr, PrimValue, const
+from weft.relax.op.definition import Dtype, Prim, Shape, operator
+from weft.relax.op.infer import VOID, check_rank, fail, result, shape_arg, tensor, with_dtype
+from weft.relax.shape_arith import constant_value, simplified
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.support.errors import IRTypeError
+from weft.tir.op import ceildiv
+
+
+def _from_shape(call: Call, dtype: Any) -> TensorStructInfo:
+    shape = shape_arg(call, 0)
+    if shape.values is None:
+        return result(None, dtype, shape.ndim)
+    return result(shape.values, dtype)
+
+
+def infer_full(call: Call) -> TensorStructInfo:
+    """The shape; the value's dtype unless one is given."""
+    value = call.args[1].struct_info
+    if not isinstance(value, TensorStructInfo) or value.ndim not in (-1, 0):
+        raise IRTypeError(f"relax.full: fill_value: expected a scalar tensor, got {value}")
+    given = call.attrs["dtype"]
+    return _from_shape(call, value.dtype if given == VOID else given)
+
+
+def infer_shaped(call: Call) -> TensorStructInfo:
+    """The shape and the dtype given."""
+    if call.attrs["dtype"] == VOID:
+        fail(call, "dtype: expected a data type, got void")
+    return _from_shape(call, call.attrs["dtype"])
+
+
+def infer_like(call: Call) -> TensorStructInfo:
+    """As the input; another dtype if one is given."""
+    info, given = tensor(call, 0), call.attrs["dtype"]
+    return info if given == VOID else with_dtype(info, given)
+
+
+def _scalar(value: Any, dtype: Any) -> Any:
+    if isinstance(value, Expr):
+        return value
+    if dtype not in (None, "", "void"):
+        return const(value, str(dtype))
+    return const(value)
+
+
+@operator("relax.full", infer_full)
+def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Any:
+    """A tensor of one value."""
+    return {"fill_value": _scalar(fill_value, dtype)}
+
+
+@operator("relax.full_like", infer_like)
+def full_like(x: Expr, fill_value: Expr, dtype: Dtype | None = None) -> Any:
+    """A tensor of one value, of the shape of another."""
+    given = dtype or getattr(getattr(x, "struct_info", None), "dtype", None)
+    return {"fill_value": _scalar(fill_value, given)}
+
+
+@operator("relax.ones", infer_shaped)
+def ones(shape: Shape, dtype: Dtype) -> Any:
+    """A tensor of ones."""
+
+
+@operator("relax.ones_like", infer_like)
+def ones_like(x: Expr, dtype: Dtype | None = None) -> Any:
+    """Ones of the shape of another tensor."""
+
+
+@operator("relax.zeros", infer_shaped)
+def zeros(shape: Shape, dtype: Dtype) -> Any:
+    """A tensor of zeros."""
+
+
+@operator("relax.zeros_like", infer_like)
+def zeros_like(x: Expr, dtype: Dtype | None = None) -> Any:
+    """Zeros of the shape of another tensor."""
+
+
+def infer_eye(call: Call) -> TensorStructInfo:
+    """(n, m)."""
+    return result([call.args[0].value, call.args[1].value], call.attrs["dtype"])
+
+
+@operator("relax.eye", infer_eye)
+def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Any:  # type: ignore[assignment]
+    """Ones on the diagonal number k, zeros elsewhere."""
+    return {"m": n if m is None else m}
+
+
+def infer_eye_like(call: Call) -> TensorStructInfo:
+    """As the input, which must be a matrix."""
+    check_rank(call, 0, 2)
+    return infer_like(call)
+
+
+@operator("relax.eye_like", infer_eye_like)
+def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> Any:  # type: ignore[assignment]
+    """An identity of the shape of a matrix."""
+
+
+def infer_arange(call: Call) -> TensorStructInfo:
+    """ceil((end - start) / step) elements."""
+    infos = [arg.struct_info for arg in call.args]
+    if not all(isinstance(info, PrimStructInfo) and info.value is not None for info in infos):
+        return result(None, call.attrs["dtype"], 1)
+    start, end, step = (info.value for info in infos)
+    numbers = [getattr(value, "value", None) for value in (start, end, step)]
+    if None not in numbers:
+        if numbers[2] == 0:
+            fail(call, "step must not be 0")
+        return result([max(len_of_range(*numbers), 0)], call.attrs["dtype"])
+    if constant_value(step) is not None and (constant_value(step) or 0) < 0:
+        return result([simplified(ceildiv(start - end, -step))], call.attrs["dtype"])
+    return result([simplified(ceildiv(end - start, step))], call.attrs["dtype"])
+
+
+def len_of_range(start: Any, end: Any, step: Any) -> int:
+    """How many values numpy.arange gives."""
+    return int(np.ceil((end - start) / step))
+
+
+@operator("relax.arange", infer_arange)
+def arange(
+    start: Prim, end: Prim | None = None, step: Prim = 1, dtype: Dtype | None = None  # type: ignore[assignment]
+) -> Any:
+    """start, start + step, ... below end."""
+    if end is None:
+        start, end = PrimValue(0), start
+    values = [item if isinstance(item, Expr) else PrimValue(item) for item in (start, end, step)]
+    if any(value.value.dtype.is_float for value in values):
+        values = [
+            value if value.value.dtype.is_float else PrimValue(float(int(value.value)))
+            for value in values
+        ]
+        found = "float32"
+    else:
+        found = "int64"
+    made: dict[str, Any] = dict(zip(("start", "end", "step"), values, strict=True))
+    made["dtype"] = dtype or found
+    return made
+
+
+def infer_triangle(call: Call) -> TensorStructInfo:
+    """As the input, which has at least two dimensions."""
+    info = tensor(call, 0)
+    if info.ndim in (0, 1):
+        fail(call, f"expected at least 2 dimensions, got {info.ndim}")
+    return info
+
+
+@operator("relax.tril", infer_triangle)
+def tril(x: Expr, k: Prim = 0) -> Any:  # type: ignore[assignment]
+    """The lower triangle up to diagonal k; zeros above."""
+
+
+@operator("relax.triu", infer_triangle)
+def triu(x: Expr, k: Prim = 0) -> Any:  # type: ignore[assignment]
+    """The upper triangle from diagonal k; zeros below."""

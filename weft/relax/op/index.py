@@ -1,0 +1,144 @@
+"""Indexing: take and slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.relax.expr import Call, Expr, PrimValue, Tuple
+from weft.relax.op.definition import operator
+from weft.relax.op.infer import (
+    VOID,
+    axes_of,
+    axis_of,
+    constants,
+    dims_of,
+    fail,
+    int64,
+    result,
+    tensor,
+)
+from weft.relax.shape_arith import constant_value, simplified
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
+from weft.tir.op import ceildiv
+from weft.tir.op import max as tir_max
+from weft.tir.op import min as tir_min
+
+
+def infer_take(call: Call) -> TensorStructInfo:
+    """The indices' shape in the place of the axis."""
+    info = tensor(call, 0)
+    where = call.args[1].struct_info
+    if isinstance(where, PrimStructInfo):
+        where = TensorStructInfo([], where.dtype)
+    if not isinstance(where, TensorStructInfo):
+        raise IRTypeError(f"relax.take: indices: expected a tensor, got {where}")
+    if where.dtype != VOID and not DataType(where.dtype).is_integral:
+        raise IRTypeError(f"relax.take: indices: expected integers, got {where.dtype}")
+    axis = call.attrs["axis"]
+    if axis is None:
+        if info.ndim not in (-1, 1):
+            fail(call, f"axis None needs a tensor of 1 dimension, got {info.ndim}")
+        axis = 0
+    axis = axis_of(call, axis, info.ndim)
+    if -1 in (info.ndim, where.ndim):
+        return result(None, info.dtype, -1, info.vdevice)
+    dims, chosen = dims_of(info), dims_of(where)
+    if dims is None or chosen is None:
+        return result(None, info.dtype, info.ndim + where.ndim - 1, info.vdevice)
+    return result([*dims[:axis], *chosen, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.take", infer_take)
+def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Any:
+    """The slices of x along an axis that indices choose."""
+
+
+def _tuple_values(call: Call, index: int) -> list[Any] | None:
+    """The numbers in a tuple argument, or None where they are not written out."""
+    arg = call.args[index]
+    if not isinstance(arg, Tuple):
+        return None
+    return [getattr(item, "value", None) for item in arg.fields]
+
+
+def infer_strided_slice(call: Call) -> TensorStructInfo:
+    """The extents between begin and end."""
+    info = tensor(call, 0)
+    axes, begin, end = (_tuple_values(call, index) for index in (1, 2, 3))
+    strides = _tuple_values(call, 4) if len(call.args) > 4 else None
+    dims = dims_of(info)
+    if axes is None or begin is None or end is None or dims is None:
+        return result(None, info.dtype, info.ndim, info.vdevice)
+    if not len(axes) == len(begin) == len(end):
+        fail(call, f"got {len(axes)} axes, {len(begin)} begins and {len(end)} ends")
+    steps = strides or [int64(1)] * len(axes)
+    chosen = axes_of(call, [constant_value(axis) or 0 for axis in axes], info.ndim, "axes")
+    made = list(dims)
+    for axis, first, last, step in zip(chosen, begin, end, steps, strict=True):
+        made[axis] = sliced_extent(dims[axis], first, last, step, call.attrs["assume_inbound"])
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+def sliced_extent(extent: Any, begin: Any, end: Any, step: Any, assume_inbound: bool) -> Any:
+    """How many elements ``begin:end:step`` takes of ``extent``, as Python's slices do."""
+    stride = constant_value(step)
+    size, first, last = constant_value(extent), constant_value(begin), constant_value(end)
+    if None not in (stride, size, first, last):
+        return int64(len(range(int(size or 0))[slice(first, last, stride)]))
+    if stride is None or stride < 0:
+        return simplified(ceildiv(end - begin, step)) if stride is None else (
+            simplified(ceildiv(_bound(begin, extent) - _bound(end, extent), int64(-stride)))
+        )  # fmt: skip
+    if assume_inbound:
+        return simplified(ceildiv(end - begin, step))
+    low, high = _bound(begin, extent), _bound(end, extent)
+    return simplified(tir_max(ceildiv(high - low, step), int64(0)))
+
+
+def _bound(value: Any, extent: Any) -> Any:
+    """A begin or end as an index: negative ones count from the end, all limited to the extent."""
+    constant = constant_value(value)
+    if constant is not None and constant < 0:
+        return tir_max(extent + value, int64(0))
+    return tir_min(value, extent)
+
+
+def _as_tuple(values: Any) -> Expr:
+    if isinstance(values, Expr):
+        return values
+    if isinstance(values, int | PrimExpr):
+        values = [values]
+    return Tuple([v if isinstance(v, Expr) else PrimValue(v) for v in values])
+
+
+@operator("relax.strided_slice", infer_strided_slice)
+def strided_slice(
+    x: Expr, axes: Expr, begin: Expr, end: Expr, strides: Expr | None = None,
+    assume_inbound: bool = False,
+) -> Any:  # fmt: skip
+    """The part ``begin:end:strides`` along some axes."""
+    made = {"axes": _as_tuple(axes), "begin": _as_tuple(begin), "end": _as_tuple(end)}
+    if strides is not None:
+        made["strides"] = _as_tuple(strides)
+    return made
+
+
+def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
+    """The rank of the input."""
+    info = tensor(call, 0)
+    for index in (1, 2, 3):
+        where = tensor(call, index)
+        sizes = constants(dims_of(where))
+        if where.ndim not in (-1, 1) or (
+            sizes is not None and info.ndim not in (-1, sizes[0])
+        ):
+            fail(call, f"argument {index}: expected ({info.ndim},) integers, got {where}")
+    return result(None, info.dtype, info.ndim, info.vdevice)
+
+
+@operator("relax.dynamic_strided_slice", infer_dynamic_strided_slice)
+def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Any:
+    """The part between begin and end, which are tensors."""

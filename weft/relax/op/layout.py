@@ -1,0 +1,84 @@
+"""Layouts of activations and weights: ``NCHW``, ``NHWC``, ``OIHW``, and blocked ones (``NCHW4c``).
+
+A layout is a list of axes; a lower-case axis with a number splits the upper-case axis of its
+letter. Shapes are brought to a canonical order, in which rules are written once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.relax.op.infer import int64
+from weft.relax.shape_arith import constant_value, simplified
+from weft.support.errors import IRValueError
+from weft.tir.op import floordiv
+
+_AXIS = re.compile(r"([A-Z])|(\d+)([a-z])")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The axes in order: (letter, 0) for a primal axis, (letter, factor) for a split part."""
+
+    name: str
+    axes: tuple[tuple[str, int], ...]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.axes)
+
+    def position(self, letter: str) -> int:
+        """Where the primal axis of that letter is."""
+        return self.axes.index((letter, 0))
+
+    def to_canonical(self, dims: Sequence[Any], order: str) -> list[Any]:
+        """The extents in another order of primal axes, split parts multiplied in."""
+        extents: dict[str, Any] = {}
+        for (letter, factor), dim in zip(self.axes, dims, strict=True):
+            known = extents.get(letter)
+            if factor and known is not None:
+                extents[letter] = simplified(known * dim)
+            else:
+                extents[letter] = dim
+        return [extents[letter] for letter in order]
+
+    def from_canonical(self, dims: Sequence[Any], order: str) -> list[Any]:
+        """The inverse of ``to_canonical``."""
+        extents = dict(zip(order, dims, strict=True))
+        made: list[Any] = []
+        for letter, factor in self.axes:
+            if factor:
+                made.append(int64(factor))
+                continue
+            extent = extents[letter]
+            for other, part in self.axes:
+                if other == letter and part:
+                    extent = simplified(floordiv(extent, int64(part)))
+            made.append(extent)
+        return made
+
+
+def parse_layout(name: str, order: str, what: str) -> Layout:
+    """The layout of that name, which must have the axes of ``order``."""
+    axes: list[tuple[str, int]] = []
+    position = 0
+    while position < len(name):
+        match = _AXIS.match(name, position)
+        if match is None:
+            break
+        primal, factor, part = match.groups()
+        axes.append((primal, 0) if primal else (part.upper(), int(factor)))
+        position = match.end()
+    letters = sorted(letter for letter, factor in axes if not factor)
+    if position != len(name) or letters != sorted(order):
+        raise IRValueError(f"{what}: expected a layout with the axes {order}, got {name!r}")
+    return Layout(name, tuple(axes))
+
+
+def is_constant(dim: Any, value: int) -> bool:
+    """Whether the dimension is that number."""
+    return constant_value(dim) == value

@@ -1,0 +1,493 @@
+"""Operators that move elements: reshape, transpose, concat, split, pad's relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.ir.node import Array
+from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
+from weft.relax.lattice import tensor_dims
+from weft.relax.op.definition import Exprs, Ints, Shape, as_int, as_ints, operator
+from weft.relax.op.infer import (
+    VOID,
+    axes_of,
+    axis_of,
+    common_dtype,
+    common_vdevice,
+    dims_of,
+    fail,
+    int64,
+    result,
+    shape_arg,
+    show_dims,
+    tensor,
+    tensors,
+)
+from weft.relax.shape_arith import (
+    broadcast,
+    constant_value,
+    differ,
+    product,
+    same_dims,
+    simplified,
+)
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.support.errors import IRValueError, UnsupportedError
+from weft.tir.op import ceildiv, floordiv
+from weft.tir.op import min as tir_min
+
+
+def infer_broadcast_to(call: Call) -> TensorStructInfo:
+    """The target shape, if the input can be broadcast to it."""
+    info, shape = tensor(call, 0), shape_arg(call, 1)
+    target, dims = shape.values, dims_of(info)
+    if shape.ndim != -1 and info.ndim > shape.ndim:
+        fail(call, f"cannot broadcast {info.ndim} dimensions to {shape.ndim}")
+    if target is not None and dims is not None:
+        found = broadcast(dims, target)
+        wrong = isinstance(found, str) or (
+            found is not None
+            and any(
+                differ(mine, its)
+                for mine, its in zip(found[::-1], target[::-1], strict=True)
+            )
+        )
+        if wrong:
+            fail(call, f"cannot broadcast {show_dims(dims)} to {show_dims(target)}")
+    if isinstance(call.args[1], ShapeExpr):
+        return TensorStructInfo(call.args[1], info.dtype, info.vdevice)
+    return result(target, info.dtype, shape.ndim, info.vdevice)
+
+
+@operator("relax.broadcast_to", infer_broadcast_to)
+def broadcast_to(x: Expr, shape: Shape) -> Any:
+    """The tensor repeated along new axes and axes of extent 1."""
+
+
+def infer_concat(call: Call) -> TensorStructInfo:
+    """The extents along the axis add up; the others must agree."""
+    infos = tensors(call, 0)
+    if not infos:
+        fail(call, "expected at least one tensor")
+    dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
+    axis = call.attrs["axis"]
+    ranks = {info.ndim for info in infos if info.ndim != -1}
+    if len(ranks) > 1:
+        fail(call, f"the tensors have different numbers of dimensions: {sorted(ranks)}")
+    ndim = next(iter(ranks), -1)
+    if axis is None:
+        if ndim not in (-1, 1):
+            fail(call, f"axis None needs tensors of 1 dimension, got {ndim}")
+        axis, ndim = 0, 1
+    position = axis_of(call, axis, ndim)
+    shapes = [dims_of(info) for info in infos]
+    if any(shape is None for shape in shapes):
+        return result(None, dtype, ndim, vdevice)
+    total: Any = int64(0)
+    dims = list(shapes[0] or ())
+    for index, shape in enumerate(shapes):
+        for other, (mine, its) in enumerate(zip(dims, shape or (), strict=True)):
+            if other != position and differ(mine, its):
+                fail(
+                    call,
+                    f"tensor {index} has the shape {show_dims(shape)}, the first one "
+                    f"{show_dims(shapes[0])}; they may differ along axis {position} only",
+                )
+        total = simplified(total + (shape or ())[position])
+    dims[position] = total
+    return result(dims, dtype, vdevice=vdevice)
+
+
+@operator("relax.concat", infer_concat)
+def concat(tensors: Exprs, axis: int | None = 0) -> Any:
+    """Tensors joined along an axis."""
+
+
+def infer_stack(call: Call) -> TensorStructInfo:
+    """A new axis with one index for each tensor."""
+    infos = tensors(call, 0)
+    if not infos:
+        fail(call, "expected at least one tensor")
+    dtype = common_dtype(call, infos)
+    ndim = infos[0].ndim
+    axis = axis_of(call, call.attrs["axis"], -1 if ndim == -1 else ndim + 1)
+    dims = dims_of(infos[0])
+    for index, info in enumerate(infos[1:], 1):
+        its = dims_of(info)
+        if info.ndim != ndim or (
+            dims is not None and its is not None
+            and any(differ(a, b) for a, b in zip(dims, its, strict=True))
+        ):  # fmt: skip
+            fail(call, f"tensor {index} is {info}, the first one {infos[0]}; shapes must be equal")
+    if dims is None:
+        return result(None, dtype, -1 if ndim == -1 else ndim + 1)
+    return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype)
+
+
+@operator("relax.stack", infer_stack)
+def stack(tensors: Exprs, axis: int = 0) -> Any:
+    """Tensors of one shape joined along a new axis."""
+
+
+def infer_expand_dims(call: Call) -> TensorStructInfo:
+    """New axes of extent 1."""
+    info = tensor(call, 0)
+    axes = call.attrs["axis"]
+    if info.ndim == -1:
+        return result(None, info.dtype, -1, info.vdevice)
+    ndim = info.ndim + len(axes)
+    chosen = axes_of(call, axes, ndim)
+    dims = dims_of(info)
+    if dims is None:
+        return result(None, info.dtype, ndim, info.vdevice)
+    rest = iter(dims)
+    made = [int64(1) if axis in chosen else next(rest) for axis in range(ndim)]
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.expand_dims", infer_expand_dims)
+def expand_dims(x: Expr, axis: Ints) -> Any:
+    """The tensor with new axes of extent 1."""
+
+
+def infer_flatten(call: Call) -> TensorStructInfo:
+    """One dimension."""
+    info = tensor(call, 0)
+    dims = dims_of(info)
+    return result(None if dims is None else [product(dims)], info.dtype, 1, info.vdevice)
+
+
+@operator("relax.flatten", infer_flatten)
+def flatten(x: Expr) -> Any:
+    """All elements in one dimension, in row-major order."""
+
+
+def infer_permute_dims(call: Call) -> TensorStructInfo:
+    """The dimensions in another order."""
+    info = tensor(call, 0)
+    axes = call.attrs["axes"]
+    if axes is not None and info.ndim not in (-1, len(axes)):
+        fail(call, f"axes {axes} has {len(axes)} entries for a tensor of {info.ndim} dimensions")
+    if info.ndim == -1:
+        return result(None, info.dtype, -1 if axes is None else len(axes), info.vdevice)
+    order = range(info.ndim)[::-1] if axes is None else axes_of(call, axes, info.ndim, "axes")
+    dims = dims_of(info)
+    made = None if dims is None else [dims[axis] for axis in order]
+    return result(made, info.dtype, info.ndim, info.vdevice)
+
+
+@operator("relax.permute_dims", infer_permute_dims)
+def permute_dims(x: Expr, axes: Ints | None = None) -> Any:
+    """The axes in another order (reversed if None)."""
+
+
+def infer_reshape(call: Call) -> TensorStructInfo:
+    """The new shape, if it holds as many elements."""
+    info, shape = tensor(call, 0), shape_arg(call, 1)
+    dims, target = dims_of(info), shape.values
+    if dims is not None and target is not None:
+        if not same_dims(dims, target) and differ(product(dims), product(target)):
+            fail(
+                call,
+                f"cannot reshape {show_dims(dims)} of {product(dims)} elements to "
+                f"{show_dims(target)} of {product(target)}",
+            )
+    if isinstance(call.args[1], ShapeExpr):
+        return TensorStructInfo(call.args[1], info.dtype, info.vdevice)
+    return result(target, info.dtype, shape.ndim, info.vdevice)
+
+
+@operator("relax.reshape", infer_reshape)
+def reshape(x: Expr, shape: Shape) -> Any:
+    """The elements in row-major order in another shape; one extent may be -1, 0 copies."""
+    return {"shape": complete_shape(x, shape)}
+
+
+def complete_shape(x: Any, shape: Any) -> Any:
+    """The shape with -1 computed from the tensor, and 0 copied from it."""
+    if isinstance(shape, Expr) and not isinstance(shape, ShapeExpr):
+        return shape
+    if isinstance(shape, int | PrimExpr):
+        shape = [shape]
+    values: list[Any] = list(shape)
+    dims = tensor_dims(getattr(x, "struct_info", None))
+    for index, value in enumerate(values):
+        if constant_value(value) == 0 and dims is not None and index < len(dims):
+            if constant_value(product(dims)) != 0:
+                values[index] = dims[index]
+    unknown = [i for i, value in enumerate(values) if constant_value(value) == -1]
+    if len(unknown) > 1:
+        raise IRValueError(f"relax.reshape: only one extent may be -1, got {shape}")
+    if unknown:
+        if dims is None:
+            raise IRValueError(
+                "relax.reshape: an extent of -1 needs a tensor of known shape, got "
+                f"{getattr(x, 'struct_info', None)}"
+            )
+        rest = [value for i, value in enumerate(values) if i != unknown[0]]
+        values[unknown[0]] = _quotient(dims, rest)
+    return ShapeExpr(values)
+
+
+def _quotient(dims: Any, rest: Any) -> Any:
+    total, known = product(dims), product(rest)
+    if constant_value(known) == 0:
+        raise IRValueError("relax.reshape: -1 cannot be computed beside an extent of 0")
+    whole, part = constant_value(total), constant_value(known)
+    if whole is not None and part is not None and whole % part:
+        raise IRValueError(
+            f"relax.reshape: {whole} elements of {show_dims(dims)} are not a multiple of {part}"
+        )
+    return simplified(floordiv(total, known))
+
+
+def infer_split(call: Call) -> StructInfo:
+    """A tuple of the parts."""
+    info = tensor(call, 0)
+    where = call.attrs["indices_or_sections"]
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    dims = dims_of(info)
+    count = where if isinstance(where, int) else len(where) + 1
+    if dims is None:
+        parts = [result(None, info.dtype, info.ndim, info.vdevice)] * count
+        return TupleStructInfo(parts)
+    extent = dims[axis]
+    if isinstance(where, int):
+        sizes = _equal_parts(call, extent, where)
+    else:
+        ends = [*[tir_min(int64(end), extent) for end in where], extent]
+        starts = [int64(0), *ends[:-1]]
+        sizes = [
+            _at_least_zero(simplified(end - start))
+            for start, end in zip(starts, ends, strict=True)
+        ]
+    made = [
+        result([*dims[:axis], size, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
+        for size in sizes
+    ]
+    return TupleStructInfo(made)
+
+
+def _at_least_zero(size: Any) -> Any:
+    value = constant_value(size)
+    return int64(max(value, 0)) if value is not None else size
+
+
+def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
+    if count < 1:
+        fail(call, f"expected at least 1 section, got {count}")
+    size = simplified(ceildiv(extent, int64(count)))
+    last = simplified(extent - size * int64(count - 1))
+    if (constant_value(last) or 0) < 0 and constant_value(last) is not None:
+        fail(call, f"cannot split an extent of {extent} into {count} sections")
+    return [size] * (count - 1) + [last]
+
+
+@operator("relax.split", infer_split)
+def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Parts along an axis: a number of equal ones, or between indices."""
+    if isinstance(indices_or_sections, list | tuple):
+        return {"indices_or_sections": as_ints(indices_or_sections)}
+    return {"indices_or_sections": as_int(indices_or_sections)}
+
+
+def infer_squeeze(call: Call) -> TensorStructInfo:
+    """Without axes of extent 1."""
+    info = tensor(call, 0)
+    axes, dims = call.attrs["axis"], dims_of(info)
+    if info.ndim == -1 or (axes is None and dims is None):
+        return result(None, info.dtype, -1, info.vdevice)
+    if axes is None:
+        kept = [dim for dim in dims or () if constant_value(dim) != 1]
+        return result(kept, info.dtype, vdevice=info.vdevice)
+    chosen = axes_of(call, axes, info.ndim)
+    if dims is None:
+        return result(None, info.dtype, info.ndim - len(chosen), info.vdevice)
+    for axis in chosen:
+        if constant_value(dims[axis]) not in (None, 1):
+            fail(call, f"axis {axis} has the extent {dims[axis]}, expected 1")
+    kept = [dim for axis, dim in enumerate(dims) if axis not in chosen]
+    return result(kept, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.squeeze", infer_squeeze)
+def squeeze(x: Expr, axis: Ints | None = None) -> Any:
+    """The tensor without axes of extent 1 (all such if None)."""
+
+
+def infer_repeat(call: Call) -> TensorStructInfo:
+    """The extent times the number of repeats."""
+    info = tensor(call, 0)
+    repeats, axis, dims = call.attrs["repeats"], call.attrs["axis"], dims_of(info)
+    if axis is None:
+        made = None if dims is None else [simplified(product(dims) * repeats)]
+        return result(made, info.dtype, 1, info.vdevice)
+    position = axis_of(call, axis, info.ndim)
+    if dims is None:
+        return result(None, info.dtype, info.ndim, info.vdevice)
+    made = list(dims)
+    made[position] = simplified(made[position] * repeats)
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.repeat", infer_repeat)
+def repeat(data: Expr, repeats: int, axis: int | None = None) -> Any:
+    """Each element repeated along an axis (of the flat tensor if None)."""
+
+
+def infer_tile(call: Call) -> TensorStructInfo:
+    """The extents times the repeats."""
+    info = tensor(call, 0)
+    repeats, dims = list(call.attrs["repeats"]), dims_of(info)
+    if info.ndim == -1:
+        return result(None, info.dtype, -1, info.vdevice)
+    ndim = max(info.ndim, len(repeats))
+    if dims is None:
+        return result(None, info.dtype, ndim, info.vdevice)
+    shape = [int64(1)] * (ndim - info.ndim) + list(dims)
+    times = [1] * (ndim - len(repeats)) + repeats
+    made = [simplified(dim * count) for dim, count in zip(shape, times, strict=True)]
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.tile", infer_tile)
+def tile(data: Expr, repeats: Ints) -> Any:
+    """The whole tensor repeated along its axes."""
+
+
+def infer_flip(call: Call) -> TensorStructInfo:
+    """As the input."""
+    info = tensor(call, 0)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    return info
+
+
+@operator("relax.flip", infer_flip)
+def flip(data: Expr, axis: int) -> Any:
+    """The order along an axis reversed."""
+
+
+def infer_collapse(call: Call) -> TensorStructInfo:
+    """The target shape."""
+    info = tensor(call, 0)
+    target = call.args[1].struct_info
+    dims = target.values if not isinstance(target, TensorStructInfo) else dims_of(target)
+    mine = dims_of(info)
+    if dims is not None and mine is not None:
+        found = broadcast(dims, mine)
+        if isinstance(found, str) or len(dims) > len(mine):
+            fail(call, f"cannot collapse {show_dims(mine)} to {show_dims(dims)}")
+    return result(dims, info.dtype, target.ndim, info.vdevice)
+
+
+@operator("relax.collapse_sum_like", infer_collapse)
+def collapse_sum_like(data: Expr, collapse_target: Expr) -> Any:
+    """The sum over broadcast axes, of the shape of another tensor."""
+
+
+@operator("relax.collapse_sum_to", infer_collapse)
+def collapse_sum_to(data: Expr, shape: Shape) -> Any:
+    """The sum over broadcast axes, of a given shape."""
+
+
+def infer_layout_transform(call: Call) -> TensorStructInfo:
+    """The shape that the index map makes."""
+    info = tensor(call, 0)
+    index_map = call.attrs["index_map"]
+    dims = dims_of(info)
+    if dims is None:
+        return result(None, info.dtype, len(index_map.final_indices), info.vdevice)
+    return result(index_map.map_shape(dims), info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.layout_transform", infer_layout_transform)
+def layout_transform(
+    x: Expr,
+    index_map: Any,
+    pad_value: Any = None,
+    axis_separators: Any = None,
+    input_axis_separators: Any = None,
+) -> Any:
+    """Elements moved by an index map (``tir.IndexMap``)."""
+    if not hasattr(index_map, "map_shape"):
+        raise UnsupportedError(
+            "relax.layout_transform: expected a tir.IndexMap; functions as index_map are not "
+            "supported yet"
+        )
+    info = getattr(x, "struct_info", None)
+    value = pad_value
+    if pad_value is not None and not isinstance(pad_value, Expr):
+        dtype = getattr(info, "dtype", VOID)
+        value = PrimValue(PrimValue(pad_value).value.astype(str(dtype)))
+    return {
+        "pad_value": value, "axis_separators": axis_separators or Array(),
+        "input_axis_separators": input_axis_separators or Array(),
+    }  # fmt: skip
+
+
+def infer_scatter(call: Call) -> TensorStructInfo:
+    """As the data."""
+    info = tensor(call, 0)
+    if "axis" in call.attrs:
+        axis_of(call, call.attrs["axis"], info.ndim)
+    return info
+
+
+@operator("relax.scatter_elements", infer_scatter)
+def scatter_elements(
+    data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
+) -> Any:
+    """The data with updates written at indices along an axis."""
+
+
+@operator("relax.scatter_nd", infer_scatter)
+def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Any:
+    """The data with updates written at index vectors."""
+
+
+def infer_gather_elements(call: Call) -> TensorStructInfo:
+    """The shape of the indices."""
+    info, indices = tensor(call, 0), tensor(call, 1)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    return result(dims_of(indices), info.dtype, indices.ndim, info.vdevice)
+
+
+@operator("relax.gather_elements", infer_gather_elements)
+def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Any:
+    """The elements that indices choose along an axis."""
+
+
+def infer_gather_nd(call: Call) -> TensorStructInfo:
+    """Batch and outer dimensions of the indices, then what an index vector leaves."""
+    info, indices = tensor(call, 0), tensor(call, 1)
+    batch, dims, shape = call.attrs["batch_dims"], dims_of(info), dims_of(indices)
+    if dims is None or shape is None or constant_value(shape[-1]) is None:
+        return result(None, info.dtype, -1, info.vdevice)
+    width = constant_value(shape[-1]) or 0
+    if batch + width > len(dims):
+        fail(call, f"index vectors of {width} after {batch} batch dimensions, data has {len(dims)}")
+    return result([*shape[:-1], *dims[batch + width :]], info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.gather_nd", infer_gather_nd)
+def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Any:
+    """The slices that index vectors choose."""
+
+
+def infer_one_hot(call: Call) -> TensorStructInfo:
+    """A new axis of extent depth."""
+    info = tensor(call, 0)
+    on_value = call.args[1].struct_info
+    ndim = -1 if info.ndim == -1 else info.ndim + 1
+    axis = axis_of(call, call.attrs["axis"], ndim)
+    dims = dims_of(info)
+    if dims is None:
+        return result(None, on_value.dtype, ndim)
+    return result([*dims[:axis], int64(call.attrs["depth"]), *dims[axis:]], on_value.dtype)
+
+
+@operator("relax.one_hot", infer_one_hot)
+def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> Any:
+    """on_value where the new axis' index is the element, else off_value."""
+

@@ -1,0 +1,105 @@
+"""Explicit memory: ``relax.op.memory``, ``relax.op.builtin`` and ``relax.op.vm`` share these rules.
+
+Storage is allocated in bytes; tensors are views of storage. The VM's passes emit them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm
+from weft.relax.op.definition import FUNCTIONS, as_shape
+from weft.relax.op.infer import result, shape_arg
+from weft.relax.struct_info import ObjectStructInfo, StructInfo, TensorStructInfo, TupleStructInfo
+
+
+def infer_object(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
+    """Storage is an object."""
+    return ObjectStructInfo()
+
+
+def infer_nothing(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
+    """Called for its effect."""
+    return TupleStructInfo([])
+
+
+def _tensor_of(call: Call, shape_index: int, dtype_index: int) -> TensorStructInfo:
+    shape, dtype = call.args[shape_index], call.args[dtype_index].value
+    if isinstance(shape, ShapeExpr):
+        return TensorStructInfo(shape, dtype)
+    info = shape_arg(call, shape_index)
+    return result(info.values, dtype, info.ndim)
+
+
+def infer_alloc_tensor(call: Call) -> StructInfo:
+    """A tensor of the shape and dtype among the arguments (shape, dtype, ...)."""
+    return _tensor_of(call, 0, 1)
+
+
+def infer_tensor_in_storage(call: Call) -> StructInfo:
+    """A tensor of the shape and dtype among the arguments (storage, offset, shape, dtype)."""
+    return _tensor_of(call, 2, 3)
+
+
+def as_index(value: Any) -> Expr:
+    """A number as a PrimValue."""
+    return value if isinstance(value, Expr) else PrimValue(value)
+
+
+def as_dtype_imm(value: Any) -> Expr:
+    """A data type as an argument."""
+    return value if isinstance(value, Expr) else DataTypeImm(value)
+
+
+def as_text(value: Any) -> Expr:
+    """A string as an argument."""
+    return value if isinstance(value, Expr) else StringImm(value)
+
+
+def register(name: str, infer: Any, function: Any, pure: bool) -> None:
+    """Register an operator that a plain function builds."""
+    Op.register(name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=())
+    FUNCTIONS[name.removeprefix("relax.")] = function
+
+
+def alloc_storage(size: Any, virtual_device_index: Any, storage_scope: Any, dtype: Any) -> Call:
+    """Storage of ``size`` bytes."""
+    operands = [
+        as_shape(size), as_index(virtual_device_index), as_text(storage_scope), as_dtype_imm(dtype),
+    ]  # fmt: skip
+    return Call(Op.get("relax.memory.alloc_storage"), operands)
+
+
+def alloc_tensor(storage: Expr, offset: Any, shape: Any, dtype: Any) -> Call:
+    """A tensor at a byte offset of a storage."""
+    operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
+    return Call(Op.get("relax.memory.alloc_tensor"), operands)
+
+
+def kill_storage(storage: Expr) -> Call:
+    """End the life of a storage."""
+    return Call(Op.get("relax.memory.kill_storage"), [storage])
+
+
+def kill_tensor(tensor: Expr) -> Call:
+    """End the life of a tensor."""
+    return Call(Op.get("relax.memory.kill_tensor"), [tensor])
+
+
+def infer_ensure(call: Call) -> StructInfo:
+    """As the argument."""
+    info: StructInfo = call.args[0].struct_info
+    return info
+
+
+def ensure_zero_offset(data: Expr) -> Call:
+    """The tensor, copied if its data does not start at offset 0."""
+    return Call(Op.get("relax.memory.ensure_zero_offset"), [data])
+
+
+register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True)
+register("relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True)
+register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False)
+register("relax.memory.kill_tensor", infer_nothing, kill_tensor, pure=False)
+register("relax.memory.ensure_zero_offset", infer_ensure, ensure_zero_offset, pure=True)

@@ -1,0 +1,178 @@
+"""Normalisations, dropout, attention, losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import Ints, operator
+from weft.relax.op.infer import (
+    axes_of,
+    axis_of,
+    check_float,
+    check_rank,
+    common_dtype,
+    dims_of,
+    fail,
+    result,
+    same_as_input,
+    show_dims,
+    tensor,
+)
+from weft.relax.shape_arith import constant_value, differ
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+
+
+def infer_batch_norm(call: Call) -> StructInfo:
+    """The data, and both moving statistics."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    dims = dims_of(info)
+    infos = [check_rank(call, index, 1) for index in range(1, 5)]
+    for index, stat in enumerate(infos, 1):
+        its = dims_of(stat)
+        if dims is not None and its is not None and differ(dims[axis], its[0]):
+            name = call.op.attributes["params"][index]
+            fail(call, f"{name}: expected {dims[axis]} elements (axis {axis}), got {its[0]}")
+    return TupleStructInfo([info, infos[2], infos[3]])
+
+
+@operator("relax.nn.batch_norm", infer_batch_norm)
+def batch_norm(
+    data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int,
+    epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1,
+    training: bool = True,
+) -> Any:  # fmt: skip
+    """Batch normalisation: (output, new moving mean, new moving variance)."""
+
+
+def infer_layer_norm(call: Call) -> TensorStructInfo:
+    """As the data; scale and shift have the extents of the axes."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    axes = axes_of(call, call.attrs["axes"], info.ndim, "axes")
+    dims = dims_of(info)
+    for index in range(1, len(call.args)):
+        part = check_rank(call, index, len(axes))
+        its = dims_of(part)
+        if dims is None or its is None:
+            continue
+        for axis, extent in zip(axes, its, strict=True):
+            if differ(dims[axis], extent):
+                name = call.op.attributes["params"][index]
+                fail(call, f"{name}: expected {show_dims([dims[a] for a in axes])}, got "
+                     f"{show_dims(its)}")  # fmt: skip
+    return info
+
+
+@operator("relax.nn.layer_norm", infer_layer_norm)
+def layer_norm(
+    data: Expr, gamma: Expr, beta: Expr, axes: Ints, epsilon: float = 1e-5, center: bool = True,
+    scale: bool = True,
+) -> Any:  # fmt: skip
+    """Normalisation over axes of each sample."""
+
+
+@operator("relax.nn.rms_norm", infer_layer_norm)
+def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> Any:  # type: ignore[assignment]
+    """Division by the root of the mean square over axes."""
+
+
+def infer_group_norm(call: Call) -> TensorStructInfo:
+    """As the data; the channels are a multiple of the groups."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    axis = axis_of(call, call.attrs["channel_axis"], info.ndim, "channel_axis")
+    axes_of(call, call.attrs["axes"], info.ndim, "axes")
+    dims = dims_of(info)
+    if dims is not None:
+        channels, groups = constant_value(dims[axis]), call.attrs["num_groups"]
+        if channels is not None and channels % groups:
+            fail(call, f"{channels} channels are not a multiple of num_groups={groups}")
+        for index in (1, 2):
+            its = dims_of(check_rank(call, index, 1))
+            if its is not None and differ(its[0], dims[axis]):
+                name = call.op.attributes["params"][index]
+                fail(call, f"{name}: expected {dims[axis]} elements, got {its[0]}")
+    return info
+
+
+@operator("relax.nn.group_norm", infer_group_norm)
+def group_norm(
+    data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: Ints,
+    epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+) -> Any:  # fmt: skip
+    """Normalisation over groups of channels of each sample."""
+
+
+def infer_dropout(call: Call) -> StructInfo:
+    """The data and the mask."""
+    info = same_as_input(call)
+    return TupleStructInfo([info, info])
+
+
+@operator("relax.nn.dropout", infer_dropout)
+def dropout(data: Expr, rate: float = 0.5) -> Any:
+    """(output, mask): elements set to 0 with probability ``rate`` while training."""
+
+
+def infer_attention(call: Call) -> TensorStructInfo:
+    """(batch, queries, heads, value features)."""
+    query, key, value = (check_rank(call, index, 4) for index in range(3))
+    dtype = common_dtype(call, [query, key, value])
+    q, k, v = dims_of(query), dims_of(key), dims_of(value)
+    if q is None or k is None or v is None:
+        return result(None, dtype, 4)
+    for what, mine, its in (
+        ("batch of query and key", q[0], k[0]), ("batch of query and value", q[0], v[0]),
+        ("heads of query and key", q[2], k[2]), ("heads of query and value", q[2], v[2]),
+        ("features of query and key", q[3], k[3]), ("lengths of key and value", k[1], v[1]),
+    ):  # fmt: skip
+        if differ(mine, its):
+            fail(call, f"the {what} must be equal, got {mine} and {its}")
+    return result([q[0], q[1], q[2], v[3]], dtype)
+
+
+@operator("relax.nn.attention", infer_attention)
+def attention(
+    query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None,
+    causal_mask: str | None = None, window_size: int | None = None,
+) -> Any:  # fmt: skip
+    """softmax(query key^T * scale + bias) value, per head; tensors are (batch, length, heads, n)."""
+
+
+def infer_cross_entropy(call: Call) -> TensorStructInfo:
+    """A scalar."""
+    predictions, labels = tensor(call, 0), tensor(call, 1)
+    dtype = common_dtype(call, [predictions, labels])
+    mine, its = dims_of(predictions), dims_of(labels)
+    if mine is not None and its is not None:
+        if len(mine) != len(its) or any(differ(a, b) for a, b in zip(mine, its, strict=True)):
+            fail(call, f"the shapes must be equal, got {show_dims(mine)} and {show_dims(its)}")
+    return result([], dtype)
+
+
+@operator("relax.nn.cross_entropy_with_logits", infer_cross_entropy)
+def cross_entropy_with_logits(predictions: Expr, labels: Expr) -> Any:
+    """-sum(predictions * labels) over the batch, divided by the batch."""
+
+
+def infer_nll_loss(call: Call) -> TensorStructInfo:
+    """A scalar, or one loss for each target without a reduction."""
+    predictions, targets = tensor(call, 0), tensor(call, 1)
+    reduction = call.attrs["reduction"]
+    if reduction not in ("none", "sum", "mean"):
+        fail(call, f"reduction: expected none, sum or mean, got {reduction!r}")
+    if reduction != "none":
+        return result([], predictions.dtype)
+    return result(dims_of(targets), predictions.dtype, targets.ndim)
+
+
+@operator("relax.nn.nll_loss", infer_nll_loss)
+def nll_loss(
+    predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean",
+    ignore_index: int = -100,
+) -> Any:  # fmt: skip
+    """The negative log likelihood of targets, by log probabilities (N, C, ...)."""
+

@@ -1,0 +1,66 @@
+"""Padding: the ``pad`` operator, and how attributes of windows are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.node import Array
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import Ints, as_ints, operator
+from weft.relax.op.infer import dims_of, fail, result, tensor
+from weft.relax.shape_arith import simplified
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.errors import IRValueError
+
+
+def each(value: Any, rank: int, name: str) -> Array:
+    """One int for each spatial axis, from one for all or a list."""
+    values = as_ints(value)
+    if len(values) == 1:
+        return Array([values[0]] * rank)
+    if len(values) != rank:
+        raise IRValueError(f"{name}: expected 1 or {rank} values, got {len(values)}: {values}")
+    return values
+
+
+def both_sides(value: Any, rank: int) -> Array:
+    """Padding before every axis, then after: from one value, one an axis, or all."""
+    values = as_ints(value)
+    if len(values) == 1:
+        return Array([values[0]] * (2 * rank))
+    if len(values) == rank:
+        return Array([*values, *values])
+    if len(values) != 2 * rank:
+        raise IRValueError(
+            f"padding: expected 1, {rank} or {2 * rank} values, got {len(values)}: {values}"
+        )
+    return values
+
+
+def infer_pad(call: Call) -> TensorStructInfo:
+    """The extents and their padding: ``pad_width`` holds (before, after) for every axis."""
+    info = tensor(call, 0)
+    widths, dims = call.attrs["pad_width"], dims_of(info)
+    if info.ndim != -1 and len(widths) != 2 * info.ndim:
+        fail(
+            call,
+            f"pad_width: expected {2 * info.ndim} numbers for {info.ndim} dimensions, got "
+            f"{len(widths)}",
+        )
+    if dims is None:
+        return result(None, info.dtype, info.ndim, info.vdevice)
+    made = [
+        simplified(dim + widths[2 * axis] + widths[2 * axis + 1]) for axis, dim in enumerate(dims)
+    ]
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.nn.pad", infer_pad)
+def pad(
+    data: Expr, pad_width: Ints, pad_mode: str = "constant", pad_value: float = 0.0
+) -> Any:
+    """Elements before and after every axis: constant, reflect, replicate or circular."""
+    flat: list[Any] = []
+    for item in pad_width:
+        flat.extend(item if isinstance(item, list | tuple) else [item])
+    return {"pad_width": flat}

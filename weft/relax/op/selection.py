@@ -1,0 +1,163 @@
+"""Choosing and ordering: where, ewise_fma, sort, argsort, topk, astype, bucketize, unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
+from weft.relax.op.infer import (
+    VOID,
+    axis_of,
+    broadcast_infos,
+    check_rank,
+    common_dtype,
+    dims_of,
+    int64,
+    result,
+    tensor,
+    with_dtype,
+)
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.support.errors import IRTypeError
+
+
+def infer_where(call: Call) -> TensorStructInfo:
+    """The broadcast of all three."""
+    infos = []
+    for arg in call.args:
+        info = arg.struct_info
+        if not isinstance(info, TensorStructInfo | PrimStructInfo):
+            raise IRTypeError(f"relax.where: expected tensors, got {info}")
+        infos.append(info)
+    if infos[0].dtype not in (VOID, "bool"):
+        raise IRTypeError(f"relax.where: condition: expected booleans, got {infos[0].dtype}")
+    return broadcast_infos(call, infos, common_dtype(call, infos[1:]))
+
+
+@operator("relax.where", infer_where)
+def where(condition: Expr, x1: Expr, x2: Expr) -> Any:
+    """x1 where the condition holds, else x2."""
+    lhs, rhs = match_scalars(x1, x2)
+    return {"x1": lhs, "x2": rhs}
+
+
+def infer_fma(call: Call) -> TensorStructInfo:
+    """As the inputs, which have one shape."""
+    infos = [tensor(call, index) for index in range(3)]
+    return broadcast_infos(call, infos, common_dtype(call, infos))
+
+
+@operator("relax.ewise_fma", infer_fma)
+def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> Any:
+    """x1 * x2 + x3."""
+
+
+def infer_astype(call: Call) -> TensorStructInfo:
+    """The input with another dtype."""
+    return with_dtype(tensor(call, 0), call.attrs["dtype"])
+
+
+@operator("relax.astype", infer_astype)
+def astype(x: Expr, dtype: Dtype) -> Any:
+    """The values converted to another data type."""
+
+
+@operator("relax.wrap_param", infer_astype)
+def wrap_param(data: Expr, dtype: Dtype = "float32") -> Any:  # type: ignore[assignment]
+    """A parameter, converted (marks where mixed precision put a cast)."""
+
+
+def infer_sort(call: Call) -> TensorStructInfo:
+    """As the input."""
+    info = tensor(call, 0)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    return info
+
+
+def infer_argsort(call: Call) -> TensorStructInfo:
+    """Indices of the input's shape."""
+    return with_dtype(infer_sort(call), call.attrs["dtype"])
+
+
+@operator("relax.sort", infer_sort)
+def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
+    """The values in order along an axis."""
+
+
+@operator("relax.argsort", infer_argsort)
+def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:  # type: ignore[assignment]
+    """The indices that put the values in order along an axis."""
+
+
+def infer_topk(call: Call) -> StructInfo:
+    """Values, indices or both, with k along the axis."""
+    info = tensor(call, 0)
+    axis, k = axis_of(call, call.attrs["axis"], info.ndim), call.attrs["k"]
+    dims = dims_of(info)
+    kept = None if dims is None else [*dims]
+    if kept is not None and k > 0:
+        kept[axis] = int64(k)
+    values = result(kept, info.dtype, info.ndim)
+    indices = result(kept, call.attrs["dtype"], info.ndim)
+    one = {"values": values, "indices": indices}.get(call.attrs["ret_type"])
+    return TupleStructInfo([values, indices]) if one is None else one
+
+
+@operator("relax.topk", infer_topk)
+def topk(
+    data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
+    dtype: Dtype = "int32",  # type: ignore[assignment]
+) -> Any:  # fmt: skip
+    """The k largest (or smallest) values along an axis and their indices."""
+
+
+def infer_bucketize(call: Call) -> TensorStructInfo:
+    """Indices of the input's shape."""
+    check_rank(call, 1, 1)
+    return with_dtype(tensor(call, 0), "int32" if call.attrs["out_int32"] else "int64")
+
+
+@operator("relax.bucketize", infer_bucketize)
+def bucketize(
+    input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False
+) -> Any:
+    """The bucket of each value between sorted boundaries."""
+
+
+def infer_nonzero(call: Call) -> TensorStructInfo:
+    """(rank, number of non-zero elements)."""
+    tensor(call, 0)
+    return result(None, "int64", 2)
+
+
+@operator("relax.nonzero", infer_nonzero)
+def nonzero(x: Expr) -> Any:
+    """The indices of elements that are not zero, one column each."""
+
+
+def infer_unique(call: Call) -> StructInfo:
+    """The unique values and what else was asked for; sizes are known at run time."""
+    info = tensor(call, 0)
+    flags = [bool(int(arg.value)) for arg in call.args[2:5]]
+    ndim = 1 if len(call.args) < 6 else info.ndim
+    parts = [result(None, info.dtype, ndim)]
+    parts += [result(None, "int64", 1) for flag in flags if flag]
+    return parts[0] if len(parts) == 1 else TupleStructInfo(parts)
+
+
+@operator("relax.unique", infer_unique)
+def unique(
+    x: Expr,
+    sorted: Prim = True,  # type: ignore[assignment]  # noqa: A002 - TVM's name
+    return_index: Prim = False,  # type: ignore[assignment]
+    return_inverse: Prim = False,  # type: ignore[assignment]
+    return_counts: Prim = False,  # type: ignore[assignment]
+    axis: Prim | None = None,
+) -> Any:
+    """The distinct values."""

@@ -1,0 +1,52 @@
+"""``relax.op.vm``: what the virtual machine executes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.relax.expr import Call, Expr
+from weft.relax.op.base import inline_tuple
+from weft.relax.op.definition import as_shape
+from weft.relax.op.memory import (
+    as_dtype_imm,
+    as_index,
+    as_text,
+    infer_nothing,
+    infer_object,
+    infer_tensor_in_storage,
+    register,
+)
+
+
+def alloc_storage(
+    shape: Any, runtime_device_index: Any, dtype: Any, storage_scope: Any = "global"
+) -> Call:
+    """Storage of ``shape`` bytes."""
+    operands = [
+        as_shape(shape), as_index(runtime_device_index), as_dtype_imm(dtype),
+        as_text(storage_scope),
+    ]  # fmt: skip
+    return Call(Op.get("relax.vm.alloc_storage"), operands)
+
+
+def alloc_tensor(storage: Expr, offset: Any, shape: Any, dtype: Any) -> Call:
+    """A tensor at a byte offset of a storage."""
+    operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
+    return Call(Op.get("relax.vm.alloc_tensor"), operands)
+
+
+def kill_object(obj: Expr) -> Call:
+    """Let go of an object."""
+    return Call(Op.get("relax.vm.kill_object"), [obj])
+
+
+def call_tir_dyn(func: Expr, args: Any) -> Call:
+    """A call of a PrimFunc with a shape for its scalar arguments."""
+    return Call(Op.get("relax.vm.call_tir_dyn"), [func, inline_tuple(args)])
+
+
+register("relax.vm.alloc_storage", infer_object, alloc_storage, pure=True)
+register("relax.vm.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True)
+register("relax.vm.kill_object", infer_nothing, kill_object, pure=False)
+register("relax.vm.call_tir_dyn", infer_nothing, call_tir_dyn, pure=False)

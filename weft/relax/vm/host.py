@@ -1,0 +1,410 @@
+"""A Relax function as one native host function (design.md 3.9).
+
+The host is a PrimFunc: its parameters are the inputs, the outputs, working memory (``arena``) and
+a table of the constants' addresses; its body declares every intermediate tensor at an offset of the
+arena and calls kernels and registered functions in order. Code generation compiles it beside the
+kernels, so that an inference is one call from Python. What cannot be expressed so (objects,
+branches on data, closures, values of unknown shape) raises ``NotNative`` with the reason, and the
+function runs as bytecode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.module import IRModule
+from weft.ir.node import Array
+from weft.ir.op import Op
+from weft.ir.type import PointerType, PrimType
+from weft.relax.expr import (
+    Call,
+    Constant,
+    ExternFunc,
+    Function,
+    MatchCast,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.vm.arena import ArenaPlan, TensorLife
+from weft.relax.vm.extents import element_count
+from weft.support.dtype import DataType
+from weft.tir import op
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.expr import Call as TirCall
+from weft.tir.expr import Var as TirVar
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Evaluate, LetStmt, Stmt, seq
+
+INT64: Final = DataType("int64")
+MAX_INLINE_DEPTH: Final = 64
+
+
+class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an error
+    """The function has no native form; the message says why."""
+
+
+@dataclass
+class HostFunction:
+    """The host PrimFunc, what its outputs are, and which constants its table holds."""
+
+    func: PrimFunc
+    inputs: int
+    outputs: list[Buffer]
+    result: Any
+    has_arena: bool
+    constants: list[Constant]
+
+
+@dataclass
+class _Step:
+    """One call of the body: the statement, and the tensors that it touches."""
+
+    stmt: Stmt
+    uses: list[Buffer]
+
+
+@dataclass
+class _State:
+    """What lowering collects."""
+
+    steps: list[_Step] = field(default_factory=list)
+    temporaries: list[Buffer] = field(default_factory=list)
+    constants: list[tuple[Constant, Buffer]] = field(default_factory=list)
+
+
+class HostBuilder:
+    """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``_Shape``."""
+
+    def __init__(self, mod: IRModule, name: str, function: Function) -> None:
+        self.mod, self.name, self.function = mod, name, function
+        self.state = _State()
+        self.values: dict[int, Any] = {}
+        self.inlined: list[Function] = []
+
+    def build(self) -> HostFunction:
+        """The host function; raises NotNative."""
+        params: list[Any] = []
+        for index, param in enumerate(self.function.params):
+            value = self.parameter(param, index)
+            self.values[id(param)] = value
+            params.append(value)
+        result = self.body(self.function.body)
+        inputs = {id(param) for param in params}
+        outputs: list[Buffer] = []
+        shape_of_result = self.result(result, inputs, params, outputs)
+        chosen = {id(buffer) for buffer in outputs}
+        plan = ArenaPlan(self.lives(chosen))
+        return self.assemble(params, outputs, shape_of_result, plan)
+
+    def parameter(self, param: Var, index: int) -> Any:
+        """A tensor parameter as a buffer, a scalar one as a variable."""
+        info = param.struct_info
+        if isinstance(info, TensorStructInfo):
+            return self.tensor(param.name_hint or f"arg{index}", info)
+        if isinstance(info, PrimStructInfo) and (info.value is None or isinstance(info.value, TirVar)):
+            return info.value if info.value is not None else TirVar(param.name_hint, info.dtype)
+        raise NotNative(f"parameter {param.name_hint} is neither a tensor nor a scalar")
+
+    def tensor(self, name: str, info: TensorStructInfo) -> Buffer:
+        """A buffer of a tensor's struct info."""
+        values = getattr(info.shape, "values", None)
+        if values is None or info.dtype == "void":
+            raise NotNative(f"the shape or the dtype of {name} is not known")
+        return decl_buffer(values, info.dtype, _identifier(name))
+
+    # Bodies.
+
+    def body(self, body: Any) -> Any:
+        """Lower bindings; the value of the body."""
+        if not isinstance(body, SeqExpr):
+            return self.value(body)
+        for block in body.blocks:
+            for binding in block.bindings:
+                if isinstance(binding, MatchCast):
+                    self.match_cast(binding)
+                else:
+                    name = binding.var.name_hint
+                    self.values[id(binding.var)] = self.value(binding.value, name)
+        return self.value(body.body)
+
+    def match_cast(self, binding: MatchCast) -> None:
+        """A match that is known to hold is a renaming; any other needs run-time shapes."""
+        value = self.value(binding.value)
+        info = binding.struct_info
+        if not isinstance(value, Buffer) or not isinstance(info, TensorStructInfo):
+            raise NotNative("match_cast of a value that is no tensor")
+        wanted = getattr(info.shape, "values", None)
+        same = wanted is not None and len(wanted) == len(value.shape)
+        if not same or info.dtype != value.dtype:
+            raise NotNative("match_cast checks shapes at run time")
+        for mine, its in zip(value.shape, wanted or (), strict=True):
+            if mine is not its and not (isinstance(mine, IntImm) and bool(mine == its)):
+                raise NotNative("match_cast checks shapes at run time")
+        self.values[id(binding.var)] = value
+
+    def value(self, expr: Any, name: str = "t") -> Any:
+        """Lower an expression."""
+        if isinstance(expr, Var):
+            found = self.values.get(id(expr))
+            if found is None:
+                raise NotNative(f"the variable {expr.name_hint} is not a tensor here")
+            return found
+        if isinstance(expr, Constant):
+            return self.constant(expr)
+        if isinstance(expr, Tuple):
+            return [self.value(item) for item in expr.fields]
+        if isinstance(expr, TupleGetItem):
+            base = self.value(expr.tuple_value)
+            if not isinstance(base, list):
+                raise NotNative("a field of a value that is no tuple here")
+            return base[expr.index]
+        if isinstance(expr, PrimValue):
+            return expr.value
+        if isinstance(expr, ShapeExpr):
+            return _Shape(expr.values)
+        if isinstance(expr, SeqExpr):
+            return self.body(expr)
+        if isinstance(expr, Call):
+            return self.call(expr, name)
+        raise NotNative(f"{type(expr).__name__} runs as bytecode")
+
+    def constant(self, constant: Constant) -> Buffer:
+        """The buffer over a constant; the same data once."""
+        for known, buffer in self.state.constants:
+            if known.data is constant.data:
+                return buffer
+        shape = [IntImm(INT64, extent) for extent in constant.data.shape]
+        buffer = decl_buffer(shape, constant.data.dtype, f"const{len(self.state.constants)}")
+        self.state.constants.append((constant, buffer))
+        return buffer
+
+    # Calls.
+
+    def call(self, call: Call, name: str) -> Any:
+        """Lower a call."""
+        target = call.op
+        if isinstance(target, GlobalVar):
+            return self.inline(target, call)
+        if not isinstance(target, Op):
+            raise NotNative("a call of an object or of a function that returns one")
+        if target.name == "relax.call_tir":
+            return self.call_tir(call, name)
+        if target.name == "relax.call_dps_packed" and isinstance(call.args[0], ExternFunc):
+            return self.call_dps_packed(call, name)
+        if target.name == "relax.builtin.alloc_tensor":
+            return self.allocated(call.struct_info, name)
+        raise NotNative(f"{target.name} runs as bytecode")
+
+    def inline(self, target: GlobalVar, call: Call) -> Any:
+        """A call of another graph function: its body with the arguments in place."""
+        function = self.mod[target]
+        if not isinstance(function, Function):
+            raise NotNative(f"a direct call of the kernel {target.name_hint}")
+        if any(function is running for running in self.inlined) or (
+            len(self.inlined) >= MAX_INLINE_DEPTH
+        ):
+            raise NotNative(f"{target.name_hint} calls itself")
+        arguments = [self.value(arg) for arg in call.args]
+        symbols: dict[Any, Any] = {}
+        for param, argument in zip(function.params, arguments, strict=True):
+            _bind_symbols(param.struct_info, argument, symbols)
+        if any(value is not var for var, value in symbols.items()):
+            raise NotNative(f"{target.name_hint} is called with other symbolic shapes")
+        outer = dict(self.values)
+        for param, argument in zip(function.params, arguments, strict=True):
+            self.values[id(param)] = argument
+        self.inlined.append(function)
+        result = self.body(function.body)
+        self.inlined.pop()
+        self.values = outer
+        return result
+
+    def allocated(self, info: StructInfo | None, name: str) -> Any:
+        """New tensors for a struct info."""
+        if isinstance(info, TupleStructInfo):
+            return [self.allocated(item, f"{name}_{i}") for i, item in enumerate(info.fields)]
+        if not isinstance(info, TensorStructInfo):
+            raise NotNative("an output that is no tensor")
+        buffer = self.tensor(name, info)
+        self.state.temporaries.append(buffer)
+        return buffer
+
+    def arguments(self, args: Any) -> list[Any]:
+        """The arguments of a destination-passing call."""
+        value = self.value(args)
+        values = value if isinstance(value, list) else [value]
+        for item in values:
+            if isinstance(item, list | _Shape):
+                raise NotNative("a tuple or a shape as an argument of a kernel")
+        return values
+
+    def call_tir(self, call: Call, name: str) -> Any:
+        """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
+        kernel = self.mod[call.args[0]]
+        if not isinstance(kernel, PrimFunc):
+            raise NotNative(f"call_tir of {call.args[0].name_hint}, which is no PrimFunc")
+        inputs = self.arguments(call.args[1])
+        result = self.allocated(call.sinfo_args[0], name)
+        outputs = result if isinstance(result, list) else [result]
+        scalars = list(call.args[2].values) if len(call.args) > 2 else []
+        passed = [*inputs, *outputs, *scalars]
+        if len(passed) != len(kernel.params):
+            raise NotNative(f"{call.args[0].name_hint} takes {len(kernel.params)} arguments")
+        extra = implicit_values(kernel, passed)
+        symbol = str(kernel.attrs.get("global_symbol", call.args[0].name_hint))
+        stmt = Evaluate(TirCall(DataType("int32"), GlobalVar(symbol), [*passed, *extra]))
+        self.step(stmt, passed)
+        return result
+
+    def call_dps_packed(self, call: Call, name: str) -> Any:
+        """Call a registered function on inputs and outputs."""
+        inputs = self.arguments(call.args[1])
+        result = self.allocated(call.sinfo_args[0], name)
+        outputs = result if isinstance(result, list) else [result]
+        symbol = StringImm(call.args[0].global_symbol)  # type: ignore[attr-defined]
+        passed = [*inputs, *outputs]
+        callee = Op.get("tir.tvm_call_packed")
+        self.step(Evaluate(TirCall(DataType("handle"), callee, [symbol, *passed])), passed)
+        return result
+
+    def step(self, stmt: Stmt, passed: list[Any]) -> None:
+        """Add a statement to the body."""
+        used = [value for value in passed if isinstance(value, Buffer)]
+        self.state.steps.append(_Step(stmt, used))
+
+    # The whole.
+
+    def result(
+        self, value: Any, inputs: set[int], params: list[Any], outputs: list[Buffer]
+    ) -> Any:
+        """Describe the result; tensors that are computed become outputs."""
+        if isinstance(value, list):
+            return ("tuple", [self.result(item, inputs, params, outputs) for item in value])
+        if isinstance(value, _Shape):
+            return ("shape", list(value.values))
+        if isinstance(value, PrimExpr):
+            return ("expr", value)
+        if id(value) in inputs:
+            return ("input", next(i for i, p in enumerate(params) if p is value))
+        if not any(value is temporary for temporary in self.state.temporaries):
+            raise NotNative("a constant is returned")
+        if not any(value is output for output in outputs):
+            outputs.append(value)
+        return ("output", next(i for i, item in enumerate(outputs) if item is value))
+
+    def lives(self, outputs: set[int]) -> list[TensorLife]:
+        """First and last step of every temporary that is not an output."""
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for position, step in enumerate(self.state.steps):
+            for buffer in step.uses:
+                first.setdefault(id(buffer), position)
+                last[id(buffer)] = position
+        return [
+            TensorLife(buffer, _size_bytes(buffer), first[id(buffer)], last[id(buffer)])
+            for buffer in self.state.temporaries
+            if id(buffer) not in outputs and id(buffer) in first
+        ]
+
+    def assemble(
+        self, params: list[Any], outputs: list[Buffer], result: Any, plan: ArenaPlan
+    ) -> HostFunction:
+        """The PrimFunc from the collected steps."""
+        body = seq(*[step.stmt for step in self.state.steps])
+        handles: list[Any] = []
+        arena = decl_buffer([plan.size], "uint8", "arena")
+        for life, offset in plan.offsets:
+            pointer = TirCall(DataType("handle"), "tir.address_of", [arena[offset]])
+            body = LetStmt(life.buffer.data, pointer, body)
+        table = TirVar("constant_table", PointerType(PrimType(DataType("handle")), "global"))
+        for index, (_, buffer) in enumerate(self.state.constants):
+            pointer = TirCall(DataType("handle"), "tir.table_get", [table, IntImm(INT64, index)])
+            body = LetStmt(buffer.data, pointer, body)
+        has_arena = bool(plan.offsets)
+        if has_arena:
+            handles.append(arena)
+        if self.state.constants:
+            handles.append(table)
+        func = PrimFunc(
+            [*params, *outputs, *handles], body, attrs={"global_symbol": f"{self.name}"}
+        )
+        constants = [constant for constant, _ in self.state.constants]
+        return HostFunction(func, len(params), outputs, result, has_arena, constants)
+
+
+class _Shape:
+    """A shape value."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name) or "t"
+
+
+def _size_bytes(buffer: Buffer) -> PrimExpr:
+    return op.multiply(element_count(buffer.shape), IntImm(INT64, buffer.dtype.itemsize))
+
+
+def _bind_symbols(info: Any, argument: Any, symbols: dict[Any, Any]) -> None:
+    """Which symbols of a callee's parameter stand for what in the caller."""
+    if isinstance(info, TensorStructInfo) and isinstance(argument, Buffer):
+        for mine, its in zip(getattr(info.shape, "values", ()) or (), argument.shape, strict=False):
+            if isinstance(mine, TirVar):
+                symbols[mine] = its
+    elif isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
+        symbols[info.value] = argument
+    elif isinstance(info, ShapeStructInfo):
+        raise NotNative("a shape as an argument of a function")
+
+
+def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:
+    """The values of a kernel's implicit symbols for these arguments, in signature order."""
+    from_scalars = {
+        id(param): value
+        for param, value in zip(kernel.params, passed, strict=True)
+        if param not in kernel.buffer_map
+    }
+    values: dict[int, PrimExpr] = {}
+    order: list[TirVar] = []
+    for param, argument in zip(kernel.params, passed, strict=True):
+        buffer = kernel.buffer_map.get(param)
+        if buffer is None:
+            continue
+        for mine, its in zip(buffer.shape, argument.shape, strict=True):
+            _order_symbols(mine, from_scalars, order)
+            if isinstance(mine, TirVar) and id(mine) not in from_scalars:
+                values.setdefault(id(mine), its)
+    missing = [var.name for var in order if id(var) not in values]
+    if missing:
+        raise NotNative(f"the symbols {', '.join(missing)} of a kernel follow from no argument")
+    return [op.cast(INT64, values[id(var)]) for var in order]
+
+
+def _order_symbols(expr: PrimExpr, scalars: dict[int, Any], order: list[TirVar]) -> None:
+    """Append the symbols of an extent in the order in which the signature lists them."""
+    if isinstance(expr, TirVar):
+        if id(expr) not in scalars and all(expr is not known for known in order):
+            order.append(expr)
+        return
+    for name in expr.CHILDREN:
+        child = getattr(expr, name)
+        for item in child if isinstance(child, tuple) else (child,):
+            if isinstance(item, PrimExpr):
+                _order_symbols(item, scalars, order)
+
+
