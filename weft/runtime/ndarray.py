@@ -134,6 +134,10 @@ class NDArray:
         """Whether both names mean one object."""
         return self is other
 
+    def structural_bytes(self) -> bytes:
+        """Type, shape and content as bytes: what structural equality of programs compares."""
+        return f"{self.dtype}{list(self.shape)}".encode() + self._array.tobytes()
+
     def is_contiguous(self) -> bool:
         """Whether the data is compact, row-major."""
         return bool(self._array.flags.c_contiguous)

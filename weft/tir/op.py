@@ -26,6 +26,7 @@ from weft.ir.expr import (
 )
 from weft.ir.node import Array
 from weft.ir.op import Op
+from weft.ir.structural import structural_equal
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -574,8 +575,23 @@ def _as_ramp(index: Any) -> Any:
         return index
     start = as_prim_expr(0 if index.start is None else index.start)
     step = const(1 if index.step is None else index.step, start.dtype)
-    lanes = floordiv(subtract(index.stop, start), step)
+    lanes = floordiv(extent_between(start, index.stop), step)
+    if isinstance(lanes, IntImm):
+        lanes = IntImm(DataType("int32"), lanes.value)
     return nodes.Ramp(start, step, lanes)
+
+
+def extent_between(begin: Any, end: Any) -> PrimExpr:
+    """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``."""
+    start, stop = match_types(begin, end)
+    if isinstance(stop, nodes.Add):
+        if structural_equal(stop.a, start):
+            return stop.b
+        if structural_equal(stop.b, start):
+            return stop.a
+    if structural_equal(stop, start):
+        return IntImm(start.dtype, 0)
+    return subtract(stop, start)
 
 
 def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -> Any:

@@ -13,8 +13,8 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.tir.buffer import Buffer, check_rank
-from weft.tir.expr import IterVar, Var
-from weft.tir.op import register_statements
+from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
+from weft.tir.op import extent_between, register_statements
 
 
 class Stmt(Node):
@@ -241,6 +241,20 @@ class BufferRegion(Node):
         """The type of the buffer's elements."""
         return self.buffer.dtype
 
+    def as_prim_expr(self) -> PrimExpr:
+        """The region in an expression: a load, of a vector where an extent is not 1."""
+        indices = [
+            item.min
+            if isinstance(item.extent, IntImm) and item.extent.value == 1
+            else Ramp(item.min, IntImm(item.min.dtype, 1), _as_lanes(item.extent))
+            for item in self.region
+        ]
+        return BufferLoad(self.buffer, indices)
+
+
+def _as_lanes(extent: PrimExpr) -> PrimExpr:
+    return IntImm(DataType("int32"), extent.value) if isinstance(extent, IntImm) else extent
+
 
 @node
 class MatchBufferRegion(Node):
@@ -295,7 +309,8 @@ def make_region(buffer: Buffer, indices: Any) -> BufferRegion:
         if isinstance(index, slice):
             start = 0 if index.start is None else index.start
             stop = buffer.shape[axis] if index.stop is None else index.stop
-            ranges.append(Range(start, stop))
+            begin = as_prim_expr(start)
+            ranges.append(Range.from_min_extent(begin, extent_between(begin, stop)))
         else:
             position = as_prim_expr(index)
             ranges.append(Range.from_min_extent(position, IntImm(position.dtype, 1)))

@@ -198,7 +198,7 @@ STATEMENTS = [
     (For(i, 0, 10, ForKind.SERIAL, ZERO), "for i in range(10):\n    T.evaluate(0)"),
     (For(i, 2, 8, ForKind.SERIAL, ZERO), "for i in range(2, 10):\n    T.evaluate(0)"),
     (For(i, n, 4, ForKind.SERIAL, ZERO),
-     "n = T.int32()\nfor i in T.serial(n, n + 4, extent=4):\n    T.evaluate(0)"),
+     "n = T.int32()\nfor i in range(n, n + 4):\n    T.evaluate(0)"),
     (For(i, 0, 10, ForKind.PARALLEL, ZERO), "for i in T.parallel(10):\n    T.evaluate(0)"),
     (For(i, 0, 10, ForKind.VECTORIZED, ZERO), "for i in T.vectorized(10):\n    T.evaluate(0)"),
     (For(i, 0, 10, ForKind.UNROLLED, ZERO), "for i in T.unroll(10):\n    T.evaluate(0)"),
@@ -257,8 +257,11 @@ def test_a_region_prints_slices():
 
 
 def test_a_region_whose_slice_says_another_extent_spells_its_ranges():
-    region = BufferRegion(F, [Range.from_min_extent(i, n), Range.from_min_extent(0, 1)])
-    assert "T.BufferRegion(F, [T.Range.from_min_extent(i, n), T.Range(0, 1)])" in region.script()
+    odd = Range.from_min_extent(i + n, Add(int32(2), int32(2)))
+    region = BufferRegion(F, [odd, Range.from_min_extent(0, 1)])
+    text = "T.BufferRegion(F, [T.Range.from_min_extent(i + n, T.Add(2, 2)), T.Range(0, 1)])"
+    assert text not in region.script()
+    assert "F[i + n:i + n + T.Add(2, 2), 0]" in region.script()
 
 
 def test_match_buffer_region():

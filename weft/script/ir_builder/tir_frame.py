@@ -439,5 +439,5 @@ def frozen(value: Any) -> Any:
 
 
 def as_node(value: Any) -> Any:
-    """A node as it is, anything else as an expression."""
-    return value if isinstance(value, Node) else as_prim_expr(value)
+    """A node or a text as it is, anything else as an expression."""
+    return value if isinstance(value, Node | str) else as_prim_expr(value)

@@ -12,6 +12,9 @@ from typing import Any
 
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.relax.analysis.well_formed import find_problem
+from weft.relax.expr import Function
+from weft.script import metadata
 from weft.script import metadata
 from weft.script.parser.core import Parser
 from weft.script.parser.module_dialect import parse_module
@@ -25,9 +28,11 @@ from weft.script.parser.source import (
 )
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRTypeError
+from weft.support.errors import DiagnosticError, IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.span import SourceName, Span
+from weft.tir.analysis.verify_well_formed import verify_well_formed
+from weft.tir.function import PrimFunc
 
 Checker = Callable[[Any], Any]
 
@@ -127,6 +132,16 @@ def _is_metadata(node: Any) -> bool:
     return getattr(node.targets[0], "id", "") == "metadata" and callee == "load_json"
 
 
+def _metadata(node: ast.expr) -> Any:
+    """The content of ``tvm.ir.load_json("...")``, the block that ``show_meta=True`` prints."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return None
+    text = getattr(node.args[0], "value", None)
+    if getattr(node.func, "attr", "") != "load_json" or not isinstance(text, str):
+        return None
+    return metadata.from_json(text)
+
+
 def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
     module = getattr(node, "module", None) or ""
     for alias in node.names:
@@ -208,4 +223,25 @@ def decorate(
 
 def verified(made: Any, check: bool, source: Source) -> Any:
     """``made``, after the well-formedness checks of both IRs where asked for."""
+    if not check:
+        return made
+    functions = list(made.functions.values()) if isinstance(made, IRModule) else [made]
+    for func in functions:
+        if isinstance(func, PrimFunc):
+            try:
+                verify_well_formed(func)
+            except IRValueError as error:
+                raise _ill_formed(str(error), source, func) from error
+    if any([isinstance(func, Function) for func in functions]):
+        problem = find_problem(made)
+        if problem is not None:
+            where = made if isinstance(made, Function) else functions[0]
+            if isinstance(made, IRModule) and problem.partition(":")[0] in made:
+                where = made[problem.partition(":")[0]]
+            raise _ill_formed(f"{problem}", source, where)
     return made
+
+
+def _ill_formed(message: str, source: Source, func: Any) -> DiagnosticError:
+    hint = "; check_well_formed=False parses it all the same"
+    return DiagnosticError(render(f"{message}{hint}", source, func.span))

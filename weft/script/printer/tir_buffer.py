@@ -26,7 +26,7 @@ from weft.script.printer.doc import (
     TupleDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, prints
-from weft.script.printer.tir_expr import declare_var, range_end, slice_length
+from weft.script.printer.tir_expr import declare_var, slice_end
 from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
@@ -226,11 +226,7 @@ def range_index(item: Any, d: Docsifier) -> Doc | None:
     if isinstance(extent, IntImm) and extent.value == 1 and extent.dtype is item.min.dtype:
         index: Doc = d.doc(item.min)
         return index
-    end = range_end(item)
-    if end is None and isinstance(extent, IntImm):
-        end = item.min + extent
-        if slice_length(item.min, end) != extent.value or extent.dtype is not item.min.dtype:
-            return None
+    end = slice_end(item.min, extent)
     return None if end is None else SliceDoc(d.doc(item.min), d.doc(end))
 
 

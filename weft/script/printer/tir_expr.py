@@ -328,25 +328,23 @@ def ramp_slice(ramp: Ramp, d: Docsifier) -> Doc:
     """``base:base + lanes * stride:stride``, or ``T.Ramp(...)``."""
     stride, lanes = ramp.stride, ramp.lanes
     if isinstance(stride, IntImm) and isinstance(lanes, IntImm) and lanes.dtype == "int32":
-        stop = operators.add(ramp.base, operators.multiply(lanes, stride))
-        default = stride.dtype is ramp.base.dtype
-        if default and stride.value >= 1 and slice_length(ramp.base, stop) is not None:
+        width = IntImm(stride.dtype, lanes.value * stride.value)
+        stop = slice_end(ramp.base, width)
+        if stride.value >= 1 and width.value > 1 and stop is not None:
             step = None if stride.value == 1 else LiteralDoc(stride.value)
             return SliceDoc(d.doc(ramp.base), d.doc(stop), step)
-    return _ramp_call(ramp, d)
+    made: Doc = d.doc(ramp)
+    return made
 
 
-def _ramp_call(ramp: Ramp, d: Docsifier) -> Doc:
-    return d.doc(ramp)  # type: ignore[no-any-return]
-
-
-def slice_length(start: PrimExpr, stop: PrimExpr) -> int | None:
-    """The constant ``stop - start`` that a parser finds: both constant, or ``start + n``."""
-    if isinstance(start, IntImm) and isinstance(stop, IntImm):
-        return int(stop.value - start.value)
-    if isinstance(stop, nodes.Add) and stop.a is start and isinstance(stop.b, IntImm):
-        return int(stop.b.value)
-    return None
+def slice_end(begin: PrimExpr, extent: PrimExpr) -> PrimExpr | None:
+    """``begin + extent`` where a slice or loop ``begin:end`` gives the extent again, else None."""
+    try:
+        end = operators.add(begin, extent)
+        found = operators.extent_between(begin, end)
+    except TVMError:
+        return None
+    return end if found is extent or same(found, extent) else None
 
 
 # ---- calls

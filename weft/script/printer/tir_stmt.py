@@ -40,7 +40,8 @@ from weft.script.printer.tir_buffer import (
     buffer_declaration,
     define_buffer,
 )
-from weft.script.printer.tir_expr import index_docs, list_doc, range_end, same
+from weft.script.printer.tir_expr import index_docs, list_doc, range_end, same, slice_end
+from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
 from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import For, ForKind, SeqStmt
@@ -350,13 +351,10 @@ def _loop_header(node: For, d: Docsifier) -> ExprDoc:
     if _is_zero(node.min):
         args.append(d.doc(node.extent))
     else:
-        end = range_end(node)
-        if end is not None:
-            args += [d.doc(node.min), d.doc(end)]
-        else:
-            args += [d.doc(node.min), d.doc(node.min + node.extent)]
-            keys.append("extent")
-            values.append(d.doc(node.extent))
+        end = slice_end(node.min, node.extent)
+        if end is None:
+            raise IRTypeError("a loop's extent has no printed form")
+        args += [d.doc(node.min), d.doc(end)]
     if node.thread_binding is not None:
         keys.append("thread")
         values.append(LiteralDoc(node.thread_binding.thread_tag))
