@@ -1,0 +1,151 @@
+"""Tensors made from numbers: filled, counted, triangular, one-hot."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, as_prim_expr
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import as_sequence, compute_ax, normalize_axis
+from weft.topi.simplify import simplified
+
+
+def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
+    """``shape`` filled with a number, an expression or a 0-d tensor."""
+    value = _fill_value(fill_value, dtype)
+    return compute_ax(as_sequence(shape), lambda *_: value, "T_full", tag=tag.ELEMWISE)
+
+
+def full_like(x: Tensor, fill_value: Any) -> Tensor:
+    """A tensor of x's shape and dtype filled with a number."""
+    value = _fill_value(fill_value, x.dtype)
+    return compute_ax(x.shape, lambda *_: value, "T_full_like", tag=tag.ELEMWISE)
+
+
+def _fill_value(value: Any, dtype: str) -> PrimExpr:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise IRTypeError(f"full: expected a 0-d fill value, got {value.ndim} dimensions")
+        return op.cast(dtype, value())
+    return op.cast(dtype, value) if isinstance(value, PrimExpr) else op.const(value, dtype)
+
+
+def zeros(shape: Any, dtype: str = "float32") -> Tensor:
+    """Zeros."""
+    return full(shape, dtype, 0)
+
+
+def ones(shape: Any, dtype: str = "float32") -> Tensor:
+    """Ones."""
+    return full(shape, dtype, 1)
+
+
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros of x's shape and dtype."""
+    return full_like(x, 0)
+
+
+def ones_like(x: Tensor) -> Tensor:
+    """Ones of x's shape and dtype."""
+    return full_like(x, 1)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> Tensor:
+    """``start, start + step, ...`` up to, without, ``stop``; one argument is the stop."""
+    if stop is None:
+        start, stop = 0, start
+    begin, end, width = as_prim_expr(start), as_prim_expr(stop), as_prim_expr(step)
+    count = _arange_count(begin, end, width)
+
+    def element(*indices: Any) -> PrimExpr:
+        return op.cast(dtype, op.add(begin, op.multiply(width, indices[0])))
+
+    return compute_ax([count], element, "T_arange", tag=tag.INJECTIVE)
+
+
+def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Any:
+    numbers = IntImm | FloatImm
+    if isinstance(width, numbers) and width.value == 0:
+        raise IRValueError("arange: the step must not be 0")
+    if all(isinstance(item, numbers) for item in (begin, end, width)):
+        span = (end.value - begin.value) / width.value
+        return max(math.ceil(span), 0)
+    if not isinstance(width, IntImm):
+        raise IRTypeError("arange: a symbolic step is not supported")
+    span = op.subtract(end, begin) if width.value > 0 else op.subtract(begin, end)
+    length = op.ceildiv(span, abs(width.value))
+    return simplified(op.maximum(length, op.const(0, length.dtype)))
+
+
+def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
+    """The upper (or lower) triangle of the last two axes from diagonal ``k``; the rest is 0."""
+    if data.ndim < 2:
+        raise IRValueError(f"trilu: expected at least 2 dimensions, got {data.ndim}")
+    diagonal = k() if isinstance(k, Tensor) else k
+
+    def element(*indices: Any) -> PrimExpr:
+        row, column = indices[-2], indices[-1]
+        if upper:
+            inside = op.greater_equal(op.subtract(column, diagonal), row)
+        else:
+            inside = op.less_equal(op.subtract(column, diagonal), row)
+        return op.select(inside, data(*indices), op.const(0, data.dtype))
+
+    return compute(data.shape, element, name="trilu", tag=tag.ELEMWISE)
+
+
+def tril(data: Tensor, k: Any = 0) -> Tensor:
+    """The lower triangle."""
+    return trilu(data, k, False)
+
+
+def triu(data: Tensor, k: Any = 0) -> Tensor:
+    """The upper triangle."""
+    return trilu(data, k, True)
+
+
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: str = "float32") -> Tensor:
+    """Ones on diagonal ``k`` of an (n, m) matrix of zeros."""
+
+    def element(*indices: Any) -> PrimExpr:
+        here = op.equal(op.subtract(indices[1], indices[0]), k)
+        return op.select(here, op.const(1, dtype), op.const(0, dtype))
+
+    return compute_ax([n, n if m is None else m], element, "T_eye", tag=tag.ELEMWISE)
+
+
+def one_hot(
+    indices: Tensor, on_value: Any, off_value: Any, depth: Any, axis: int = -1,
+    dtype: str = "float32",
+) -> Tensor:  # fmt: skip
+    """``on_value`` where the new ``axis`` (of extent ``depth``) equals the index."""
+    place = normalize_axis(axis, indices.ndim + 1, "one_hot")
+    kind = DataType(dtype)
+    on, off = _fill_value(on_value, kind), _fill_value(off_value, kind)
+    extent = op.const(depth, indices.shape[0].dtype) if isinstance(depth, int) and indices.ndim else depth
+    shape = [*indices.shape[:place], extent, *indices.shape[place:]]
+
+    def element(*point: Any) -> PrimExpr:
+        index = indices(*point[:place], *point[place + 1 :])
+        return op.select(op.equal(index, op.cast(index.dtype, point[place])), on, off)
+
+    return compute_ax(shape, element, "T_one_hot", tag=tag.INJECTIVE)
+
+
+def elemwise_sum(xs: Any) -> Tensor:
+    """The sum of tensors of one shape."""
+    tensors = as_sequence(xs)
+
+    def element(*indices: Any) -> PrimExpr:
+        total = tensors[0](*indices)
+        for tensor in tensors[1:]:
+            total = op.add(total, tensor(*indices))
+        return total
+
+    return compute_ax(tensors[0].shape, element, "T_elemwise_sum", tag=tag.ELEMWISE)

@@ -1,0 +1,170 @@
+"""Shapes, axes and broadcasting: what the operators share.
+
+Extents are expressions; two are equal when they are equal constants or structurally equal. The
+checks raise IRValueError or IRIndexError with the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.structural import structural_equal
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi.simplify import simplified
+
+Shape = Sequence[Any]
+
+
+def compute_ax(
+    shape: Shape, function: Callable[..., Any], name: str, tag: str = "", attrs: Any = None
+) -> Any:
+    """``te.compute`` with the axes named ``ax0, ax1, ...``."""
+    names = [f"ax{i}" for i in range(len(shape))]
+    return compute(shape, function, name, tag, attrs, varargs_names=names)
+
+
+def is_const(extent: Any, value: int | None = None) -> bool:
+    """Whether an extent is a constant (of that value)."""
+    return op.is_const_int(as_prim_expr(extent), value)
+
+
+def const_int(value: Any, what: str) -> int:
+    """A Python int from an int or a constant; raises IRTypeError for a symbolic value."""
+    expr = simplified(as_prim_expr(value))
+    if not isinstance(expr, IntImm):
+        raise IRTypeError(f"{what}: expected a constant, got the expression {expr}")
+    return expr.value
+
+
+def const_ints(values: Any, what: str) -> list[int]:
+    """Python ints from a sequence of constants or from one."""
+    sequence = values if isinstance(values, list | tuple) else [values]
+    return [const_int(value, what) for value in sequence]
+
+
+def same_extent(first: Any, second: Any) -> bool:
+    """Whether two extents are known to be equal."""
+    a, b = as_prim_expr(first), as_prim_expr(second)
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return a.value == b.value
+    return a is b or structural_equal(a, b)
+
+
+def may_be_equal(first: Any, second: Any) -> bool:
+    """Whether two extents can be equal: false for two different constants only."""
+    return same_extent(first, second) or not (is_const(first) and is_const(second))
+
+
+def product(extents: Shape) -> Any:
+    """The product of extents; 1 of none."""
+    result: Any = 1
+    for extent in extents:
+        result = extent * result if result == 1 and isinstance(result, int) else result * extent
+    return result
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape as users write it."""
+    return "(" + ", ".join([str(extent) for extent in shape]) + ")"
+
+
+def normalize_axis(axis: Any, ndim: int, name: str) -> int:
+    """An axis in [0, ndim); raises IRIndexError outside of [-ndim, ndim)."""
+    value = const_int(axis, f"{name}: axis")
+    if not -ndim <= value < ndim:
+        raise IRIndexError(f"{name}: axis {value} is out of range for a {ndim}-dimensional tensor")
+    return value % ndim
+
+
+def normalize_axes(axis: Any, ndim: int, name: str) -> list[int]:
+    """Axes in order, without repetition; None means all."""
+    if axis is None:
+        return list(range(ndim))
+    axes = [normalize_axis(item, ndim, name) for item in as_sequence(axis)]
+    if len(set(axes)) != len(axes):
+        raise IRValueError(f"{name}: an axis is given twice in {tuple(axes)}")
+    return sorted(axes)
+
+
+def as_sequence(value: Any) -> list[Any]:
+    """A list from a sequence or from one value."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def operand(value: Any, other: Any = None) -> Any:
+    """A tensor, or a scalar expression; a Python number takes the type of ``other``."""
+    if isinstance(value, Tensor | PrimExpr):
+        return value
+    if other is not None and isinstance(value, bool | int | float):
+        dtype = other.dtype
+        if dtype.is_float or not isinstance(value, float):
+            return op.const(value, dtype)
+    return as_prim_expr(value)
+
+
+def broadcast_shape(first: Shape, second: Shape, name: str) -> list[Any]:
+    """The common shape of two by numpy's rule; a symbolic extent goes with any other."""
+    rank = max(len(first), len(second))
+    lhs = [1] * (rank - len(first)) + list(first)
+    rhs = [1] * (rank - len(second)) + list(second)
+    return [_broadcast_extent(a, b, (first, second, name)) for a, b in zip(lhs, rhs, strict=True)]
+
+
+def _broadcast_extent(a: Any, b: Any, context: tuple[Shape, Shape, str]) -> Any:
+    if same_extent(a, b):
+        return b if isinstance(a, int) else a
+    if is_const(a, 1):
+        return b
+    if is_const(b, 1):
+        return a
+    if is_const(a) and is_const(b):
+        first, second, name = context
+        raise IRValueError(
+            f"{name}: the shapes {shape_text(first)} and {shape_text(second)} do not broadcast: "
+            f"{a} and {b} differ"
+        )
+    if is_const(a) or is_const(b):
+        return a if is_const(a) else b
+    return op.maximum(a, b)
+
+
+def broadcast_indices(shape: Shape, target: Shape, indices: Sequence[Any]) -> list[Any]:
+    """Where the element ``indices`` of a tensor broadcast to ``target`` lies in ``shape``."""
+    offset = len(target) - len(shape)
+    found = []
+    for extent, whole, index in zip(shape, target[offset:], indices[offset:], strict=True):
+        if same_extent(extent, whole):
+            found.append(index)
+        elif is_const(extent, 1):
+            found.append(op.const(0, index.dtype))
+        elif is_const(extent):
+            found.append(index)
+        else:
+            one = op.equal(extent, 1)
+            found.append(op.if_then_else(one, op.const(0, index.dtype), index))
+    return found
+
+
+def ravel_index(indices: Sequence[Any], shape: Shape) -> PrimExpr:
+    """The row-major position of an element."""
+    flat: Any = None
+    for index, extent in zip(indices, shape, strict=True):
+        flat = index if flat is None else flat * extent + index
+    return as_prim_expr(0 if flat is None else flat)
+
+
+def unravel_index(flat: Any, shape: Shape) -> list[Any]:
+    """The indices of the element at a row-major position."""
+    indices: list[Any] = []
+    rest = flat
+    for position in range(len(shape) - 1, -1, -1):
+        extent = shape[position]
+        indices.append(op.floormod(rest, extent) if position else rest)
+        if position:
+            rest = op.floordiv(rest, extent)
+    return indices[::-1]

@@ -1,0 +1,174 @@
+"""Operators that pick elements by data: take, gather, where, scatter-free lookups.
+
+Negative indices count from the end in ``mode="wrap"`` of take only, as in TVM 0.20. ``clip`` keeps
+an index inside; ``fast`` takes it as it is (the compiled program still checks it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.support.errors import IRTypeError, IRValueError
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import (
+    broadcast_indices,
+    broadcast_shape,
+    compute_ax,
+    const_int,
+    may_be_equal,
+    normalize_axis,
+    product,
+    shape_text,
+    unravel_index,
+)
+
+
+def take(
+    a: Tensor, indices: Any, axis: Any = None, batch_dims: int = 0, mode: str = "clip"
+) -> Tensor:
+    """Elements of ``a`` along ``axis`` at ``indices`` (of any shape); axis None: of the flat a.
+
+    The result has ``indices.shape`` in the place of ``axis``; the first ``batch_dims`` axes of
+    both run together. ``mode``: "clip", "wrap" (negative from the end), "fast", or "nan".
+    """
+    if mode not in ("clip", "wrap", "fast", "nan"):
+        raise IRValueError(f"take: expected mode clip, wrap, fast or nan, got {mode!r}")
+    positions = indices if isinstance(indices, Tensor) else None
+    scalar = None if positions is not None else as_prim_expr(indices)
+    lookup = positions if positions is not None else scalar
+    if not lookup.dtype.is_integral:
+        raise IRTypeError(f"take: the indices must be integers, got {lookup.dtype}")
+    inner = () if positions is None else positions.shape
+    if axis is None:
+        return _take_flat(a, positions, scalar, mode)
+    place = normalize_axis(axis, a.ndim, "take")
+    batch = const_int(batch_dims, "take: batch_dims") % (a.ndim + 1)
+    count = len(inner) - batch
+    shape = [*a.shape[:place], *inner[batch:], *a.shape[place + 1 :]]
+
+    def element(*point: Any) -> PrimExpr:
+        where = (*point[:batch], *point[place : place + count])
+        index = scalar if positions is None else positions(*where)
+        return _lookup(a, index, (*point[:place], None, *point[place + count :]), mode)
+
+    return compute_ax(shape, element, "T_take", tag=tag.INJECTIVE)
+
+
+def _take_flat(a: Tensor, positions: Tensor | None, scalar: Any, mode: str) -> Tensor:
+    size = as_prim_expr(product(a.shape))
+
+    def element(*point: Any) -> PrimExpr:
+        index = scalar if positions is None else positions(*point)
+        if mode == "wrap":
+            index = op.floormod(index, size)
+        elif mode == "clip":
+            index = _clipped(index, size)
+        value = a(*unravel_index(index, a.shape))
+        return _nan_outside(a, value, index, size) if mode == "nan" else value
+
+    shape = () if positions is None else positions.shape
+    return compute_ax(shape, element, "T_take", tag=tag.INJECTIVE)
+
+
+def _lookup(a: Tensor, index: Any, point: tuple[Any, ...], mode: str) -> PrimExpr:
+    """a at ``point`` with None replaced by the index."""
+    place = [i for i, item in enumerate(point) if item is None][0]
+    extent = a.shape[place]
+    if mode == "wrap":
+        index = op.floormod(index, extent)
+    elif mode == "clip":
+        index = _clipped(index, extent)
+    value = a(*point[:place], index, *point[place + 1 :])
+    return _nan_outside(a, value, index, extent) if mode == "nan" else value
+
+
+def _clipped(index: Any, extent: Any) -> PrimExpr:
+    low = op.maximum(op.const(0, index.dtype), index)
+    return op.minimum(low, op.subtract(extent, 1))
+
+
+def _nan_outside(a: Tensor, value: PrimExpr, index: Any, extent: Any) -> PrimExpr:
+    if not a.dtype.is_float:
+        raise IRTypeError(f"take: mode='nan' needs a floating-point tensor, got {a.dtype}")
+    inside = op.logical_and(op.less_equal(0, index), op.less(index, extent))
+    return op.if_then_else(inside, value, op.const(float("nan"), a.dtype))
+
+
+def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
+    """``data[i0, .., indices[i0, .., in], .., in]``: one index along ``axis`` an element."""
+    place = normalize_axis(axis, data.ndim, "gather")
+    if indices.ndim != data.ndim:
+        raise IRValueError(
+            f"gather: the indices have {indices.ndim} dimensions, the data {data.ndim}"
+        )
+    if not indices.dtype.is_integral:
+        raise IRTypeError(f"gather: the indices must be integers, got {indices.dtype}")
+
+    def element(*point: Any) -> PrimExpr:
+        return data(*point[:place], indices(*point), *point[place + 1 :])
+
+    return compute_ax(indices.shape, element, "T_gather", tag=tag.INJECTIVE)
+
+
+def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
+    """Slices of ``a`` at index tuples, which lie along the first axis of ``indices``."""
+    batch = const_int(batch_dims, "gather_nd: batch_dims")
+    width = const_int(indices.shape[0], "gather_nd: the first extent of indices")
+    if width + batch > a.ndim:
+        raise IRValueError(
+            f"gather_nd: index tuples of {width} after {batch} batch axes exceed the {a.ndim} "
+            "dimensions of the data"
+        )
+    rest = indices.ndim - 1
+    shape = [*indices.shape[1:], *a.shape[batch + width :]]
+
+    def element(*point: Any) -> PrimExpr:
+        where = point[:rest]
+        source = [*point[:batch], *[indices(number, *where) for number in range(width)]]
+        return a(*source, *point[rest:])
+
+    return compute_ax(shape, element, "T_gather_nd", tag=tag.INJECTIVE)
+
+
+def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """x where the condition is not 0, else y; all three broadcast."""
+    shape: list[Any] = []
+    operands = [condition, x, y]
+    for item in operands:
+        if isinstance(item, Tensor):
+            shape = broadcast_shape(shape, item.shape, "where")
+
+    def element(*point: Any) -> PrimExpr:
+        values = [
+            item(*broadcast_indices(item.shape, shape, point)) if isinstance(item, Tensor) else item
+            for item in operands
+        ]
+        chosen = values[0]
+        if not chosen.dtype.is_bool:
+            chosen = op.not_equal(chosen, op.const(0, chosen.dtype))
+        return op.select(chosen, values[1], values[2])
+
+    return compute_ax(shape, element, "T_where", tag=tag.BROADCAST)
+
+
+def sequence_mask(
+    data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0
+) -> Tensor:
+    """Elements past ``valid_length[b]`` along ``axis`` (0 or 1, the other is batch) masked."""
+    place = normalize_axis(axis, data.ndim, "sequence_mask")
+    if place > 1 or data.ndim < 2:
+        raise IRValueError(f"sequence_mask: expected axis 0 or 1 of 2 or more, got {place}")
+    if not may_be_equal(valid_length.shape[0], data.shape[1 - place]):
+        raise IRValueError(
+            f"sequence_mask: {shape_text(valid_length.shape)} lengths for a batch of "
+            f"{data.shape[1 - place]}"
+        )
+
+    def element(*point: Any) -> PrimExpr:
+        inside = op.less(point[place], valid_length(point[1 - place]))
+        return op.select(inside, data(*point), op.const(mask_value, data.dtype))
+
+    return compute_ax(data.shape, element, "T_sequence_mask", tag=tag.INJECTIVE)

@@ -1,0 +1,63 @@
+"""Operators of neural networks."""
+
+from weft.topi.math import fast_exp, fast_tanh, sigmoid, tanh
+from weft.topi.nn.activation import (
+    bias_add,
+    elu,
+    gelu,
+    gelu_tanh,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    scale_shift_nchw,
+    scale_shift_nhwc,
+    selu,
+    silu,
+    softplus,
+    softsign,
+)
+from weft.topi.nn.conv_transpose import (
+    conv1d_transpose_ncw,
+    conv2d_transpose_nchw,
+    conv_transpose,
+    dilate,
+    group_conv1d_transpose_ncw,
+    group_conv2d_transpose_nchw,
+)
+from weft.topi.nn.convolution import (
+    conv,
+    conv1d,
+    conv2d,
+    conv2d_nchw,
+    conv2d_nhwc,
+    conv3d,
+    depthwise_conv2d_nchw,
+    group_conv2d_nchw,
+    group_conv2d_nhwc,
+)
+from weft.topi.nn.dense import batch_matmul, dense, matmul
+from weft.topi.nn.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    lrn,
+    rms_norm,
+)
+from weft.topi.nn.padding import circular_pad, mirror_pad, pad, reflect_pad, replicate_pad
+from weft.topi.nn.pooling import (
+    adaptive_pool,
+    adaptive_pool1d,
+    adaptive_pool3d,
+    global_pool,
+    pool1d,
+    pool2d,
+    pool3d,
+)
+from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
+from weft.topi.transform import flatten

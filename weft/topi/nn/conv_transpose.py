@@ -1,0 +1,126 @@
+"""Transposed convolutions: the data is spread by the strides, padded, and convolved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.te import reduction as te_reduction
+from weft.te.operation import compute, reduce_axis
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import is_const, may_be_equal, shape_text
+from weft.topi.nn.convolution import pad_amounts, per_axis
+from weft.topi.nn.padding import pad
+from weft.topi.simplify import simplified
+
+
+def dilate(
+    data: Tensor, strides: Any, dilation_value: float = 0.0, name: str = "DilatedInput"
+) -> Tensor:
+    """``data`` with ``strides[i] - 1`` values put between neighbours of axis i."""
+    steps = per_axis(strides, data.ndim, "dilate: strides")
+    shape = [simplified((e - 1) * s + 1) for e, s in zip(data.shape, steps, strict=True)]
+
+    def element(*indices: Any) -> PrimExpr:
+        conditions, source = [], []
+        for index, step in zip(indices, steps, strict=True):
+            if is_const(step, 1):
+                source.append(index)
+                continue
+            source.append(op.floordiv(index, step))
+            conditions.append(op.equal(op.floormod(index, step), 0))
+        value = data(*source)
+        if not conditions:
+            return value
+        filler = op.const(dilation_value, data.dtype)
+        return op.if_then_else(op.all(*conditions), value, filler)
+
+    names = [f"i{i}" for i in range(data.ndim)]
+    return compute(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
+
+
+def conv_transpose(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, out_dtype: str | None = None,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The transpose of a convolution: data (n, c, spatial), kernel (c, filters / groups, spatial).
+
+    ``output_padding`` values are added at the end of each axis.
+    """
+    dim = data.ndim - 2
+    if dim not in (1, 2, 3) or kernel.ndim != data.ndim:
+        raise IRValueError(
+            f"conv_transpose: expected 3 to 5 dimensions, got {data.ndim} and {kernel.ndim}"
+        )
+    batch, channels, *extents = data.shape
+    owners, filters, *window = kernel.shape
+    if not may_be_equal(channels, owners) or (is_const(channels) and int(channels) % groups):
+        raise IRValueError(
+            f"conv_transpose: the data {shape_text(data.shape)} has {channels} channels, the "
+            f"kernel {shape_text(kernel.shape)} {owners}, in {groups} groups"
+        )
+    steps = per_axis(strides, dim, "conv_transpose: strides")
+    widths = per_axis(dilation, dim, "conv_transpose: dilation")
+    extra = per_axis(output_padding, dim, "conv_transpose: output_padding")
+    reach = [simplified((k - 1) * w) for k, w in zip(window, widths, strict=True)]
+    before, after = pad_amounts(padding, [r + 1 for r in reach], "conv_transpose")
+    spread = dilate(data, [1, 1, *steps], name="data_dilate")
+    lows = [simplified(r - low) for r, low in zip(reach, before, strict=True)]
+    highs = [simplified(r - high + e) for r, high, e in zip(reach, after, extra, strict=True)]
+    padded = pad(spread, [0, 0, *lows], [0, 0, *highs], name="data_pad")
+    depth = simplified(op.floordiv(channels, groups))
+    dc = reduce_axis((0, depth), name="dc")
+    axes = [reduce_axis((0, k), name=n) for k, n in zip(window, ("dh", "dw", "dd"), strict=False)]
+    dtype = DataType(out_dtype) if out_dtype else data.dtype
+
+    def element(*indices: Any) -> PrimExpr:
+        b, c, *point = indices
+        channel = dc.var if groups == 1 else op.floordiv(c, filters) * depth + dc.var
+        filter_index = c if groups == 1 else op.floormod(c, filters)
+        moved = [p + axis.var * w for p, axis, w in zip(point, axes, widths, strict=True)]
+        turned = [k - 1 - axis.var for k, axis in zip(window, axes, strict=True)]
+        value = op.cast(dtype, padded(b, channel, *moved))
+        weight = op.cast(dtype, kernel(channel, filter_index, *turned))
+        return te_reduction.sum(value * weight, axis=[dc, *axes])
+
+    shape = [batch, simplified(filters * groups)]
+    for i in range(dim):
+        total = (extents[i] - 1) * steps[i] - before[i] - after[i] + reach[i] + 1 + extra[i]
+        shape.append(simplified(total))
+    name = f"conv{dim}d_transpose_nc{('w', 'hw', 'dhw')[dim - 1]}"
+    names = ["b", "c", *["h", "w", "d"][:dim]]
+    return compute(shape, element, name="compute", tag=name, varargs_names=names)
+
+
+def conv1d_transpose_ncw(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any
+) -> Tensor:
+    """Transposed convolution over one spatial axis."""
+    return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding)
+
+
+def group_conv1d_transpose_ncw(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any,
+    groups: int,
+) -> Tensor:  # fmt: skip
+    """Transposed convolution over one spatial axis, in groups."""
+    return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)
+
+
+def conv2d_transpose_nchw(
+    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str, output_padding: Any  # noqa: N803
+) -> Tensor:
+    """Transposed convolution over two spatial axes."""
+    return conv_transpose(Input, Filter, strides, padding, out_dtype, output_padding)
+
+
+def group_conv2d_transpose_nchw(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any,
+    groups: int,
+) -> Tensor:  # fmt: skip
+    """Transposed convolution over two spatial axes, in groups."""
+    return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)

@@ -1,0 +1,251 @@
+"""Convolutions of 1 to 3 spatial axes in any layout of N, C and the spatial letters.
+
+Padding is one number, one per axis, or one per side (all begins, then all ends; or a pair). The
+data is padded into ``pad_temp``, then reduced. Groups divide both channel counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.te import reduction as te_reduction
+from weft.te.operation import compute, reduce_axis
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi.extents import as_sequence, const_int, is_const, may_be_equal, shape_text
+from weft.topi.nn.padding import pad
+from weft.topi.simplify import simplified
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def per_axis(value: Any, count: int, what: str) -> list[Any]:
+    """One value an axis, from one for all or a sequence."""
+    values = as_sequence(value)
+    values = values * count if len(values) == 1 else values
+    if len(values) != count:
+        raise IRValueError(f"{what}: expected 1 or {count} values, got {len(values)}")
+    return values
+
+
+def pad_amounts(padding: Any, kernel: Sequence[Any], what: str) -> tuple[list[Any], list[Any]]:
+    """Amounts before and after every axis; "VALID" is none, "SAME" keeps extents at stride 1."""
+    count = len(kernel)
+    if isinstance(padding, str):
+        if padding.upper() not in ("VALID", "SAME"):
+            raise IRValueError(f"{what}: expected padding VALID or SAME, got {padding!r}")
+        if padding.upper() == "VALID":
+            return [0] * count, [0] * count
+        before = [op.floordiv(k - 1, 2) for k in kernel]
+        return before, [op.subtract(k - 1, low) for k, low in zip(kernel, before, strict=True)]
+    values = as_sequence(padding)
+    if len(values) == 2 * count:
+        return list(values[:count]), list(values[count:])
+    values = per_axis(values, count, f"{what}: padding")
+    return list(values), list(values)
+
+
+def positions(layout: str, letters: str, what: str) -> list[int]:
+    """Where each letter stands in a layout; raises IRValueError unless they are the same set."""
+    if sorted(layout) != sorted(letters):
+        raise IRValueError(f"{what}: expected a layout of the letters {letters}, got {layout!r}")
+    return [layout.index(letter) for letter in letters]
+
+
+def conv(
+    inp: Tensor, filt: Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
+    data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    auto_scheduler_should_rewrite_layout: bool = False,
+) -> Tensor:  # fmt: skip
+    """The convolution of ``inp`` (N, C, spatial) with ``filt`` (O, C / groups, spatial).
+
+    Layouts are strings such as "NCHW" and "OIHW" (the defaults for the rank).
+    """
+    del auto_scheduler_rewritten_layout, meta_schedule_original_shape
+    dim = inp.ndim - 2
+    if dim not in SPATIAL or filt.ndim != inp.ndim:
+        raise IRValueError(
+            f"conv: expected 3 to 5 dimensions, got {inp.ndim} for the data and {filt.ndim} for "
+            "the kernel"
+        )
+    letters = SPATIAL[dim]
+    data_layout, kernel_layout = data_layout or f"NC{letters}", kernel_layout or f"OI{letters}"
+    data_at = positions(data_layout, f"NC{letters}", "conv: data")
+    kernel_at = positions(kernel_layout, f"OI{letters}", "conv: kernel")
+    batch, channels, *extents = [inp.shape[i] for i in data_at]
+    filters, depth, *kernel = [filt.shape[i] for i in kernel_at]
+    group_count = const_int(groups, "conv: groups")
+    _check_channels((inp, filt), channels, depth, filters, group_count)
+    strides = per_axis(stride, dim, "conv: strides")
+    dilations = per_axis(dilation, dim, "conv: dilation")
+    window = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    before, after = pad_amounts(padding, window, "conv")
+    shape = [batch, filters]
+    for i in range(dim):
+        room = simplified(extents[i] + before[i] + after[i] - window[i])
+        if isinstance(room, IntImm) and room.value < 0:
+            raise IRValueError(
+                f"conv: the window of {window[i]} exceeds the padded extent "
+                f"{simplified(room + window[i])} of axis {letters[i]}"
+            )
+        shape.append(simplified(op.floordiv(room, strides[i]) + 1))
+    lows, highs = [0] * inp.ndim, [0] * inp.ndim
+    for i in range(dim):
+        lows[data_at[2 + i]], highs[data_at[2 + i]] = before[i], after[i]
+    padded = pad(inp, lows, highs, name="pad_temp")
+    rc = reduce_axis((0, depth), name="rc")
+    names = ["ry", "rx", "rz"]
+    axes = [reduce_axis((0, k), name=name) for k, name in zip(kernel, names, strict=False)]
+    dtype = DataType(out_dtype) if out_dtype else inp.dtype
+
+    def element(*args: Any) -> PrimExpr:
+        n, f, *point = [args[i] for i in data_at]
+        channel: Any = rc.var
+        if group_count > 1:
+            channel = op.floordiv(f, op.floordiv(filters, group_count)) * depth + rc.var
+        moved = [
+            point[i] * strides[i] + axes[i].var * dilations[i] for i in range(dim)
+        ]
+        data_index = _placed([n, channel, *moved], data_at)
+        kernel_index = _placed([f, rc.var, *[axis.var for axis in axes]], kernel_at)
+        value = op.cast(dtype, padded(*data_index)) * op.cast(dtype, filt(*kernel_index))
+        reduced = [axis for _, axis in sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)]
+        return te_reduction.sum(value, axis=reduced)
+
+    name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
+    attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
+    axis_names = _placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
+    return compute(
+        _placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
+        varargs_names=axis_names,
+    )  # fmt: skip
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
+
+
+def _placed(items: Sequence[Any], at: Sequence[int]) -> list[Any]:
+    """Items in N, C, spatial order put where the layout wants them."""
+    placed: list[Any] = [None] * len(items)
+    for item, place in zip(items, at, strict=True):
+        placed[place] = item
+    return placed
+
+
+def _check_channels(
+    tensors: tuple[Tensor, Tensor], channels: Any, depth: Any, filters: Any, groups: int
+) -> None:
+    data, kernel = tensors
+    if not may_be_equal(simplified(depth * groups), channels):
+        raise IRValueError(
+            f"conv: the data {shape_text(data.shape)} has {channels} channels, the kernel "
+            f"{shape_text(kernel.shape)} wants {depth} * groups {groups}"
+        )
+    if groups < 1 or (is_const(filters) and int(filters) % groups):
+        raise IRValueError(f"conv: {filters} filters do not divide into {groups} groups")
+
+
+def conv1d(
+    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+    groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "", out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Convolution over one spatial axis."""
+    layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
+    return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
+
+
+def conv2d(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any,
+    data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolution over two spatial axes; kernel OIHW for NCHW and HWIO for NHWC by default."""
+    layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "")
+    return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
+
+
+def conv2d_nchw(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """conv2d of NCHW data and an OIHW kernel."""
+    return conv(Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
+
+
+def conv2d_nhwc(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+) -> Tensor:  # fmt: skip
+    """conv2d of NHWC data and an HWIO kernel, which is free to be laid out anew."""
+    return conv(
+        Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype,
+        auto_scheduler_rewritten_layout, meta_schedule_original_shape, True,
+    )  # fmt: skip
+
+
+def group_conv2d_nchw(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,  # noqa: N803
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """conv2d_nchw in groups."""
+    return conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
+
+
+def group_conv2d_nhwc(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,  # noqa: N803
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """conv2d_nhwc in groups."""
+    return conv(Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype)
+
+
+def conv3d(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int = 1,
+    data_layout: str = "NCDHW", kernel_layout: str = "", out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Convolution over three spatial axes."""
+    layout = kernel_layout or ("OIDHW" if data_layout == "NCDHW" else "DHWIO")
+    return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
+
+
+def depthwise_conv2d_nchw(
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """One kernel a channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
+    _, channels, height, width = Input.shape
+    owners, multiplier, kernel_h, kernel_w = Filter.shape
+    if not may_be_equal(channels, owners):
+        raise IRValueError(
+            f"depthwise_conv2d: the data has {channels} channels, the kernel {owners}"
+        )
+    steps, widths = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
+    window = [(kernel_h - 1) * widths[0] + 1, (kernel_w - 1) * widths[1] + 1]
+    before, after = pad_amounts(padding, window, "depthwise_conv2d")
+    padded = pad(Input, [0, 0, *before], [0, 0, *after], name="PaddedInput")
+    di = reduce_axis((0, kernel_h), name="di")
+    dj = reduce_axis((0, kernel_w), name="dj")
+    dtype = DataType(out_dtype) if out_dtype else Input.dtype
+    shape = [Input.shape[0], simplified(channels * multiplier)]
+    for i, extent in enumerate((height, width)):
+        room = extent + before[i] + after[i] - window[i]
+        shape.append(simplified(op.floordiv(room, steps[i]) + 1))
+
+    def element(b: Any, c: Any, i: Any, j: Any) -> PrimExpr:
+        source = padded(
+            b, op.floordiv(c, multiplier), i * steps[0] + di.var * widths[0],
+            j * steps[1] + dj.var * widths[1],
+        )  # fmt: skip
+        weight = Filter(op.floordiv(c, multiplier), op.floormod(c, multiplier), di.var, dj.var)
+        value = op.cast(dtype, source) * op.cast(dtype, weight)
+        return te_reduction.sum(value, axis=[di, dj])
+
+    return compute(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+

@@ -1,0 +1,129 @@
+"""Padding: with a constant, by reflection, by the edge, around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.support.errors import IRValueError
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import as_sequence, compute_ax, is_const
+from weft.topi.simplify import simplified
+
+
+def pad(
+    data: Tensor, pad_before: Any, pad_after: Any = None, pad_value: Any = 0.0,
+    name: str = "PadInput", attrs: Any = None,
+) -> Tensor:  # fmt: skip
+    """``data`` with ``pad_before[i]`` and ``pad_after[i]`` (the same if None) values around."""
+    before, after = _both(data, pad_before, pad_after, "pad")
+    value = op.cast(data.dtype, pad_value) if isinstance(pad_value, PrimExpr) else op.const(
+        pad_value, data.dtype
+    )  # fmt: skip
+    shape = _padded_shape(data, before, after)
+
+    def element(*indices: Any) -> PrimExpr:
+        inside: list[PrimExpr] = []
+        source: list[Any] = []
+        for index, extent, low, high in zip(indices, data.shape, before, after, strict=True):
+            if is_const(low, 0) and is_const(high, 0):
+                source.append(index)
+                continue
+            source.append(op.subtract(index, low))
+            inside.append(op.less_equal(low, index))
+            inside.append(op.less(index, simplified(op.add(extent, low))))
+        value_inside = data(*source)
+        return op.if_then_else(op.all(*inside), value_inside, value) if inside else value_inside
+
+    names = [f"i{i}" for i in range(data.ndim)]
+    return compute(shape, element, name=name, tag=tag.INJECTIVE, attrs=attrs, varargs_names=names)
+
+
+def _both(data: Tensor, before: Any, after: Any, name: str) -> tuple[list[Any], list[Any]]:
+    low = [as_prim_expr(item) for item in as_sequence(before)]
+    high = low if after is None or after == () else [as_prim_expr(i) for i in as_sequence(after)]
+    for amounts in (low, high):
+        if len(amounts) != data.ndim:
+            raise IRValueError(
+                f"{name}: got {len(amounts)} amounts for a {data.ndim}-dimensional tensor"
+            )
+    return low, high
+
+
+def _padded_shape(data: Tensor, before: list[Any], after: list[Any]) -> list[Any]:
+    amounts = zip(data.shape, before, after, strict=True)
+    return [simplified(extent + low + high) for extent, low, high in amounts]
+
+
+def mirror_pad(
+    data: Tensor, pad_before: Any, pad_after: Any = None, mode: str = "SYMMETRIC",
+    name: str = "MirrorPadInput",
+) -> Tensor:  # fmt: skip
+    """Padding by mirror images; SYMMETRIC repeats the edge, REFLECT does not."""
+    if mode.upper() not in ("SYMMETRIC", "REFLECT"):
+        raise IRValueError(f"mirror_pad: expected mode SYMMETRIC or REFLECT, got {mode!r}")
+    before, after = _both(data, pad_before, pad_after, "mirror_pad")
+    shift = 0 if mode.upper() == "SYMMETRIC" else 1
+
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+        low, high = amounts
+        inner = op.subtract(index, low)
+        if not is_const(high, 0):
+            mirrored = op.subtract(2 * extent - 1 - shift, inner)
+            inner = op.if_then_else(op.less_equal(extent, inner), mirrored, inner)
+        if is_const(low, 0):
+            return inner
+        return op.if_then_else(op.less(index, low), op.subtract(low - 1 + shift, index), inner)
+
+    return _remapped(data, before, after, source, name)
+
+
+def reflect_pad(
+    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "ReflectPadInput"
+) -> Tensor:
+    """Padding by reflection, without repeating the edge (numpy's "reflect")."""
+    return mirror_pad(data, pad_before, pad_after, "REFLECT", name)
+
+
+def replicate_pad(
+    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "ReplicatePadInput"
+) -> Tensor:
+    """Padding with the edge's element (numpy's "edge")."""
+    before, after = _both(data, pad_before, pad_after, "replicate_pad")
+
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+        inner = op.subtract(index, amounts[0])
+        return op.minimum(op.maximum(inner, op.const(0, inner.dtype)), extent - 1)
+
+    return _remapped(data, before, after, source, name)
+
+
+def circular_pad(
+    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "CircularPadInput"
+) -> Tensor:
+    """Padding with the elements of the other end (numpy's "wrap")."""
+    before, after = _both(data, pad_before, pad_after, "circular_pad")
+
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+        return op.floormod(op.subtract(index, amounts[0]), extent)
+
+    return _remapped(data, before, after, source, name)
+
+
+def _remapped(
+    data: Tensor, before: Sequence[Any], after: Sequence[Any], source: Any, name: str
+) -> Tensor:
+    def element(*indices: Any) -> PrimExpr:
+        found = []
+        for i, index in enumerate(indices):
+            untouched = is_const(before[i], 0) and is_const(after[i], 0)
+            amounts = (before[i], after[i])
+            found.append(index if untouched else source(index, data.shape[i], amounts))
+        return data(*found)
+
+    shape = _padded_shape(data, list(before), list(after))
+    return compute_ax(shape, element, name, tag=tag.INJECTIVE)

@@ -1,0 +1,265 @@
+"""Pooling over windows, to a given output size (adaptive), and over everything (global).
+
+Average pooling divides by the window, or by the part of it that lies inside the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.support.errors import IRValueError
+from weft.te import reduction as te_reduction
+from weft.te.operation import reduce_axis
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import as_sequence, compute_ax, is_const, product
+from weft.topi.nn.convolution import per_axis
+from weft.topi.simplify import simplified
+
+
+class _Windows:
+    """The geometry of pooling: axes, extents, windows and paddings."""
+
+    def __init__(self, data: Tensor, layout: str, count: int) -> None:
+        letters = "DHW"[3 - count :]
+        if len(layout) != data.ndim or not set(letters) <= set(layout):
+            raise IRValueError(
+                f"pool: expected a layout of {data.ndim} letters with {letters}, got {layout!r}"
+            )
+        self.data = data
+        self.axes = [layout.index(letter) for letter in letters]
+        self.extents = [data.shape[axis] for axis in self.axes]
+
+    def configure(self, options: dict[str, Any]) -> None:
+        """Kernel, stride, dilation and padding, one an axis; the shape of the result."""
+        count = len(self.axes)
+        self.kernel = per_axis(options["kernel"], count, "pool: kernel")
+        self.stride = per_axis(options["stride"], count, "pool: stride")
+        self.dilation = per_axis(options["dilation"], count, "pool: dilation")
+        padding = as_sequence(options["padding"])
+        if len(padding) not in (1, count, 2 * count):
+            raise IRValueError(
+                f"pool: expected 1, {count} or {2 * count} paddings, got {len(padding)}"
+            )
+        padding = padding * count if len(padding) == 1 else padding
+        self.before, self.after = padding[:count], padding[-count:]
+        self.extra = [s - 1 if options["ceil_mode"] else 0 for s in self.stride]
+        self.reduce_axes = [
+            reduce_axis((0, k), name=f"rv{i}") for i, k in enumerate(self.kernel)
+        ]
+        self.shape = list(self.data.shape)
+        for i, axis in enumerate(self.axes):
+            window = (self.kernel[i] - 1) * self.dilation[i] + 1
+            around = self.before[i] + self.after[i] + self.extra[i]
+            room = simplified(self.extents[i] + around - window)
+            if isinstance(room, IntImm) and room.value < 0:
+                raise IRValueError(
+                    f"pool: the window of {window} exceeds the padded extent of axis {axis}, "
+                    f"{simplified(self.extents[i] + around)}"
+                )
+            self.shape[axis] = simplified(op.floordiv(room, self.stride[i]) + 1)
+
+    def padded(self, value: Any) -> Tensor:
+        """The data with ``value`` around it; itself if nothing is padded."""
+        lows, highs = [0] * self.data.ndim, [0] * self.data.ndim
+        for i, axis in enumerate(self.axes):
+            lows[axis], highs[axis] = self.before[i], self.after[i] + self.extra[i]
+        if not [1 for amount in (*lows, *highs) if not is_const(amount, 0)]:
+            return self.data
+        shape = [simplified(e + lo + hi) for e, lo, hi in zip(self.data.shape, lows, highs, strict=True)]
+
+        def element(*indices: Any) -> PrimExpr:
+            inside = []
+            for index, extent, low, high in zip(indices, self.data.shape, lows, highs, strict=True):
+                if not is_const(low, 0):
+                    inside.append(op.less_equal(low, index))
+                if not is_const(high, 0):
+                    inside.append(op.less(index, simplified(extent + low)))
+            source = [op.subtract(index, low) for index, low in zip(indices, lows, strict=True)]
+            return op.if_then_else(op.all(*inside), self.data(*source), value)
+
+        return compute_ax(shape, element, "pad_temp", tag=tag.INJECTIVE)
+
+    def source(self, indices: Any) -> list[Any]:
+        """Where the reduction reads for an output element."""
+        found = list(indices)
+        for i, axis in enumerate(self.axes):
+            moved = self.reduce_axes[i].var * self.dilation[i]
+            found[axis] = indices[axis] * self.stride[i] + moved
+        return found
+
+    def count_inside(self, indices: Any) -> PrimExpr:
+        """How many elements of a window lie inside the data; at least 1."""
+        total: Any = op.const(1, "int32")
+        for i, axis in enumerate(self.axes):
+            width = self.dilation[i]
+            start = indices[axis] * self.stride[i] - self.before[i]
+            last = op.minimum(start + (self.kernel[i] - 1) * width, self.extents[i] - 1)
+            jumps = op.floordiv(width - 1 - start, width)
+            skipped = op.maximum(jumps, op.const(0, start.dtype)) * width
+            total = total * (op.floordiv(last - (start + skipped), width) + 1)
+        return op.maximum(total, op.const(1, total.dtype))
+
+    def count_padded(self, indices: Any) -> PrimExpr:
+        """As count_inside, counting the padding but not what ceil_mode adds (dilation 1)."""
+        total: Any = op.const(1, "int32")
+        for i, axis in enumerate(self.axes):
+            start = indices[axis] * self.stride[i]
+            stop = self.extents[i] + self.before[i] + self.after[i]
+            total = total * (op.minimum(start + self.kernel[i], stop) - start)
+        return op.maximum(total, op.const(1, total.dtype))
+
+
+def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad: bool) -> Tensor:
+    data = windows.data
+    if pool_type == "max":
+        padded = windows.padded(op.min_value(data.dtype))
+        return compute_ax(
+            windows.shape,
+            lambda *i: te_reduction.max(padded(*windows.source(i)), axis=windows.reduce_axes),
+            "pool_max", tag="pool_max", attrs={"schedule_rule": "meta_schedule.pool_max"},
+        )  # fmt: skip
+    if pool_type != "avg":
+        raise IRValueError(f"pool: expected the type 'max' or 'avg', got {pool_type!r}")
+    padded = windows.padded(op.const(0, data.dtype))
+    total = compute_ax(
+        windows.shape,
+        lambda *i: te_reduction.sum(padded(*windows.source(i)), axis=windows.reduce_axes),
+        "pool_sum", tag="pool_sum",
+    )  # fmt: skip
+
+    def average(*indices: Any) -> PrimExpr:
+        if count_include_pad and not ceil_mode:
+            divisor: Any = op.cast("int32", product(windows.kernel)) if isinstance(
+                product(windows.kernel), PrimExpr) else op.const(product(windows.kernel), "int32")
+        elif count_include_pad:
+            divisor = windows.count_padded(indices)
+        else:
+            divisor = windows.count_inside(indices)
+        return op.div(total(*indices), op.cast(data.dtype, divisor))
+
+    return compute_ax(windows.shape, average, "pool_avg", tag=tag.ELEMWISE)
+
+
+def _pool_nd(data: Tensor, count: int, args: tuple[Any, ...]) -> Tensor:
+    kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad = args
+    windows = _Windows(data, layout, count)
+    windows.configure(
+        {
+            "kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding,
+            "ceil_mode": ceil_mode,
+        }
+    )  # fmt: skip
+    return _pool(windows, pool_type, ceil_mode, count_include_pad)
+
+
+def pool1d(
+    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
+    ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Pooling over one axis; padding is one number or (left, right)."""
+    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+    return _pool_nd(data, 1, args)
+
+
+def pool2d(
+    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
+    ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Pooling over two axes; padding is (top, left, bottom, right), or fewer numbers."""
+    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+    return _pool_nd(data, 2, args)
+
+
+def pool3d(
+    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
+    ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Pooling over three axes; padding begins first, then ends."""
+    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+    return _pool_nd(data, 3, args)
+
+
+def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """Pooling over all of the spatial axes, which become extent 1."""
+    count = len([letter for letter in layout if letter in "DHW"])
+    return adaptive_pool_nd(data, [1] * count, pool_type, layout)
+
+
+def adaptive_pool(
+    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW"
+) -> Tensor:
+    """Pooling over two axes to ``output_size`` (one number or two)."""
+    return adaptive_pool_nd(data, per_axis(output_size, 2, "adaptive_pool"), pool_type, layout)
+
+
+def adaptive_pool1d(
+    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCW"
+) -> Tensor:
+    """Pooling over one axis to ``output_size``."""
+    return adaptive_pool_nd(data, per_axis(output_size, 1, "adaptive_pool"), pool_type, layout)
+
+
+def adaptive_pool3d(
+    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW"
+) -> Tensor:
+    """Pooling over three axes to ``output_size`` (one number or three)."""
+    return adaptive_pool_nd(data, per_axis(output_size, 3, "adaptive_pool"), pool_type, layout)
+
+
+def _even(extent: Any, size: Any) -> int | None:
+    """The window where the sizes divide; None where windows vary."""
+    if is_const(extent) and is_const(size) and int(size) and int(extent) % int(size) == 0:
+        return int(extent) // int(size)
+    return None
+
+
+def _adaptive_window(index: Any, extent: Any, size: Any) -> tuple[Any, Any]:
+    """Begin and length of an output element's window along one axis."""
+    even = _even(extent, size)
+    if even is not None:
+        return index * even, op.const(even, index.dtype)
+    if is_const(size, 1):
+        return op.const(0, index.dtype), extent
+    begin = op.floordiv(index * extent, size)
+    end = op.floordiv((index + 1) * extent, size)
+    partial = op.equal(op.floormod((index + 1) * extent, size), 0)
+    return begin, op.subtract(op.select(partial, end, end + 1), begin)
+
+
+def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layout: str) -> Tensor:
+    """Adaptive pooling over the spatial axes of ``layout``."""
+    if pool_type not in ("max", "avg"):
+        raise IRValueError(f"adaptive_pool: expected the type 'max' or 'avg', got {pool_type!r}")
+    windows = _Windows(data, layout, len(output_size))
+    shape = list(data.shape)
+    for axis, size in zip(windows.axes, output_size, strict=True):
+        shape[axis] = op.const(size, data.shape[axis].dtype) if isinstance(size, int) else size
+
+    def pieces(indices: Any) -> tuple[list[Any], list[Any]]:
+        source, axes = list(indices), []
+        for i, axis in enumerate(windows.axes):
+            begin, length = _adaptive_window(indices[axis], data.shape[axis], shape[axis])
+            axes.append(reduce_axis((0, length), name=f"rv{i}"))
+            source[axis] = begin + axes[-1].var
+        return source, axes
+
+    rule = f"meta_schedule.adaptive_pool_{pool_type}"
+
+    def reduced(*indices: Any) -> PrimExpr:
+        source, axes = pieces(indices)
+        reducer = te_reduction.max if pool_type == "max" else te_reduction.sum
+        return reducer(data(*source), axis=axes)
+
+    if pool_type == "max":
+        attrs = {"schedule_rule": rule}
+        return compute_ax(shape, reduced, "adaptive_pool_max", "adaptive_pool_max", attrs)
+    total = compute_ax(shape, reduced, "adaptive_pool_sum", "adaptive_pool_sum")
+
+    def average(*indices: Any) -> PrimExpr:
+        count: Any = product([axis.dom.extent for axis in pieces(indices)[1]])
+        return op.div(total(*indices), op.cast(data.dtype, count))
+
+    return compute_ax(shape, average, "adaptive_pool_avg", tag.ELEMWISE, {"schedule_rule": rule})

@@ -1,0 +1,73 @@
+"""Softmax and log-softmax along one axis, shifted by the largest element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.te import reduction as te_reduction
+from weft.te.operation import compute, reduce_axis
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi.extents import normalize_axis
+
+
+class _Rows:
+    """A tensor seen as rows along one axis."""
+
+    def __init__(self, x: Tensor, axis: int, name: str) -> None:
+        self.x = x
+        self.axis = normalize_axis(axis, x.ndim, name)
+        self.outer = [extent for i, extent in enumerate(x.shape) if i != self.axis]
+
+    def reduce(self, reducer: Any, value: Any, name: str) -> Tensor:
+        """``reducer`` of ``value(row, full indices)`` over every row."""
+        k = reduce_axis((0, self.x.shape[self.axis]), name="k")
+
+        def element(*row: Any) -> PrimExpr:
+            full = (*row[: self.axis], k.var, *row[self.axis :])
+            return reducer(value(row, full), axis=k)
+
+        return compute(self.outer, element, name=name)
+
+    def row(self, indices: Any) -> tuple[Any, ...]:
+        """The indices without the axis."""
+        return (*indices[: self.axis], *indices[self.axis + 1 :])
+
+    def largest(self) -> Tensor:
+        """The largest element of every row."""
+        return self.reduce(
+            te_reduction.max, lambda row, full: self.x(*full), "T_softmax_maxelem"
+        )
+
+
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along ``axis``."""
+    rows = _Rows(x, axis, "softmax")
+    top = rows.largest()
+    powers = compute(
+        x.shape, lambda *i: op.exp(x(*i) - top(*rows.row(i))), name="T_softmax_exp"
+    )
+    total = rows.reduce(te_reduction.sum, lambda row, full: powers(*full), "T_softmax_expsum")
+    return compute(
+        x.shape, lambda *i: op.div(powers(*i), total(*rows.row(i))), name="T_softmax_norm",
+        attrs={"axis": rows.axis},
+    )  # fmt: skip
+
+
+def fast_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """softmax; weft's exp is already fast."""
+    return softmax(x, axis)
+
+
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """x - log(sum(exp(x))) along ``axis``."""
+    rows = _Rows(x, axis, "log_softmax")
+    top = rows.largest()
+    total = rows.reduce(
+        te_reduction.sum, lambda row, full: op.exp(x(*full) - top(*row)), "compute"
+    )
+    return compute(
+        x.shape, lambda *i: x(*i) - top(*rows.row(i)) - op.log(total(*rows.row(i))),
+        attrs={"axis": rows.axis},
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Reductions over axes: ``axis`` is an int, a tuple or None (all); negative axes count back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.support.errors import IRTypeError, IRValueError
+from weft.te import reduction as te_reduction
+from weft.te.operation import reduce_axis
+from weft.te.reduction import comm_reducer
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import compute_ax, is_const, normalize_axes, ravel_index
+
+_prod = comm_reducer(lambda x, y: x * y, lambda dtype: op.const(1, dtype), name="prod")
+_all = comm_reducer(op.logical_and, lambda dtype: op.const(True, dtype), name="all")
+_any = comm_reducer(op.logical_or, lambda dtype: op.const(False, dtype), name="any")
+
+
+class ReductionPlan:
+    """The reduced axes of a tensor, and how output indices map into it."""
+
+    def __init__(self, data: Tensor, axis: Any, keepdims: bool, name: str) -> None:
+        self.data = data
+        self.axes = normalize_axes(axis, data.ndim, name)
+        self.keepdims = keepdims
+        self.reduce_axes = [
+            reduce_axis((0, data.shape[item]), name=f"k{item}") for item in self.axes
+        ]
+
+    @property
+    def shape(self) -> list[Any]:
+        """The shape of the result."""
+        kept: list[Any] = []
+        for position, extent in enumerate(self.data.shape):
+            if position not in self.axes:
+                kept.append(extent)
+            elif self.keepdims:
+                kept.append(op.const(1, extent.dtype))
+        return kept
+
+    def indices(self, outer: Sequence[Any]) -> list[Any]:
+        """The indices into the data at an output element."""
+        remaining = list(outer)
+        found: list[Any] = []
+        for position in range(self.data.ndim):
+            if position in self.axes:
+                found.append(self.reduce_axes[self.axes.index(position)].var)
+                if self.keepdims:
+                    remaining.pop(0)
+            else:
+                found.append(remaining.pop(0))
+        return found
+
+
+def comm_reduce(
+    data: Tensor, axis: Any, keepdims: bool, reducer: Callable[..., Any], name: str
+) -> Tensor:
+    """Reduce ``data``; without an axis to reduce (0-d) it is copied."""
+    plan = ReductionPlan(data, axis, keepdims, name)
+
+    def element(*indices: Any) -> PrimExpr:
+        value = data(*plan.indices(indices))
+        return reducer(value, axis=plan.reduce_axes) if plan.axes else value
+
+    return compute_ax(plan.shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
+
+
+def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The sum over ``axis``."""
+    return comm_reduce(data, axis, keepdims, te_reduction.sum, "sum")
+
+
+def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The product over ``axis``."""
+    return comm_reduce(data, axis, keepdims, _prod, "prod")
+
+
+def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The largest element over ``axis``."""
+    return comm_reduce(data, axis, keepdims, te_reduction.max, "max")
+
+
+def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The smallest element over ``axis``."""
+    return comm_reduce(data, axis, keepdims, te_reduction.min, "min")
+
+
+def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """Whether all elements over ``axis`` hold (bool)."""
+    return comm_reduce(_boolean(data, "all"), axis, keepdims, _all, "all")
+
+
+def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """Whether any element over ``axis`` holds (bool)."""
+    return comm_reduce(_boolean(data, "any"), axis, keepdims, _any, "any")
+
+
+def _boolean(data: Tensor, name: str) -> Tensor:
+    if not data.dtype.is_bool:
+        raise IRTypeError(f"{name}: expected a bool tensor, got {data.dtype}")
+    return data
+
+
+def argmax(
+    data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
+) -> Tensor:
+    """The index of the largest element over ``axis`` (over all: of the flattened tensor).
+
+    Of equal elements the first counts, or the last. The dtype is that of the extents.
+    """
+    return _arg_reduce(data, axis, keepdims, _arg_reducer(True, select_last_index), "argmax")
+
+
+def argmin(
+    data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
+) -> Tensor:
+    """The index of the smallest element over ``axis``; as argmax otherwise."""
+    return _arg_reduce(data, axis, keepdims, _arg_reducer(False, select_last_index), "argmin")
+
+
+def _arg_reducer(largest: bool, select_last: bool) -> Any:
+    def combine(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
+        better = op.greater(lhs[1], rhs[1]) if largest else op.less(lhs[1], rhs[1])
+        order = op.greater(lhs[0], rhs[0]) if select_last else op.less(lhs[0], rhs[0])
+        update = op.logical_or(better, op.logical_and(op.equal(lhs[1], rhs[1]), order))
+        return op.select(update, lhs[0], rhs[0]), op.select(better, lhs[1], rhs[1])
+
+    def identity(index: Any, value: Any) -> tuple[PrimExpr, PrimExpr]:
+        start = op.min_value(value) if largest else op.max_value(value)
+        return op.const(-1, index), start
+
+    return comm_reducer(combine, identity, name="argmax" if largest else "argmin")
+
+
+def _arg_reduce(data: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tensor:
+    plan = ReductionPlan(data, axis, keepdims, name)
+    reduced = [data.shape[item] for item in plan.axes]
+    if [1 for extent in reduced if is_const(extent, 0)]:
+        raise IRValueError(f"{name}: there is no element to choose along an axis of extent 0")
+    if not plan.axes:
+        return compute_ax([], lambda: op.const(0, "int32"), f"{data.op.name}_red")
+
+    def pair(*indices: Any) -> Any:
+        position = ravel_index([item.var for item in plan.reduce_axes], reduced)
+        return reducer((position, data(*plan.indices(indices))), axis=plan.reduce_axes)
+
+    base = data.op.name
+    found, _ = compute_ax(plan.shape, pair, f"{base}_red_temp", tag=tag.COMM_REDUCE_IDX)
+    return compute_ax(plan.shape, lambda *i: found(*i), f"{base}_red", tag=tag.COMM_REDUCE_IDX)
+
+
+def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
+    """The sum of ``data`` down to ``target_shape``: what undoes a broadcast."""
+    lead = data.ndim - len(target_shape)
+    if lead < 0:
+        raise IRValueError(
+            f"collapse_sum: the target has {len(target_shape)} dimensions, the tensor {data.ndim}"
+        )
+    axes = list(range(lead)) + [
+        lead + i
+        for i, extent in enumerate(target_shape)
+        if is_const(extent, 1) and not is_const(data.shape[lead + i], 1)
+    ]
+    if not axes:
+        return compute_ax(data.shape, lambda *i: data(*i), f"{data.op.name}_red")
+    plan = ReductionPlan(data, axes, False, "collapse_sum")
+
+    def element(*indices: Any) -> PrimExpr:
+        kept = [index for i, index in enumerate(indices) if lead + i not in axes]
+        return te_reduction.sum(data(*plan.indices(kept)), axis=plan.reduce_axes)
+
+    return compute_ax(target_shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
