@@ -40,14 +40,4 @@ def macro(*args: Any, hygienic: bool = True) -> Any:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _build.NAMES:
-        return _build.NAMES[name]
-    found = _build.__dict__.get(name)
-    if found is not None and not name.startswith("_") and _is_public(found):
-        return found
-    return _build.operator(name)
-
-
-def _is_public(value: Any) -> bool:
-    module = getattr(value, "__module__", "")
-    return module.startswith("weft.script.ir_builder.relax")
+    return getattr(_build, name)

@@ -1,42 +1,27 @@
 """``T``: the names of TensorIR scripts (``from weft.script import tir as T``).
 
-Statements come from ``ir_builder.tir``, values from ``ir_builder.tir_value``; ``T.int32x4`` and the
-like are made on demand; every other name is a function of ``weft.tir.op``, a node of
-``weft.tir.expr``, or a plain call of a registered intrinsic.
+``prim_func`` and ``macro`` parse; every other name is ``weft.script.ir_builder.tir``'s.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
+from collections import abc
 from typing import Any, overload
 
-from weft.ir.expr import FloatImm, IntImm, StringImm
-from weft.ir.op import Op
-from weft.script.ir_builder import tir as _build
-from weft.script.ir_builder import tir_value as _value
-from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
+from weft.script.ir_builder import tir as _names
 from weft.script.parser.entry import decorate
 from weft.script.parser.macro import make_macro
-from weft.support.dtype import DataType
-from weft.support.errors import IRAttributeError, IRTypeError
-from weft.tir import expr as _nodes
-from weft.tir import op as _op
 from weft.tir.function import PrimFunc
-
-handle = HandleConstructor("handle")
-void = DTypeConstructor("void")
-let = LetAnnotation()
 
 
 @overload
-def prim_func(func: Callable[..., Any], /) -> PrimFunc: ...
+def prim_func(func: abc.Callable[..., Any], /) -> PrimFunc: ...
 @overload
 def prim_func(
     *, private: bool = ..., check_well_formed: bool = ..., s_tir: bool = ...
-) -> Callable[[Callable[..., Any]], PrimFunc]: ...
+) -> abc.Callable[[abc.Callable[..., Any]], PrimFunc]: ...
 def prim_func(
-    func: Callable[..., Any] | None = None,
+    func: abc.Callable[..., Any] | None = None,
     /,
     *,
     private: bool = False,
@@ -48,7 +33,7 @@ def prim_func(
     if func is not None:
         return decorate(func, "tir", options, check_well_formed)
 
-    def apply(given: Callable[..., Any]) -> Any:
+    def apply(given: abc.Callable[..., Any]) -> Any:
         return decorate(given, "tir", options, check_well_formed)
 
     return apply
@@ -62,83 +47,7 @@ def macro(*args: Any, hygienic: bool = True) -> Any:
     return make_macro("tir", args, hygienic)
 
 
-def _call_intrinsic(op: Op) -> Callable[..., Any]:
-    def build(*args: Any, dtype: str = "handle") -> Any:
-        return _nodes.Call(dtype, op, args)
-
-    build.__name__ = op.name.removeprefix("tir.")
-    return build
-
-
-def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An intrinsic whose first argument is a data type takes ``dtype=`` as well."""
-
-    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        if dtype is not None:
-            args = (dtype, *args)
-        return function(*[_plain_dtype(item) for item in args], **kwargs)
-
-    build.__name__ = getattr(function, "__name__", "call")
-    return build
-
-
-def _plain_dtype(value: Any) -> Any:
-    return value.dtype if isinstance(value, DTypeConstructor) else value
-
-
-_DTYPE_FIRST = frozenset(
-    {
-        "call_extern", "call_pure_extern", "call_intrin", "call_pure_intrin", "call_llvm_intrin",
-        "call_llvm_pure_intrin", "reinterpret", "infinity", "max_value", "min_value",
-        "tvm_load_matrix_sync", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "ptx_cp_async",
-        "vectorlow", "vectorhigh", "vectorcombine", "mma_store", "mma_fill", "tvm_struct_get",
-        "Cast",
-    }
-)  # fmt: skip
-_OTHER = {
-    "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
-    "ramp": _nodes.Ramp, "sblock": _build.block, "sblock_attr": _build.block_attr,
-    "pow": _op.power, "bool": DTypeConstructor("bool"),
-}  # fmt: skip
-
-
-def cast(value: Any, dtype: Any, span: Any = None) -> Any:
-    """``value`` converted to ``dtype``."""
-    return _op.cast(_plain_dtype(dtype), value, span)
-
-
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    value = _resolve(name)
-    globals()[name] = value
-    return value
-
-
-def _resolve(name: str) -> Any:
-    if name in _OTHER:
-        return _OTHER[name]
-    for module in (_build, _value):
-        if getattr(getattr(module, name, None), "__module__", None) == module.__name__:
-            return getattr(module, name)
-    if name == "Buffer":
-        return _value.Buffer
-    try:
-        return DTypeConstructor(DataType(name))
-    except IRTypeError:
-        pass
-    function = getattr(_op, name, None)
-    if function is not None and not name.startswith("_"):
-        return _typed(function) if name in _DTYPE_FIRST else function
-    node = getattr(_nodes, name, None)
-    if node is not None and not name.startswith("_"):
-        return node
-    if f"tir.{name}" in Op.list_op_names():
-        return _call_intrinsic(Op.get(f"tir.{name}"))
-    raise IRAttributeError(f"T.{name} is not part of TVMScript{_hint(name)}")
-
-
-def _hint(name: str) -> str:
-    known = [*dir(_build), *dir(_value), *dir(_op), "int32", "int64", "float32", "prim_func"]
-    near = difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {', '.join([f'T.{item}' for item in near])}?" if near else ""
+    return getattr(_names, name)

@@ -1,7 +1,9 @@
 """The ways into the parser: decorators in every place, texts, notebooks, captured names."""
+# ruff: noqa: F821, F841, UP037, RUF059, E251 - scripts are no plain Python
 
 import linecache
 
+import numpy as np
 import pytest
 
 import weft.script
@@ -171,3 +173,14 @@ def test_reading_files_is_not_part_of_a_text():
         text = f"@T.prim_func\ndef f(A: T.Buffer((8,), 'int32')):\n    A[0] = {name}('x')\n"
         with pytest.raises(DiagnosticError, match=f"undefined name '{name}'"):
             weft.script.from_source(text)
+
+
+def test_constants_come_back_through_the_metadata_block():
+    values = np.array([[1.5, -0.0, np.inf]], "float32")
+
+    @R.function
+    def main(x: R.Tensor((1, 3), "float32")):
+        w = R.const(values)
+        return R.add(x, w)
+
+    assert_structural_equal(weft.script.from_source(main.script(show_meta=True)), main)

@@ -262,7 +262,7 @@ def test_caret_counts_characters_not_bytes():
 def test_error_of_a_decorated_function_names_this_file():
     from weft.script import tir as T
 
-    with pytest.raises(DiagnosticError, match="test_errors.py") as caught:
+    with pytest.raises(DiagnosticError, match=r"test_errors\.py") as caught:
 
         @T.prim_func
         def func(A: T.Buffer((8,), "float32")):
@@ -298,3 +298,23 @@ class Module:
 def test_from_source_of_something_else(value):
     with pytest.raises(TVMError, match="expected a text, a function or a class, got"):
         weft.script.from_source(value)
+
+
+def test_metadata_that_is_not_there():
+    check("""@R.function
+def main(x: R.Tensor((3,), "float32")):
+    y = R.add(x, metadata["relax.expr.Constant"][0])  # error: print the program with show_meta=True
+    return y
+""")
+
+
+def test_ill_formed_program():
+    text = """@T.prim_func
+def func(A: T.Buffer((8, 8), "float32")):  # error: loop variable i is defined outside of any block
+    for i in range(8):
+        with T.block("b"):
+            vi = T.axis.S(8, i)
+            A[i, vi] = 1.0
+"""
+    check(text)
+    weft.script.from_source(text, check_well_formed=False)

@@ -1,4 +1,5 @@
 """What each statement of a graph function script builds."""
+# ruff: noqa: F821, F841, UP037, RUF059, E251 - scripts are no plain Python
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import pytest
 
 import weft.script
 from weft import relax
-from weft.ir.functor import collect
 from weft.ir.structural import assert_structural_equal
 from weft.relax.expr import DataflowBlock, DataflowVar, If, MatchCast, Var, VarBinding
 from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, TensorStructInfo
@@ -39,11 +39,11 @@ def test_dataflow_outputs_are_plain_variables():
 
 def test_spellings_of_2022():
     @R.function
-    def main(x: Tensor((3, 4), "float32"), y: Tensor(None, "float32", ndim = 2)):  # noqa: F821
+    def main(x: Tensor((3, 4), "float32"), y: Tensor(None, "float32", ndim = 2)):
         with relax.dataflow():
             lv0 = relax.multiply(x, y)
             gv0 = relax.add(lv0, y)
-            gv1: Tensor((3, 4), "float32") = gv0  # noqa: F821
+            gv1: Tensor((3, 4), "float32") = gv0
             relax.output(gv1)
         return gv1
 
@@ -58,7 +58,7 @@ def test_tensor_in_every_form():
         b: R.Tensor(ndim=2),
         c: R.Tensor("float32"),
         d: R.Tensor(("n", 4), "float32"),
-        e: R.Tensor(("n + 1", "m * 2"), dtype="int8"),
+        e: R.Tensor(("n + 1", "m * 2", "m"), dtype="int8"),
         f: R.Tensor("float32", ndim=3),
         g: R.Tuple(R.Tensor((2,), "int32"), R.Object),
         h: R.Shape(["n", 2]),

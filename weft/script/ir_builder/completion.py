@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.ir.expr import IntImm, Range
-from weft.ir.functor import Mutator, collect
+from weft.ir.expr import IntImm
+from weft.ir.functor import Mutator
 from weft.ir.node import Array
-from weft.ir.structural import structural_equal
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
+from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, MatchBufferRegion
+from weft.tir.stmt import Block, BlockRealize
 
 DETECT = "tir.script_parsing_detect_access"
 
@@ -67,51 +66,13 @@ class _Completer(Mutator):
 
 
 def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array, Array]:
-    """The regions that ``block`` reads and writes, by ``weft.tir.analysis``' detection."""
-    return _simple_regions(block)
-
-
-def _simple_regions(block: Block) -> tuple[Array, Array]:
-    """Exact where indices depend on the block's axes only, else the whole dimension."""
-    inner = {loop.loop_var for loop in collect(block.body, For)}
-    inner |= {axis.var for nested in collect(block.body, Block) for axis in nested.iter_vars}
-    local = set(block.alloc_buffers)
-    for nested in collect(block.body, Block):
-        local.update(nested.alloc_buffers)
-    parts = [block.body] if block.init is None else [block.init, block.body]
-    writes: dict[Buffer, list[Range]] = {}
-    reads: dict[Buffer, list[Range]] = {}
-    for part in parts:
-        for store in collect(part, BufferStore):
-            _merge(writes, store.buffer, store.indices, inner)
-        for load in collect(part, BufferLoad):
-            _merge(reads, load.buffer, load.indices, inner)
-        if collect(part, MatchBufferRegion):
-            raise IRValueError(
-                f"block {block.name_hint!r}: T.reads and T.writes must be written where a block "
-                "inside uses match_buffer"
-            )
-    skipped = set(writes) if block.init is not None else set()
-    return (
-        Array([BufferRegion(b, r) for b, r in reads.items() if b not in local | skipped]),
-        Array([BufferRegion(b, r) for b, r in writes.items() if b not in local]),
-    )
-
-
-def _merge(found: dict[Buffer, list[Range]], buffer: Buffer, indices: Array, inner: set[Var]) -> None:
-    ranges = [
-        Range.from_min_extent(IntImm(size.dtype, 0), size)
-        if inner.intersection(collect(index, Var))
-        else Range.from_min_extent(index, IntImm(index.dtype, 1))
-        for index, size in zip(indices, buffer.shape, strict=True)
-    ]
-    old = found.get(buffer)
-    if old is None:
-        found[buffer] = ranges
-        return
-    for axis, (mine, new) in enumerate(zip(old, ranges, strict=True)):
-        if not structural_equal(mine, new):
-            size = buffer.shape[axis]
-            old[axis] = Range.from_min_extent(IntImm(size.dtype, 0), size)
-
-
+    """The regions that ``block`` reads and writes; every access must go through a buffer."""
+    found = get_block_access_region(block, {buffer.data: buffer for buffer in buffers})
+    reads, writes, opaque = found
+    if opaque:
+        names = ", ".join([region.buffer.name for region in opaque])
+        raise IRValueError(
+            f"block {block.name_hint!r} accesses {names} through a pointer: write T.reads and "
+            "T.writes by hand"
+        )
+    return reads, writes

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable, Mapping
+from collections import abc
 from typing import Any, Final
 
-from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -21,6 +21,7 @@ from weft.relax.expr import (
     PrimValue,
     ShapeExpr,
     StringImm,
+    TupleGetItem,
     as_relax_expr,
     const,
 )
@@ -72,7 +73,7 @@ def func_name(name: str) -> None:
     find_function("R.func_name").name = name
 
 
-def func_attr(attrs: Mapping[str, Any]) -> None:
+def func_attr(attrs: abc.Mapping[str, Any]) -> None:
     """Set attributes of the function."""
     find_function("R.func_attr").attrs.update(attrs)
 
@@ -292,7 +293,7 @@ NAMES: Final[dict[str, Any]] = {
     "Callable": Callable_,
     "ExternFunc": ExternFunc,
     "ShapeExpr": ShapeExpr,
-    "TupleGetItem": importlib.import_module("weft.relax.expr").TupleGetItem,
+    "TupleGetItem": TupleGetItem,
     "alloc_tensor": alloc_tensor,
     "builtin.alloc_tensor": alloc_tensor,
     "const": const,
@@ -328,7 +329,7 @@ def operator(name: str) -> Any:
     registered = Op.list_op_names()
     if f"relax.{name}" in registered:
         return _plain(Op.get(f"relax.{name}"))
-    if any([item.startswith(f"relax.{name}.") for item in registered]):
+    if any(item.startswith(f"relax.{name}.") for item in registered):
         return Operators(name)
     known = [item.removeprefix("relax.") for item in registered if item.startswith("relax.")]
     near = difflib.get_close_matches(name, [*known, *NAMES, *globals()], n=3)
@@ -336,7 +337,7 @@ def operator(name: str) -> Any:
     raise IRAttributeError(f"R.{name} is neither an operator nor a part of the language{hint}")
 
 
-def _plain(op: Op) -> Callable[..., Call]:
+def _plain(op: Op) -> abc.Callable[..., Call]:
     def build(*args: Any, sinfo_args: Any = None, **attrs: Any) -> Call:
         operands = [as_relax_expr(item) for item in args]
         infos = [] if sinfo_args is None else _infos(sinfo_args)
@@ -345,6 +346,7 @@ def _plain(op: Op) -> Callable[..., Call]:
     return build
 
 
-def is_symbolic(value: Any) -> bool:
-    """Whether ``value`` is a scalar expression."""
-    return isinstance(value, PrimExpr)
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return operator(name)

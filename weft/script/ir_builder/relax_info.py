@@ -1,4 +1,4 @@
-"""Struct infos as scripts write them: ``R.Tensor(("n", 4), "float32")``, ``R.Shape``, ``R.Tuple`` ...
+"""Struct infos as scripts write them: ``R.Tensor(("n", 4), "float32")``, ``R.Shape`` ...
 
 A str dimension is a symbolic variable of the function around, or an expression of such. Outside of
 any function (an annotation that Python evaluates) it stays open: a ``StructInfoProxy``.
@@ -94,7 +94,7 @@ def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
 
 def _is_open(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any([_is_open(item) for item in value])
+        return any(_is_open(item) for item in value)
     return isinstance(value, str | StructInfoProxy)
 
 

@@ -1,520 +1,133 @@
-"""The statements of TensorIR as functions: what ``T.block``, ``T.grid``, ``T.reads`` ... do.
+"""The names of TensorIR for the builder and for scripts: statements, values, operators.
 
-Each finds the frame it belongs to and adds to it, or makes a frame. Parameters are TVM 0.20's.
+Statements come from ``tir_statement``, values from ``tir_value``; ``int32x4`` and the like are made
+on demand; every other name is a function of ``weft.tir.op``, a node of ``weft.tir.expr``, an
+``IndexMap`` or a ``Target``, or a plain call of a registered intrinsic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import importlib
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from weft.ir.expr import IntImm, PrimExpr, Range, StringImm, as_prim_expr
-from weft.ir.structural import structural_equal
-from weft.ir.type import PrimType, Type
-from weft.runtime.ndarray import NDArray, array
-from weft.script.ir_builder.base import IRBuilder
-from weft.script.ir_builder.tir_frame import (
-    AllocateConstFrame,
-    AllocateFrame,
-    AssertFrame,
-    AttrFrame,
-    BlockFrame,
-    BranchFrame,
-    DeclBufferFrame,
-    ForFrame,
-    IfFrame,
-    InitFrame,
-    LaunchThreadFrame,
-    LetFrame,
-    PrimFuncFrame,
-    RealizeFrame,
-    WhileFrame,
-    add_statement,
-    as_buffer_region,
-    as_node,
-    evaluate_statement,
-    find_function,
-    last_block,
-)
-from weft.script.ir_builder.tir_value import make_buffer
+from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.ir.op import Op
+from weft.script.ir_builder import tir_statement as _build
+from weft.script.ir_builder import tir_value as _value
+from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
-from weft.tir import op as tir_op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, IterVar, Ramp, Var
-from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion, pointer_type
+from weft.support.errors import IRAttributeError, IRTypeError
+from weft.tir import expr as _nodes
+from weft.tir import op as _op
 
 
-def prim_func(is_private: bool = False) -> PrimFuncFrame:
-    """A frame that makes a PrimFunc."""
-    return PrimFuncFrame(is_private)
+def _call_intrinsic(op: Op) -> Callable[..., Any]:
+    def build(*args: Any, dtype: str = "handle") -> Any:
+        return _nodes.Call(dtype, op, args)
+
+    build.__name__ = op.name.removeprefix("tir.")
+    return build
 
 
-def arg(name: str, obj: Any) -> Any:
-    """Add a parameter: a scalar, a handle, or a buffer, whose handle is made."""
-    frame = find_function("T.arg")
-    IRBuilder.name(name, obj)
-    if isinstance(obj, Buffer):
-        handle = Var(f"{name}_handle", "handle")
-        frame.args.append(handle)
-        frame.buffer_map[handle] = obj
-    elif isinstance(obj, Var):
-        frame.args.append(obj)
-    else:
-        raise IRTypeError(
-            f"parameter {name!r}: expected a type such as T.Buffer((128,), 'float32'), T.handle "
-            f"or T.int32, got {type(obj).__name__}: {obj!r}"
-        )
-    return obj
+def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An intrinsic whose first argument is a data type takes ``dtype=`` as well."""
+
+    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if dtype is not None:
+            args = (dtype, *args)
+        return function(*[_plain_dtype(item) for item in args], **kwargs)
+
+    build.__name__ = getattr(function, "__name__", "call")
+    return build
 
 
-def func_name(name: str) -> None:
-    """Name the function."""
-    find_function("T.func_name").name = name
+def _plain_dtype(value: Any) -> Any:
+    return value.dtype if isinstance(value, DTypeConstructor) else value
 
 
-def func_attr(attrs: Mapping[str, Any]) -> None:
-    """Set the function's attributes; once a function."""
-    frame = find_function("T.func_attr")
-    if frame.attrs is not None:
-        raise IRValueError("T.func_attr: the function's attributes are already set")
-    frame.attrs = dict(attrs)
+_DTYPE_FIRST = frozenset(
+    {
+        "call_extern", "call_pure_extern", "call_intrin", "call_pure_intrin", "call_llvm_intrin",
+        "call_llvm_pure_intrin", "reinterpret", "infinity", "max_value", "min_value",
+        "tvm_load_matrix_sync", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "ptx_cp_async",
+        "vectorlow", "vectorhigh", "vectorcombine", "mma_store", "mma_fill", "tvm_struct_get",
+        "Cast",
+    }
+)  # fmt: skip
+_OTHER = {
+    "handle": HandleConstructor("handle"), "let": LetAnnotation(), "void": DTypeConstructor("void"),
+    "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
+    "ramp": _nodes.Ramp, "sblock": _build.block, "sblock_attr": _build.block_attr,
+    "pow": _op.power, "bool": DTypeConstructor("bool"),
+}  # fmt: skip
 
 
-def func_ret(ret_type: Any) -> Any:
-    """Set the type that the function returns."""
-    find_function("T.func_ret").ret_type = (
-        ret_type if isinstance(ret_type, Type) else PrimType(DataType(ret_type))
+def cast(value: Any, dtype: Any, span: Any = None) -> Any:
+    """``value`` converted to ``dtype``."""
+    return _op.cast(_plain_dtype(dtype), value, span)
+
+
+def index_map(
+    mapping: Callable[..., Any], *, inverse_index_map: Any = None, index_dtype: str = "int64"
+) -> Any:
+    """A mapping of indices, from a function of them."""
+    index_maps = importlib.import_module("weft.tir.index_map").IndexMap
+    return index_maps.from_func(
+        mapping, inverse_index_map=inverse_index_map, index_dtype=index_dtype
     )
-    return ret_type
 
 
-def match_buffer(
-    param: Any,
-    shape: Any = None,
-    dtype: str = "float32",
-    data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = -1,
-    offset_factor: int = 0,
-    buffer_type: str = "default",
-    axis_separators: Sequence[int] | None = None,
-) -> Buffer:
-    """The buffer of a handle parameter, or inside a block another view of a region."""
-    if shape is None:
-        if isinstance(param, Var):
-            raise IRValueError("T.match_buffer: expected a shape for a handle")
-        region = as_buffer_region(param)
-        shape, dtype = [item.extent for item in region.region], region.buffer.dtype
-    made = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
-        axis_separators,
-    )  # fmt: skip
-    if isinstance(param, Var):
-        frame = find_function("T.match_buffer")
-        if param not in frame.args:
-            raise IRValueError(
-                f"T.match_buffer: {param.name} is not a parameter of the function"
-            )
-        if param in frame.buffer_map:
-            raise IRValueError(f"T.match_buffer: {param.name} has a buffer already")
-        frame.buffer_map[param] = made
-        return made
-    source = as_buffer_region(param)
-    last_block("T.match_buffer of a region").match_buffers.append(MatchBufferRegion(made, source))
-    return made
-
-
-def alloc_buffer(
-    shape: Any,
-    dtype: str = "float32",
-    data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = -1,
-    offset_factor: int = 0,
-    buffer_type: str = "default",
-    axis_separators: Sequence[int] | None = None,
-) -> Buffer:
-    """A buffer allocated by the innermost block, or by the function's root block."""
-    made = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
-        axis_separators,
-    )  # fmt: skip
-    block_frame = IRBuilder.current().find(BlockFrame)
-    if block_frame is not None:
-        block_frame.alloc_buffers.append(made)
-    else:
-        find_function("T.alloc_buffer").root_alloc_buffers.append(made)
-    return made
-
-
-sblock_alloc_buffer = alloc_buffer
-
-
-def block(name: str = "", no_realize: bool = False) -> BlockFrame:
-    """A block frame."""
-    return BlockFrame(name, no_realize)
-
-
-def init() -> InitFrame:
-    """The initial value of a reduction block."""
-    return InitFrame()
-
-
-def where(predicate: Any) -> None:
-    """Run the block only where ``predicate`` holds."""
-    frame = last_block("T.where")
-    if frame.predicate is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.where")
-    condition = as_prim_expr(predicate)
-    if not condition.dtype.is_bool:
-        condition = tir_op.cast("bool", condition)
-    frame.predicate = condition
-
-
-def _regions(items: Sequence[Any]) -> list[BufferRegion]:
-    flat: list[Any] = []
-    for item in items:
-        flat.extend(item if isinstance(item, list | tuple) else [item])
-    return [as_buffer_region(item) for item in flat]
-
-
-def reads(*buffer_slices: Any) -> None:
-    """The regions that the block reads."""
-    frame = last_block("T.reads")
-    if frame.reads is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.reads")
-    frame.reads = _regions(buffer_slices)
-
-
-def writes(*buffer_slices: Any) -> None:
-    """The regions that the block writes."""
-    frame = last_block("T.writes")
-    if frame.writes is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.writes")
-    frame.writes = _regions(buffer_slices)
-
-
-def block_attr(attrs: Mapping[str, Any]) -> None:
-    """Set annotations of the block."""
-    frame = last_block("T.block_attr")
-    if frame.annotations is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.block_attr")
-    frame.annotations = {str(key): value for key, value in attrs.items()}
-
-
-class axis:  # noqa: N801 - written T.axis.spatial
-    """The axes of a block."""
-
-    @staticmethod
-    def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A data-parallel axis over ``dom`` (an extent or a pair) bound to ``binding``."""
-        return _axis(dom, binding, dtype, IterVar.DataPar)
-
-    @staticmethod
-    def reduce(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A reduction axis."""
-        return _axis(dom, binding, dtype, IterVar.CommReduce)
-
-    @staticmethod
-    def scan(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An ordered axis."""
-        return _axis(dom, binding, dtype, IterVar.Ordered)
-
-    @staticmethod
-    def opaque(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An axis of which nothing is known."""
-        return _axis(dom, binding, dtype, IterVar.Opaque)
-
-    S = spatial
-    R = reduce
-
-    @staticmethod
-    def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
-        """One axis a loop variable, of the kinds ``S`` and ``R``."""
-        if len(kinds) != len(bindings):
-            raise IRValueError(
-                f"T.axis.remap: {len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables"
-            )
-        made = [_remap(kind, item, dtype) for kind, item in zip(kinds, bindings, strict=True)]
-        return made[0] if len(made) == 1 else made
-
-
-def _remap(kind: str, binding: Any, dtype: str) -> Var:
-    types = {"S": IterVar.DataPar, "R": IterVar.CommReduce}
-    if kind not in types:
-        raise IRValueError(f"T.axis.remap: expected kinds S and R, got {kind!r}")
-    if not isinstance(binding, Var):
-        raise IRTypeError(
-            f"T.axis.remap: expected loop variables, got {type(binding).__name__}: {binding!r}"
-        )
-    for frame in reversed(IRBuilder.current().frames):
-        if isinstance(frame, ForFrame):
-            for var, dom in zip(frame.vars, frame.doms, strict=True):
-                if var is binding:
-                    return _axis(dom, binding, dtype, types[kind])
-    raise IRValueError(f"T.axis.remap: {binding.name} is not a loop variable around the block")
-
-
-def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
-    if isinstance(dom, list | tuple):
-        if len(dom) != 2:
-            raise IRValueError(f"T.axis: expected an extent or a pair, got {dom!r}")
-        dom = Range(*dom)
-    elif not isinstance(dom, Range):
-        dom = Range(dom)
-    widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]
-    made = IterVar(dom, Var("", f"{DataType(dtype).kind}{max(widths)}"), iter_type)
-    frame = last_block("T.axis")
-    frame.iter_vars.append(made)
-    frame.iter_values.append(as_prim_expr(binding))
-    var: Var = made.var
-    return var
-
-
-def _loop(
-    start: Any, stop: Any, kind: ForKind, annotations: Mapping[str, Any] | None,
-    thread: str | None = None,
-) -> ForFrame:
-    if stop is None:
-        start, stop = None, start
-    end = as_prim_expr(stop)
-    if not end.dtype.is_integral or end.dtype.lanes != 1:
-        raise IRTypeError(f"a loop needs integer bounds, got {end.dtype}: {stop!r}")
-    begin = as_prim_expr(tir_op.const(0, end.dtype) if start is None else start)
-    dtype = max(begin.dtype, end.dtype, key=lambda item: item.bits)
-    begin, end = tir_op.cast(dtype, begin), tir_op.cast(dtype, end)
-    dom = Range.from_min_extent(begin, _difference(end, begin))
-    return ForFrame([dom], kind, dict(annotations) if annotations else None, thread)
-
-
-def _difference(end: PrimExpr, begin: PrimExpr) -> PrimExpr:
-    """``end - begin``; of ``begin + extent`` the extent."""
-    if isinstance(end, Add):
-        if structural_equal(end.a, begin):
-            return end.b
-        if structural_equal(end.b, begin):
-            return end.a
-    return tir_op.subtract(end, begin)
-
-
-def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A serial loop."""
-    return _loop(start, stop, ForKind.SERIAL, annotations)
-
-
-def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A parallel loop."""
-    return _loop(start, stop, ForKind.PARALLEL, annotations)
-
-
-def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A vectorised loop."""
-    return _loop(start, stop, ForKind.VECTORIZED, annotations)
-
-
-def unroll(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """An unrolled loop."""
-    return _loop(start, stop, ForKind.UNROLLED, annotations)
-
-
-def thread_binding(
-    start: Any, stop: Any = None, thread: str | None = None, *, annotations: Any = None
-) -> ForFrame:
-    """A loop bound to a thread tag such as ``threadIdx.x``."""
-    if thread is None:
-        if not isinstance(stop, str):
-            raise IRValueError("T.thread_binding: expected thread=, such as 'threadIdx.x'")
-        stop, thread = None, stop
-    return _loop(start, stop, ForKind.THREAD_BINDING, annotations, thread)
-
-
-def grid(*extents: Any) -> ForFrame:
-    """A nest of serial loops from 0."""
-    if not extents:
-        raise IRValueError("T.grid: expected at least one extent")
-    flat = extents[0] if isinstance(extents[0], list | tuple) else extents
-    return ForFrame([_grid_range(item) for item in flat], ForKind.SERIAL)
-
-
-def _grid_range(item: Any) -> Range:
-    if isinstance(item, Range):
-        return item
-    return Range(*item) if isinstance(item, list | tuple) else Range(item)
-
-
-def Assert(condition: Any, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
-    """Stop with ``message`` unless ``condition``."""
-    return AssertFrame(as_prim_expr(condition), str(message))
-
-
-def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> LetFrame:  # noqa: N802
-    """Bind ``value`` to a variable."""
-    made = as_prim_expr(value)
-    if var is None and type_annotation is not None:
-        hint = type_annotation() if callable(type_annotation) else type_annotation
-        var = hint if isinstance(hint, Var) else Var("", hint)
-    if var is not None and isinstance(var, Var) and var.dtype is not made.dtype:
-        made = _convert_let(var, made)
-    return LetFrame(made, var)
-
-
-def _convert_let(var: Var, value: PrimExpr) -> PrimExpr:
-    if var.dtype.is_handle or value.dtype.is_handle:
-        if value.dtype.is_handle and var.dtype.is_handle:
-            return value
-        raise IRTypeError(f"{var.name or 'the variable'} is {var.dtype}, the value {value.dtype}")
-    return tir_op.cast(var.dtype, value)
-
-
-def attr(node: Any, attr_key: str, value: Any) -> AttrFrame:
-    """The rest under an attribute of ``node``."""
-    return AttrFrame(as_node(node), attr_key, as_prim_expr(value))
-
-
-def realize(buffer_slice: Any, storage_scope: str, condition: Any = True) -> RealizeFrame:
-    """Memory for a region of a buffer."""
-    return RealizeFrame(as_buffer_region(buffer_slice), storage_scope, as_prim_expr(condition))
-
-
-def allocate(
-    extents: Sequence[Any], dtype: str, scope: str = "global", condition: Any = None,
-    annotations: Mapping[str, Any] | None = None,
-) -> AllocateFrame:
-    """Memory of ``extents`` elements; gives its pointer."""
-    var = Var("", pointer_type(dtype, scope))
-    certain = as_prim_expr(True if condition is None else condition)
-    sizes = [as_prim_expr(item) for item in extents]
-    return AllocateFrame(var, dtype, sizes, certain, dict(annotations) if annotations else None)
-
-
-def allocate_const(
-    data: Any, dtype: str, extents: Sequence[Any], annotations: Mapping[str, Any] | None = None
-) -> AllocateConstFrame:
-    """Constant memory filled with ``data``; gives its pointer."""
-    var = Var("", pointer_type(dtype, "global"))
-    content = _constant_data(data, dtype, extents)
-    return AllocateConstFrame(
-        var, dtype, [as_prim_expr(e) for e in extents], content,
-        dict(annotations) if annotations else None,
-    )  # fmt: skip
-
-
-def _constant_data(data: Any, dtype: str, extents: Sequence[Any]) -> Any:
-    if isinstance(data, NDArray):
-        return data
-    return array(np.asarray(data, DataType(dtype).numpy).reshape([int(e) for e in extents]))
-
-
-def decl_buffer(
-    shape: Any,
-    dtype: str = "float32",
-    data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = 0,
-    offset_factor: int = 0,
-    buffer_type: str = "default",
-    axis_separators: Sequence[int] | None = None,
-) -> DeclBufferFrame:
-    """A view of ``data``; without it, memory of its own."""
-    made = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
-        axis_separators,
-    )  # fmt: skip
-    return DeclBufferFrame(made, data is None)
-
-
-def launch_thread(thread: Any, extent: Any) -> LaunchThreadFrame:
-    """The rest once for each of ``extent`` threads of a tag or of a T.env_thread variable."""
-    size = as_prim_expr(extent)
-    if isinstance(thread, str):
-        made = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
-        return LaunchThreadFrame(size, made.with_(dom=Range.from_min_extent(0, size)))
-    threads = find_function("T.launch_thread").env_threads
-    if thread not in threads:
-        raise IRValueError("T.launch_thread: expected a tag or a variable of T.env_thread")
-    found = threads[thread]
-    if found.dom is None:
-        found.dom = Range.from_min_extent(0, size)
-    return LaunchThreadFrame(size, found)
-
-
-def env_thread(thread_tag: str, dtype: str = "int32") -> Var:
-    """A variable for the index of a thread, for T.launch_thread."""
-    var = Var("", dtype)
-    made = IterVar(None, var, IterVar.ThreadIndex, thread_tag)
-    find_function("T.env_thread").env_threads[var] = made
-    return var
-
-
-def buffer_store(buffer: Buffer, value: Any, indices: Any, predicate: Any = None) -> None:
-    """Store ``value`` at ``indices``; a Python number or a scalar takes the buffer's type."""
-    items = indices if isinstance(indices, list | tuple) else [indices]
-    places = [slice_as_ramp(item) if isinstance(item, slice) else item for item in items]
-    places = [as_prim_expr(item) for item in places]
-    stored = as_value(value)
-    lanes = places[-1].dtype.lanes * buffer.dtype.lanes if places else buffer.dtype.lanes
-    if stored.dtype.lanes == lanes and stored.dtype.element is not buffer.dtype.element:
-        scalable = bool(places) and places[-1].dtype.is_scalable
-        if buffer.dtype.is_handle or stored.dtype.is_handle:
-            raise IRTypeError(f"{buffer.name} holds {buffer.dtype}, the value is {stored.dtype}")
-        stored = tir_op.cast(buffer.dtype.element.with_lanes(lanes, scalable), stored)
-    add_statement(BufferStore(buffer, stored, places, predicate))
-
-
-def slice_as_ramp(item: slice) -> PrimExpr:
-    """The vector index of a slice with constant extent; one element is a scalar."""
-    start = as_prim_expr(0 if item.start is None else item.start)
-    if item.stop is None:
-        raise IRValueError("a slice in a load or store needs an end: A[0:4]")
-    step = as_prim_expr(1 if item.step is None else item.step)
-    extent = _difference(as_prim_expr(item.stop), start)
-    lanes = tir_op.floordiv(tir_op.subtract(tir_op.add(extent, step), 1), step)
-    if isinstance(lanes, IntImm) and lanes.value == 1:
-        return start
-    return Ramp(start, tir_op.cast(start.dtype, step), tir_op.cast("int32", lanes))
-
-
-def as_value(value: Any) -> PrimExpr:
-    """An expression; a region of a buffer is loaded as a vector."""
-    if isinstance(value, BufferRegion):
-        indices = [slice_as_ramp(slice(r.min, tir_op.add(r.min, r.extent))) for r in value.region]
-        made: PrimExpr = value.buffer[tuple(indices)]
-        return made
-    return as_prim_expr(value)
-
-
-def evaluate(value: Any) -> None:
-    """Evaluate an expression for its effect."""
-    evaluate_statement(StringImm(value) if isinstance(value, str) else value)
-
-
-def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
-    """A choice; T.Then and T.Else stand inside."""
-    test = as_prim_expr(condition)
-    return IfFrame(test if test.dtype.is_bool else tir_op.cast("bool", test))
-
-
-def Then() -> BranchFrame:  # noqa: N802 - TVM's name
-    """The branch taken where the condition holds."""
-    return BranchFrame("then")
-
-
-def Else() -> BranchFrame:  # noqa: N802 - TVM's name
-    """The other branch."""
-    return BranchFrame("else")
-
-
-def While(condition: Any) -> WhileFrame:  # noqa: N802 - TVM's name
-    """A loop while ``condition``."""
-    return WhileFrame(as_prim_expr(condition))
-
-
+def target(config: Any, host: Any = None) -> Any:
+    """The target of a name or of a dict of its attributes."""
+    return importlib.import_module("weft.target.target").Target(config, host)
+
+
+def TVMBackendAllocWorkspace(*args: Any) -> Any:  # noqa: N802 - TVM's name
+    """A call for temporary memory."""
+    return _nodes.Call("handle", "tir.TVMBackendAllocWorkspace", args)
+
+
+def TVMBackendFreeWorkspace(*args: Any) -> Any:  # noqa: N802 - TVM's name
+    """A call that gives temporary memory back."""
+    return _nodes.Call("int32", "tir.TVMBackendFreeWorkspace", args)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    value = _resolve(name)
+    globals()[name] = value
+    return value
+
+
+def _resolve(name: str) -> Any:
+    if name in _OTHER:
+        return _OTHER[name]
+    for module in (_build, _value):
+        if getattr(getattr(module, name, None), "__module__", None) == module.__name__:
+            return getattr(module, name)
+    if name == "Buffer":
+        return _value.Buffer
+    if name == "Target":
+        return target
+    try:
+        return DTypeConstructor(DataType(name))
+    except IRTypeError:
+        pass
+    function = getattr(_op, name, None)
+    if function is not None and not name.startswith("_"):
+        return _typed(function) if name in _DTYPE_FIRST else function
+    node = getattr(_nodes, name, None)
+    if node is not None and not name.startswith("_"):
+        return node
+    if f"tir.{name}" in Op.list_op_names():
+        return _call_intrinsic(Op.get(f"tir.{name}"))
+    raise IRAttributeError(f"T.{name} is not part of TVMScript{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    known = [*dir(_build), *dir(_value), *dir(_op), "int32", "int64", "float32", "prim_func"]
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"; did you mean {', '.join([f'T.{item}' for item in near])}?" if near else ""

@@ -104,9 +104,9 @@ def make_buffer(
         dtype = dtype.dtype
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     for size in sizes:
-        if isinstance(size, bool | float | str) or not hasattr(size, "__index__") and (
+        if isinstance(size, bool | float | str) or (not hasattr(size, "__index__") and (
             not isinstance(size, Node)
-        ):
+        )):
             raise IRTypeError(
                 f"a buffer's shape holds integers and expressions, got {size!r} in {shape!r}"
             )

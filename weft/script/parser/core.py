@@ -21,8 +21,8 @@ from weft.support.errors import DiagnosticError
 Handler = Callable[["Parser", Any], None]
 STATEMENTS: Final[dict[tuple[str, type[ast.AST]], Handler]] = {}
 CALLS: Final[dict[str, Callable[..., Any]]] = {}
-FALLBACKS: Final[dict[str, Callable[["Parser", str], Any]]] = {}
-ATTRIBUTES: Final[dict[str, Callable[["Parser", Any, str], Any]]] = {}
+FALLBACKS: Final[dict[str, Callable[[Parser, str], Any]]] = {}
+ATTRIBUTES: Final[dict[str, Callable[[Parser, Any, str], Any]]] = {}
 NAMES: Final = {"tir": "T.prim_func", "relax": "R.function", "ir": "I.ir_module"}
 
 
@@ -132,7 +132,7 @@ class Parser:
             if token is not None:
                 return token, options
         kind = "class" if isinstance(node, ast.ClassDef) else "function"
-        self.error(
+        raise self.evaluator.error(
             node,
             f"{kind} {node.name!r} has no decorator of TVMScript: expected @I.ir_module, "
             "@T.prim_func or @R.function",

@@ -15,7 +15,6 @@ from weft.ir.module import IRModule
 from weft.relax.analysis.well_formed import find_problem
 from weft.relax.expr import Function
 from weft.script import metadata
-from weft.script import metadata
 from weft.script.parser.core import Parser
 from weft.script.parser.module_dialect import parse_module
 from weft.script.parser.relax_dialect import parse_function
@@ -177,7 +176,7 @@ def _dispatch(
         return parse_prim_func(parser, node, private)
     if token == "relax":
         return parse_function(parser, node, private, bool(options.get("pure", True)))
-    parser.error(node, "a function needs the decorator @T.prim_func or @R.function")
+    raise parser.evaluator.error(node, "a function needs the decorator @T.prim_func or @R.function")
 
 
 @deep_recursion
@@ -232,7 +231,7 @@ def verified(made: Any, check: bool, source: Source) -> Any:
                 verify_well_formed(func)
             except IRValueError as error:
                 raise _ill_formed(str(error), source, func) from error
-    if any([isinstance(func, Function) for func in functions]):
+    if any(isinstance(func, Function) for func in functions):
         problem = find_problem(made)
         if problem is not None:
             where = made if isinstance(made, Function) else functions[0]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.ir.expr import ExprOp, PrimExpr, RelaxExpr, as_prim_expr
-from weft.script.ir_builder.tir import as_value
+from weft.script.ir_builder.tir_statement import as_value
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError, TVMError

@@ -17,7 +17,6 @@ from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.relax_frame import DataflowFrame, FunctionFrame
 from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.parser.core import ATTRIBUTES, CALLS, FALLBACKS, Parser, statement
-from weft.support.errors import IRAttributeError
 from weft.tir.expr import Var as TirVar
 
 _BARE = {
@@ -90,7 +89,7 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
 
 def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
     for name, symbol in frame.symbols.items():
-        if not any([name in scope for scope in parser.scopes.frames[1:]]):
+        if not any(name in scope for scope in parser.scopes.frames[1:]):
             parser.scopes.define(name, symbol)
 
 
@@ -125,7 +124,7 @@ ATTRIBUTES["relax"] = attribute
 def visit_assign(parser: Parser, node: ast.Assign) -> None:
     """``lv = value``, ``n = T.int64()``, ``a, b = value``."""
     if len(node.targets) != 1:
-        parser.error(node.targets[1], "one assignment has one left side: a = b = c is not supported")
+        parser.error(node.targets[1], "one assignment has one left side: a = b = c is none")
     target = node.targets[0]
     value = parser.evaluate(node.value)
     if isinstance(target, ast.Tuple | ast.List):

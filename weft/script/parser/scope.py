@@ -61,6 +61,11 @@ class Scopes:
         """The message for a name that is not defined."""
         if name in self.hidden:
             return self.hidden[name]
+        if name in ("metadata", "meta"):
+            return (
+                f"the text names {name!r} but does not hold it: print the program with "
+                "show_meta=True, or pass extra_vars"
+            )
         known = [key for frame in self.frames for key in frame]
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
         near = near or difflib.get_close_matches(name, list(self.captured), n=3, cutoff=0.75)

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
 from weft.ir.type import PrimType, TupleType
-from weft.script.ir_builder import tir as build
+from weft.script.ir_builder import tir_statement as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.tir_frame import ForFrame
 from weft.script.ir_builder.tir_value import DTypeConstructor, LetAnnotation, meta_var
@@ -168,7 +168,7 @@ def visit_with(parser: Parser, node: ast.With) -> None:
 def visit_assign(parser: Parser, node: ast.Assign) -> None:
     """``A[i] = x``, ``x = value``, ``i, j = T.axis.remap(...)``."""
     if len(node.targets) != 1:
-        parser.error(node.targets[1], "one assignment has one left side: a = b = c is not supported")
+        parser.error(node.targets[1], "one assignment has one left side: a = b = c is none")
     target = node.targets[0]
     if isinstance(target, ast.Subscript):
         _store(parser, target, parser.evaluate(node.value))
