@@ -12,6 +12,7 @@ from collections.abc import Iterator
 # The longest matching prefix decides. Several prefixes that form one room share its name.
 LEVEL: dict[str, tuple[int, str]] = {
     "weft.support": (0, "support"),
+    "weft.error": (0, "support"),
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),
     "weft.nd": (1, "runtime"),
