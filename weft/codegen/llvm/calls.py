@@ -264,7 +264,15 @@ def _active_lanes(em: Emitter, expr: Any) -> str:
     return em.b.call(f"llvm.get.active.lane.mask.v{lanes}i1.i64", flags, args)
 
 
+def _table_get(em: Emitter, expr: Any) -> str:
+    """``table_get(table, i)``: pointer ``i`` of a table of pointers."""
+    table, position = em.value(expr.args[0]), em.index(expr.args[1])
+    slot = em.b.op(f"getelementptr ptr, ptr {table}, i64 {position}")
+    return em.b.op(f"load ptr, ptr {slot}, align 8")
+
+
 INTRINSICS: Final[dict[str, Handler]] = {
+    "table_get": _table_get,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),
     "trunc": _llvm("trunc"), "nearbyint": _llvm("roundeven"), "round": _llvm("roundeven"),
     "fma": _llvm("fma", 3), "copysign": _llvm("copysign", 2), "fabs": _fabs,

@@ -139,17 +139,15 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
     signature = em.context.signatures.get(name)
     if signature is None:
         raise CodegenError(f"{em.function.name}: the module has no function {name} to call")
-    if len(args) != len(signature.kinds):
+    declared, implicit = len(signature.kinds), len(signature.implicit)
+    if len(args) != declared + implicit:
+        extra = f" and then {implicit} sizes as int64" if implicit else ""
         raise CodegenError(
-            f"{em.function.name}: {name} takes {len(signature.kinds)} arguments, got {len(args)}"
-        )
-    if signature.implicit:
-        raise UnsupportedError(
-            f"{em.function.name}: a call of {name}, whose buffers have symbolic shapes, from "
-            "another PrimFunc is not available; pass the sizes as scalar parameters"
+            f"{em.function.name}: {name} takes {declared} arguments{extra}, got {len(args)}"
         )
     values = []
-    for kind, arg in zip(signature.kinds, args, strict=True):
+    kinds = (*signature.kinds, *["i64"] * implicit)
+    for kind, arg in zip(kinds, args, strict=True):
         if isinstance(arg, Buffer):
             arg = arg.data
         elif isinstance(arg, e.BufferLoad) and kind == "ptr":

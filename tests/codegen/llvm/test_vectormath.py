@@ -1,0 +1,105 @@
+"""float32 mathematics against numpy's float64: at most 2 ulp, special values included."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from weft.tir.expr import Call
+
+REFERENCE = {
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(math.erf), "sin": np.sin,
+    "cos": np.cos, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt,
+}  # fmt: skip
+LIBRARY = {
+    "tan": np.tan, "cosh": np.cosh, "sinh": np.sinh, "acos": np.arccos, "acosh": np.arccosh,
+    "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
+}  # fmt: skip
+SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-40, -1e-40, 3e38, 32768, 32769, 1e10, 88.8]
+N = 1 << 13
+
+
+def samples() -> np.ndarray:
+    rng = np.random.default_rng(7)
+    with np.errstate(invalid="ignore"):
+        bits = rng.integers(0, 2**32, N, dtype=np.uint32).view(np.float32)
+    parts = [bits, rng.uniform(-110, 110, N), rng.uniform(-2, 2, N), rng.uniform(0.5, 1.5, N),
+             rng.uniform(-32768, 32768, N), np.arange(N) * (np.pi / 2)]  # fmt: skip
+    x = np.concatenate([np.asarray(p, np.float32) for p in parts])
+    x[: len(SPECIAL)] = SPECIAL
+    return x
+
+
+def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        near = exact.astype(got.dtype)
+        same = (got == near) | (np.isnan(got) & np.isnan(near))
+        unit = np.spacing(np.abs(np.where(np.isfinite(near), near, 1))).astype(np.float64)
+        error = np.abs(got.astype(np.float64) - exact) / unit
+    return np.where(same, 0, np.where(np.isfinite(error), error, np.inf))
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+@pytest.mark.parametrize("name", REFERENCE)
+def test_polynomials_stay_within_two_ulp(name, lanes, elementwise):
+    x = samples()
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float32", x, lanes=lanes)
+    with np.errstate(all="ignore"):
+        error = ulps(got, REFERENCE[name](x.astype(np.float64)))
+    worst = int(np.argmax(error))
+    assert error[worst] <= 2, (name, x[worst], got[worst])
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_library_functions_work_on_vectors(name, elementwise):
+    x = np.linspace(-3, 3, 256, dtype=np.float32)
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float32", x, lanes=8)
+    with np.errstate(all="ignore"):
+        assert ulps(got, LIBRARY[name](x.astype(np.float64))).max() <= 2
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_pow_special_values_and_accuracy(lanes, elementwise):
+    values = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -2, 0.5, -0.5, 3, -3, 1e-40,
+                       1e30, -1e30, 16777217, 2.5, 1.0001, -7], np.float32)  # fmt: skip
+    x, y = (grid.ravel() for grid in np.meshgrid(values, values))
+    rng = np.random.default_rng(3)
+    x = np.concatenate([x, rng.uniform(0, 50, 1 << 12).astype(np.float32)])
+    y = np.concatenate([y, rng.uniform(-25, 25, 1 << 12).astype(np.float32)])
+    got = elementwise(lambda a, b: Call(a.dtype, "tir.pow", [a, b]), "float32", x, y, lanes=lanes)
+    with np.errstate(all="ignore"):
+        error = ulps(got, np.power(x.astype(np.float64), y.astype(np.float64)))
+    assert error.max() <= 1
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "sin", "rsqrt", "erf"])
+def test_float64_is_the_librarys(name, elementwise):
+    x = np.random.default_rng(5).uniform(0.1, 20, 512)
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float64", x, lanes=4)
+    np.testing.assert_allclose(got, REFERENCE[name](x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "sqrt"])
+def test_float16_is_rounded_once(name, elementwise):
+    with np.errstate(all="ignore"):
+        x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+        exact = REFERENCE[name](x.astype(np.float32).astype(np.float64))
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float16", x)
+    with np.errstate(all="ignore"):
+        assert ulps(got, exact).max() <= 0.5002
+
+
+def test_two_argument_functions(elementwise):
+    x = np.linspace(-4, 4, 64)
+    y = np.linspace(3, -2, 64)
+    cases = {"atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign,
+             "nextafter": np.nextafter}  # fmt: skip
+    for name, reference in cases.items():
+        got = elementwise(
+            lambda a, b, name=name: Call(a.dtype, f"tir.{name}", [a, b]), "float64", x, y
+        )
+        np.testing.assert_allclose(got, reference(x, y), rtol=1e-15)

@@ -1,0 +1,295 @@
+"""float32 mathematics as polynomials (at most 2 ulp): exp, log, tanh, erf, sin, pow and friends.
+
+The coefficients are minimax fits of our own on the reduced interval that each function's comment
+names; reductions follow Cody and Waite, *Software Manual for the Elementary Functions* (1980).
+Each function takes a kernel and operands and returns the operand of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from weft.codegen.llvm.kernel import Kernel
+
+# exp(r) = 1 + r + r**2 * P(r) for |r| <= ln(2) / 2
+_EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
+               0.008368780622560848, 0.0013814464761351276)  # fmt: skip
+# log1p(f) = f - f**2 / 2 + f**3 * P(f) for sqrt(1/2) <= 1 + f <= sqrt(2)
+_LOG: Final = (0.33333331659547494, -0.2500082273596439, 0.20001233174443991,
+               -0.16623297500434275, 0.14201557540553408, -0.13160595243502182,
+               0.12763300312185774, -0.07635588162399559)  # fmt: skip
+# tanh(x) = x + x**3 * P(x**2) for |x| <= 0.625
+_TANH: Final = (-0.3333328320129005, 0.13331470130950096, -0.05374161982759161,
+                0.020644127489829793, -0.005709488538927734)  # fmt: skip
+# erf(x) = x + x * P(x**2) for |x| <= 0.92
+_ERF_SMALL: Final = (0.12837916664232682, -0.37612633697101777, 0.1128369394209052,
+                     -0.026859270781942217, 0.005200634300517833, -0.0008137437506658159,
+                     8.345224668558083e-05)  # fmt: skip
+# erf(x) = 1 - exp(P(x)) for 0.92 <= x <= 3.92
+_ERF_LARGE: Final = (0.00015547088108602632, -1.129407845612275, -0.6336034640170922,
+                     -0.10793522298076827, 0.02483514417606384, -0.004023994908335246,
+                     0.00038785933050238, -1.2828466544997866e-05, -6.282038876081181e-07)  # fmt: skip
+# sin(r) = r + r**3 * P(r**2), cos(r) = 1 - r**2 / 2 + r**4 * Q(r**2) for |r| <= pi / 4
+_SIN: Final = (-0.16666666641425976, 0.00833332936223468, -0.00019839327125058896,
+               2.718237186750362e-06)  # fmt: skip
+_COS: Final = (0.04166666662247578, -0.0013888883722533813, 2.4799511743907427e-05,
+               -2.7209546321340224e-07)  # fmt: skip
+# in float64: log(m) = s * P(s**2), s = (m - 1) / (m + 1), for sqrt(1/2) <= m <= sqrt(2)
+_LOG64: Final = (2.000000000000001, 0.666666666665418, 0.40000000065769015, 0.28571415416725165,
+                 0.22223476320060243, 0.1812058329560898, 0.16853984864108715)  # fmt: skip
+# in float64: 2**r = 1 + r * P(r) for |r| <= 1/2
+_EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
+                 0.009618129181593592, 0.0013333557620605811, 0.00015403440540095984,
+                 1.5252992076593496e-05, 1.325841790247037e-06, 1.0148074151400753e-07)  # fmt: skip
+
+_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+_ROOT_HALF_BITS: Final = 0x3F3504F3
+_LARGE_ANGLE: Final = 32768.0
+_PIO2_HIGH, _PIO2_LOW = 1.5707963267341256, 6.0771005065061922e-11
+
+
+def _scaled(k: Kernel, value: str, power: str) -> str:
+    """value * 2**power in two steps, so that neither factor overflows."""
+    half = k.iop("ashr", power, 1)
+    rest = k.iop("sub", power, half)
+    for part in (half, rest):
+        factor = k.from_bits(k.iop("shl", k.iop("add", part, 127), 23))
+        value = k.mul(value, factor)
+    return value
+
+
+def exp(k: Kernel, x: str) -> str:
+    """e**x."""
+    x = k.clamp(x, -104.0, 89.0)
+    n, power = k.nearest(k.mul(x, 1.0 / math.log(2)))
+    r = k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
+    p = k.poly(r, _EXP)
+    tail = k.fma(k.mul(r, r), p, r)
+    return _scaled(k, k.add(tail, 1.0), power)
+
+
+def exp2(k: Kernel, x: str) -> str:
+    """2**x, through float64."""
+    d = k.double()
+    return d.narrow(_exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
+
+
+def exp10(k: Kernel, x: str) -> str:
+    """10**x, through float64."""
+    d = k.double()
+    wide = d.mul(d.widen(k.clamp(x, -46.0, 39.0)), math.log2(10))
+    return d.narrow(_exp2_64(d, wide))
+
+
+def _exp2_64(d: Kernel, x: str) -> str:
+    """2**x in float64 for |x| < 1000, to 1e-13."""
+    n, power = d.nearest(x)
+    r = d.sub(x, n)
+    p = d.fma(r, d.poly(r, _EXP64), 1.0)
+    return d.mul(p, d.from_bits(d.iop("shl", d.iop("add", power, 1023), 52)))
+
+
+def _split(k: Kernel, x: str) -> tuple[str, str]:
+    """(exponent as a number, f) with x = 2**exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2))."""
+    tiny = k.compare("olt", x, 1.1754943508222875e-38)
+    x = k.select(tiny, k.mul(x, 8388608.0), x)
+    bits = k.iop("sub", k.bits(x), _ROOT_HALF_BITS)
+    power = k.iop("ashr", bits, 23)
+    mantissa = k.from_bits(k.iop("add", k.iop("and", bits, 0x7FFFFF), _ROOT_HALF_BITS))
+    exponent = k.to_real(power)
+    exponent = k.select(tiny, k.sub(exponent, 23.0), exponent)
+    return exponent, k.sub(mantissa, 1.0)
+
+
+def _log_special(k: Kernel, x: str, value: str) -> str:
+    """The logarithm's values at 0, below it, at infinity and NaN."""
+    value = k.select(k.compare("oeq", x, math.inf), math.inf, value)
+    value = k.select(k.compare("oeq", x, 0.0), -math.inf, value)
+    value = k.select(k.compare("olt", x, 0.0), math.nan, value)
+    return k.select(k.compare("uno", x, x), x, value)
+
+
+def _log_tail(k: Kernel, f: str) -> str:
+    """log1p(f) - f."""
+    square = k.mul(f, f)
+    cubic = k.mul(k.mul(square, f), k.poly(f, _LOG))
+    return k.fma(square, -0.5, cubic)
+
+
+def log(k: Kernel, x: str) -> str:
+    """The natural logarithm."""
+    exponent, f = _split(k, x)
+    tail = k.fma(exponent, _LN2_LOW, _log_tail(k, f))
+    value = k.fma(exponent, _LN2_HIGH, k.add(f, tail))
+    return _log_special(k, x, value)
+
+
+def log2(k: Kernel, x: str) -> str:
+    """The logarithm to base 2, through float64."""
+    return _log_in(k, x, 1.0 / math.log(2))
+
+
+def log10(k: Kernel, x: str) -> str:
+    """The logarithm to base 10, through float64."""
+    return _log_in(k, x, 1.0 / math.log(10))
+
+
+def _log_in(k: Kernel, x: str, scale: float) -> str:
+    d = k.double()
+    value = d.narrow(d.mul(_log_64(d, d.widen(x)), scale))
+    return _log_special(k, x, value)
+
+
+def log1p(k: Kernel, x: str) -> str:
+    """log(1 + x), through float64 with the rounding of 1 + x made good."""
+    d = k.double()
+    wide = d.widen(x)
+    total = d.add(wide, 1.0)
+    lost = d.sub(wide, d.sub(total, 1.0))
+    value = d.narrow(d.add(_log_64(d, total), d.div(lost, total)))
+    value = k.select(k.compare("oeq", x, math.inf), math.inf, value)
+    value = k.select(k.compare("oeq", x, -1.0), -math.inf, value)
+    value = k.select(k.compare("olt", x, -1.0), math.nan, value)
+    value = k.select(k.compare("oeq", x, 0.0), x, value)
+    return k.select(k.compare("uno", x, x), x, value)
+
+
+def _log_64(d: Kernel, x: str) -> str:
+    """The natural logarithm in float64 of a positive normal number, to 1e-15."""
+    bits = d.iop("sub", d.bits(x), 0x3FE6A09E667F3BCD)
+    exponent = d.to_real(d.iop("ashr", bits, 52))
+    fraction = d.iop("and", bits, 0xFFFFFFFFFFFFF)
+    m = d.from_bits(d.iop("add", fraction, 0x3FE6A09E667F3BCD))
+    s = d.div(d.sub(m, 1.0), d.add(m, 1.0))
+    return d.fma(exponent, math.log(2), d.mul(s, d.poly(d.mul(s, s), _LOG64)))
+
+
+def tanh(k: Kernel, x: str) -> str:
+    """The hyperbolic tangent."""
+    size = k.call("fabs", x)
+    square = k.mul(x, x)
+    small = k.fma(k.mul(square, x), k.poly(square, _TANH), x)
+    e = exp(k, k.add(size, size))
+    large = k.sub(1.0, k.div(2.0, k.add(e, 1.0)))
+    large = k.call("copysign", large, x)
+    return k.select(k.compare("olt", size, 0.625), small, large)
+
+
+def sigmoid(k: Kernel, x: str) -> str:
+    """1 / (1 + e**-x), through float64: its three roundings in float32 would pass 2 ulp."""
+    d = k.double()
+    wide = d.mul(d.widen(k.clamp(x, -104.0, 89.0)), -1.0 / math.log(2))
+    return d.narrow(d.div(1.0, d.add(_exp2_64(d, wide), 1.0)))
+
+
+def erf(k: Kernel, x: str) -> str:
+    """The error function."""
+    size = k.call("fabs", x)
+    square = k.mul(x, x)
+    small = k.fma(x, k.poly(square, _ERF_SMALL), x)
+    capped = k.select(k.compare("ogt", size, 3.92), 3.92, size)
+    large = k.sub(1.0, exp(k, k.poly(capped, _ERF_LARGE)))
+    large = k.call("copysign", large, x)
+    return k.select(k.compare("olt", size, 0.92), small, large)
+
+
+def rsqrt(k: Kernel, x: str) -> str:
+    """1 / sqrt(x)."""
+    return k.div(1.0, k.call("sqrt", x))
+
+
+def _quadrant(k: Kernel, x: str) -> tuple[str, str]:
+    """x = n * pi/2 + r, |r| <= pi/4: (n as an integer, r), reduced in float64."""
+    d = k.double()
+    wide = d.widen(x)
+    n, _ = d.nearest(d.mul(wide, 2.0 / math.pi))
+    r = d.narrow(d.sub(d.sub(wide, d.mul(n, _PIO2_HIGH)), d.mul(n, _PIO2_LOW)))
+    _, number = k.nearest(d.narrow(n))
+    return number, r
+
+
+def _sine(k: Kernel, x: str, shift: int) -> str:
+    """sin(x + shift * pi/2) for |x| <= 2**15."""
+    n, r = _quadrant(k, x)
+    if shift:
+        n = k.iop("add", n, shift)
+    square = k.mul(r, r)
+    sine = k.fma(k.mul(square, r), k.poly(square, _SIN), r)
+    cosine = k.fma(k.mul(square, square), k.poly(square, _COS), k.fma(square, -0.5, 1.0))
+    odd = k.iop("and", n, 1)
+    flag = k.b.op(f"icmp ne {k.ints} {odd}, {k.integer(0)}")
+    value = k.select(flag, cosine, sine)
+    sign = k.iop("shl", k.iop("and", n, 2), 30)
+    return k.from_bits(k.iop("xor", k.bits(value), sign))
+
+
+def sin(k: Kernel, x: str) -> str:
+    """The sine; angles beyond 2**15 are handed to the C library."""
+    return _with_library(k, x, "sinf", lambda: _sine(k, x, 0))
+
+
+def cos(k: Kernel, x: str) -> str:
+    """The cosine; angles beyond 2**15 are handed to the C library."""
+    return _with_library(k, x, "cosf", lambda: _sine(k, x, 1))
+
+
+def _with_library(k: Kernel, x: str, name: str, fast: Callable[[], str]) -> str:
+    """``fast()`` if every lane is small enough, else the C function on each lane."""
+    b = k.b
+    inside = k.compare("ole", k.call("fabs", x), _LARGE_ANGLE)
+    if k.lanes != 1:
+        inside = b.call(f"llvm.vector.reduce.and.v{k.lanes}i1", "i1", [(k.flags, inside)])
+    b.branch_if(inside, "near", "far", "!0")
+    b.start("near")
+    near = fast()
+    b.branch("join")
+    b.start("far")
+    far = library_lanes(k, name, [x])
+    b.branch("join")
+    b.start("join")
+    return b.phi(k.kind, [(near, "near"), (far, "far")])
+
+
+def library_lanes(k: Kernel, name: str, args: list[str]) -> str:
+    """The C function ``name`` applied lane by lane."""
+    if k.lanes == 1:
+        return k.b.call(name, k.real, [(k.real, arg) for arg in args])
+    result = "poison"
+    for lane in range(k.lanes):
+        values = [
+            (k.real, k.b.op(f"extractelement {k.kind} {arg}, i64 {lane}")) for arg in args
+        ]
+        one = k.b.call(name, k.real, values)
+        result = k.b.op(f"insertelement {k.kind} {result}, {k.real} {one}, i64 {lane}")
+    return result
+
+
+def power(k: Kernel, x: str, y: str) -> str:
+    """x**y, through float64; the special values are C's."""
+    d = k.double()
+    size = k.call("fabs", x)
+    wide = d.widen(size)
+    log = d.mul(_log_64(d, wide), 1.0 / math.log(2))
+    log = d.select(d.compare("oeq", wide, 0.0), -math.inf, log)
+    log = d.select(d.compare("oeq", wide, math.inf), math.inf, log)
+    exponent = d.clamp(d.mul(log, d.widen(y)), -152.0, 129.0)
+    value = d.narrow(_exp2_64(d, exponent))
+    value = k.select(k.compare("uno", x, x), x, value)
+    half = k.mul(y, 0.5)
+    whole = k.compare("oeq", k.call("trunc", y), y)
+    even = k.compare("oeq", k.call("trunc", half), half)
+    odd = k.b.op(f"xor {k.flags} {even}, {'true' if k.lanes == 1 else 'splat (i1 true)'}")
+    odd = k.b.op(f"and {k.flags} {odd}, {whole}")
+    value = k.select(odd, k.call("copysign", value, x), value)
+    below = k.b.op(f"and {k.flags} {k.compare('olt', x, 0.0)}, {k.compare('ogt', x, -math.inf)}")
+    broken = k.select(whole, value, math.nan)
+    value = k.select(below, broken, value)
+    for flag in (k.compare("oeq", y, 0.0), k.compare("oeq", x, 1.0)):
+        value = k.select(flag, 1.0, value)
+    endless = k.b.op(
+        f"and {k.flags} {k.compare('oeq', x, -1.0)}, "
+        f"{k.compare('oeq', k.call('fabs', y), math.inf)}"
+    )
+    return k.select(endless, 1.0, value)
