@@ -1,0 +1,146 @@
+"""``install_as_tvm()``: in this process ``import tvm``, and every submodule, means weft.
+
+One finder on ``sys.meta_path`` answers for ``tvm`` and ``tvm.*``. The module objects are weft's own,
+so classes are the same and ``isinstance`` holds. Paths that weft names otherwise stand in
+``weft.compat.modules``. Standing last, a second role of the finder: ``from tvm.script.parser import
+tir`` makes Python ask for ``weft.script.parser.tir``, since a module knows only its own name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+from weft.compat.modules import ALIASES, SHELLS
+from weft.support.errors import TVMError
+
+NAME: Final = "tvm"
+OWN: Final = "weft"
+
+
+class AliasLoader:
+    """Loads a module by putting another one, already named elsewhere, in its place."""
+
+    def __init__(self, target: ModuleType) -> None:
+        self.target = target
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """None: Python makes an empty module, which ``exec_module`` then replaces."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Register the target; the import machinery returns what ``sys.modules`` holds."""
+        sys.modules[module.__name__] = self.target
+
+
+class Shell(ModuleType):
+    """A package of TVM's that weft has not: it answers from other modules."""
+
+    def __init__(self, name: str, sources: tuple[str, ...]) -> None:
+        super().__init__(name, f"Names of {', '.join(sources) or 'no module'} under TVM's path.")
+        self.__path__: list[str] = []
+        self._sources = sources
+
+    def __getattr__(self, name: str) -> Any:
+        """The attribute of the first source that has it."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for source in self._sources:
+            module = importlib.import_module(source)
+            if hasattr(module, name):
+                return getattr(module, name)
+        where = f"; looked in {', '.join(self._sources)}" if self._sources else ""
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{where}")
+
+
+class TvmFinder:
+    """The import hook: resolves ``tvm[.path]`` to a module of weft."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The alias of a name under ``tvm``; None for any other name."""
+        if fullname != NAME and not fullname.startswith(f"{NAME}."):
+            return None
+        module = resolve(fullname[len(NAME) + 1 :])
+        if module is None:
+            raise ModuleNotFoundError(_unknown(fullname), name=fullname)
+        return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
+
+
+class LastFinder:
+    """Asked when no module of that name exists: paths of TVM, written under ``weft``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module that TVM's path means; an error that names the nearest if there is none."""
+        rest = fullname.removeprefix(f"{OWN}.")
+        if rest == fullname:
+            return None
+        module = resolve(rest) if rest in ALIASES or rest in SHELLS else None
+        if module is None:
+            # Another name than the one asked for: `from weft import x` would swallow that one.
+            raise ModuleNotFoundError(_unknown(f"{NAME}.{rest}"), name=f"{NAME}.{rest}")
+        return ModuleSpec(fullname, AliasLoader(module))
+
+
+def resolve(path: str) -> ModuleType | None:
+    """The module that ``tvm.<path>`` means; None if there is none."""
+    if path in SHELLS:
+        name = f"{NAME}.{path}"
+        return sys.modules.get(name) or Shell(name, SHELLS[path])
+    target = ALIASES.get(path) or (f"{OWN}.{path}" if path else OWN)
+    if not _exists(target):
+        return None
+    return importlib.import_module(target)
+
+
+def _exists(name: str) -> bool:
+    if name in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None  # LastFinder raises, others give None
+    except ModuleNotFoundError:
+        return False
+
+
+def _unknown(fullname: str) -> str:
+    parent, _, last = fullname.rpartition(".")
+    package = resolve(parent[len(NAME) + 1 :])
+    siblings = {entry.name for entry in pkgutil.iter_modules(getattr(package, "__path__", ()))}
+    siblings.update(dir(package))
+    prefix = f"{parent}."[len(NAME) + 1 :]
+    for path in (*ALIASES, *SHELLS):
+        if path.startswith(prefix):
+            siblings.add(path[len(prefix) :].split(".")[0])
+    nearest = difflib.get_close_matches(last, sorted(siblings), n=3)
+    hint = f"; did you mean {', '.join([f'{parent}.{name}' for name in nearest])}?"
+    return f"{parent} has no module or name {last!r}{hint if nearest else ''}"
+
+
+def install_as_tvm() -> None:
+    """Make ``import tvm`` mean weft in this process; a second call changes nothing.
+
+    It must come before the first ``import tvm``: once the real one is loaded, its classes and
+    weft's would mix, so that is refused.
+    """
+    real = sys.modules.get(NAME)
+    own = importlib.import_module(OWN)
+    if real is not None and real is not own:
+        place = getattr(real, "__file__", None) or "unknown place"
+        raise TVMError(
+            f"install_as_tvm: the real tvm is already imported (from {place}); call "
+            "weft.install_as_tvm() before the first `import tvm`, in a fresh process"
+        )
+    if not any(isinstance(finder, TvmFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, TvmFinder())
+        sys.meta_path.append(LastFinder())
+    sys.modules[NAME] = own

@@ -1,0 +1,76 @@
+"""Module paths of TVM that weft names otherwise, for ``install_as_tvm``: two literal tables.
+
+A path in neither table means the same path under ``weft``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ALIASES: Final[dict[str, str]] = {
+    "driver.build_module": "weft.driver.build",
+    "ir.attrs": "weft.ir.attrs",
+    "ir.base": "weft.ir",
+    "ir.container": "weft.ir.node",
+    "ir.global_info": "weft.ir.module",
+    "ndarray": "weft.nd",
+    "relax.analysis.analysis": "weft.relax.analysis",
+    "relax.op.builtin.builtin": "weft.relax.op.builtin",
+    "relax.op.memory.memory": "weft.relax.op.memory",
+    "relax.op.nn.nn": "weft.relax.op.nn",
+    "relax.op.vm.vm": "weft.relax.op.vm",
+    "relax.transform.transform": "weft.relax.transform",
+    "relax.ty": "weft.compat.types",
+    "relax.vm_build": "weft.relax.vm",
+    "runtime.container": "weft.runtime.containers",
+    "runtime.executable": "weft.runtime.module",
+    "runtime.object": "weft.ir.node",
+    "runtime.packed_func": "weft.runtime.registry",
+    "runtime.relax_vm": "weft.runtime.vm",
+    "s_tir": "weft.tir",
+    "s_tir.analysis": "weft.tir.analysis",
+    "s_tir.dlight": "weft.dlight",
+    "s_tir.meta_schedule": "weft.meta_schedule",
+    "s_tir.schedule": "weft.tir.schedule",
+    "s_tir.tensor_intrin": "weft.tensor_intrin",
+    "s_tir.transform": "weft.tir.transform",
+    "script.ir_builder.ir.ir": "weft.script.ir_builder.ir",
+    "script.ir_builder.relax.ir": "weft.script.ir_builder.relax",
+    "script.ir_builder.tir.ir": "weft.script.ir_builder.tir",
+    "script.parser.core.entry": "weft.script.parser.entry",
+    "script.parser.core.evaluator": "weft.script.parser.evaluator",
+    "script.parser.core.parser": "weft.script.parser.core",
+    "script.parser.ir": "weft.script.ir",
+    "script.parser.ir.entry": "weft.script.ir",
+    "script.parser.relax": "weft.script.relax",
+    "script.parser.relax.entry": "weft.script.relax",
+    "script.parser.tir": "weft.script.tir",
+    "script.parser.tir.entry": "weft.script.tir",
+    "script.tirx": "weft.script.tir",
+    "target.tag": "weft.target",
+    "te.operation": "weft.te.operation",
+    "tir.analysis.analysis": "weft.tir.analysis",
+    "tir.generic": "weft.tir.op",
+    "tir.schedule.schedule": "weft.tir.schedule",
+    "tir.tensor_intrin": "weft.tensor_intrin",
+    "tir.transform.function_pass": "weft.tir.transform.prim_func_pass",
+    "tir.transform.transform": "weft.tir.transform",
+    "tirx": "weft.tir",
+    "transform": "weft.ir.transform",
+    "instrument": "weft.ir.instrument",
+}  # fmt: skip
+"""TVM's path -> weft's module. The same module object answers to both names."""
+
+SHELLS: Final[dict[str, tuple[str, ...]]] = {
+    "_ffi": ("weft.runtime", "weft.support.errors", "weft.support.dtype"),
+    "_ffi.base": ("weft.support.errors",),
+    "_ffi.registry": ("weft.runtime.registry",),
+    "_ffi.runtime_ctypes": ("weft.support.dtype", "weft.runtime.device"),
+    "contrib": (),
+    "relax.ir": (),
+    "script.ir_builder.ir": ("weft.script.ir_builder.ir",),
+    "script.ir_builder.relax": ("weft.script.ir_builder.relax",),
+    "script.ir_builder.tir": ("weft.script.ir_builder.tir",),
+    "script.parser.core": ("weft.script.parser.core",),
+}
+"""Packages of TVM that weft has not: a module of its own that answers from those modules."""
