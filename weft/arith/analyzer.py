@@ -7,12 +7,13 @@ bounds, remainders, simplified expressions and proofs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import IntEnum
 from typing import Any, Final
 
 from weft.arith import fold, interval
 from weft.arith.canonical_simplify import CanonicalSimplifier
+from weft.arith.data import has_data
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
@@ -52,7 +53,7 @@ class Analyzer:
         self._canonical = CanonicalSimplifier(facts, self._bounds, self._rewriter)
         self._differences = DifferenceAnalyzer(self._bounds, self._canonical)
         self._rewriter.differences = self._differences
-        self._rewriter.enter = self.constraint_scope
+        self._rewriter.enter = self._expression_scope
 
     def bind(self, var: Var, expr: PrimExpr | Range | int, allow_override: bool = False) -> None:
         """State that ``var`` has the value ``expr``, or lies in the Range ``expr``."""
@@ -69,7 +70,9 @@ class Analyzer:
         value = self.simplify(as_prim_expr(expr))
         facts.bounds[var] = self._bounds.bound(value)
         facts.modular[var] = self._modular.modular(value)
-        facts.values[var] = value
+        facts.values.pop(var, None)
+        if not has_data(value):  # data may be overwritten while the variable keeps its value
+            facts.values[var] = value
 
     def _bind_range(self, var: Var, dom: Range) -> None:
         facts = self._facts
@@ -127,6 +130,20 @@ class Analyzer:
     def canonical_simplify(self, expr: PrimExpr) -> Any:
         """Simplify by the canonical form of sums."""
         return self._canonical.simplify(as_prim_expr(expr))
+
+    @deep_recursion
+    def canonical_form(self, expr: PrimExpr) -> Any:
+        """The form of ``linear_form`` (expression, Split or Sum) of an index expression."""
+        return self._canonical.mutate(expr)
+
+    def has_constant_range(self, var: Var) -> bool:
+        """Whether the variable was bound to a Range with constant ends (and takes them all)."""
+        dom = self._facts.ranges.get(var)
+        return dom is not None and isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)
+
+    def bind_nonnegative(self, var: Var) -> None:
+        """State that ``var`` is at least 0: an extent."""
+        self.update(var, ConstIntBound(0, POS_INF))
 
     @deep_recursion
     def simplify(self, expr: PrimExpr, steps: int = 2) -> Any:
@@ -199,13 +216,27 @@ class Analyzer:
 
     @contextmanager
     def constraint_scope(self, constraint: PrimExpr) -> Iterator[None]:
-        """A scope in which ``constraint`` holds."""
+        """A scope in which ``constraint`` holds.
+
+        Parts that read data (buffer elements, calls) are left out: a store inside the scope may
+        end their truth.
+        """
+        parts = [p for p in _conjuncts(as_prim_expr(constraint)) if not has_data(p)]
+        with self._scope(parts):
+            yield
+
+    def _expression_scope(self, constraint: PrimExpr) -> AbstractContextManager[None]:
+        """As ``constraint_scope`` inside one expression, where data cannot change."""
+        return self._scope(_conjuncts(constraint))
+
+    @contextmanager
+    def _scope(self, parts: list[Any]) -> Iterator[None]:
         facts = self._facts
         saved, known = facts.snapshot(), self._differences.facts
         self._differences.facts = list(known)
         facts.forget()
         try:
-            for part in _conjuncts(as_prim_expr(constraint)):
+            for part in parts:
                 self._assume(part)
             facts.forget()
             yield

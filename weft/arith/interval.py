@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith import fold
+from weft.arith.const_int_bound import type_bound
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import collect
@@ -216,9 +217,10 @@ class SetEvaluator:
             return IntSet.everything()
         low: Any = _NEG_INF
         high: Any = _POS_INF
-        if bound.min_value > bound.NEG_INF:
+        type_low, type_high = type_bound(expr.dtype)
+        if bound.min_value > type_low:
             low = fold.const(expr.dtype, bound.min_value)
-        if bound.max_value < bound.POS_INF:
+        if bound.max_value < type_high:
             high = fold.const(expr.dtype, bound.max_value)
         return IntervalSet(low, high)
 
@@ -387,7 +389,7 @@ class SetEvaluator:
         return inner.visit(expr.body)
 
     def visit_load(self, expr: Any) -> IntervalSet:
-        return self.opaque(expr)
+        return IntSet.everything() if self.depends(expr) else IntervalSet(expr, expr)
 
 
 def _infinite(a: Any, b: Any) -> Any:

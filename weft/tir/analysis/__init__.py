@@ -1,1 +1,27 @@
 """Questions about TensorIR programs, one module each."""
+
+from weft.support.facade import module_getattr
+
+_NAMES = {
+    "AccessBound": "weft.tir.analysis.bounds",
+    "AccessStatus": "weft.tir.analysis.bounds",
+    "OOBChecker": "weft.tir.analysis.bounds",
+    "access_bounds": "weft.tir.analysis.bounds",
+    "assert_pure_function": "weft.tir.analysis.purity",
+    "calculate_allocated_bytes": "weft.tir.analysis.resources",
+    "check_bounds": "weft.tir.analysis.bounds",
+    "detect_buffer_access_lca": "weft.tir.analysis.buffer_access_lca",
+    "estimate_tir_flops": "weft.tir.analysis.resources",
+    "expr_deep_equal": "weft.arith.deep_equal",
+    "get_block_access_region": "weft.tir.analysis.block_access_region",
+    "get_block_read_write_region": "weft.tir.analysis.block_access_region",
+    "has_unknown_bounds": "weft.tir.analysis.bounds",
+    "index_data_dependence": "weft.tir.analysis.bounds",
+    "is_pure_function": "weft.tir.analysis.purity",
+    "undefined_vars": "weft.tir.analysis.undefined_vars",
+    "verify_ssa": "weft.tir.analysis.verify_well_formed",
+    "verify_well_formed": "weft.tir.analysis.verify_well_formed",
+}
+__getattr__, __dir__ = module_getattr(
+    __name__, _NAMES, ("block_access_region", "bounds", "purity", "resources")
+)

@@ -1,0 +1,344 @@
+"""Bounds of every buffer access: proved inside, proved outside, or unknown (design.md 3.13).
+
+Loops, block axes, conditions, assertions and ``T.assume`` are what the proofs rest on. An access is
+*outside* only where an execution surely reaches it: no condition around it, every loop around it
+runs, and its index takes the extreme value. Code generation checks the unknown ones at run time
+and refuses those outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.canonical_simplify import as_sum
+from weft.arith.data import has_data
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Visitor, collect
+from weft.ir.module import IRModule
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError
+from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
+from weft.tir.expr import (
+    GE,
+    LT,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Ramp,
+    Var,
+)
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.stmt import AssertStmt, BufferStore, Evaluate, While
+from weft.tir.transform.prim_func_pass import make_pass
+
+_INT64: Final = DataType("int64")
+
+
+class AccessStatus(Enum):
+    """What is known of an access."""
+
+    PROVED = "proved"
+    UNKNOWN = "unknown"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessBound:
+    """One index of one access: ``buffer`` at dimension ``axis``.
+
+    ``low`` and ``high`` are the constant bounds of the index (None if there are none); ``from_data``
+    says whether the index depends on buffer elements or calls.
+    """
+
+    node: BufferLoad | BufferStore
+    buffer: Buffer
+    axis: int
+    index: PrimExpr
+    extent: PrimExpr
+    status: AccessStatus
+    low: int | None
+    high: int | None
+    from_data: bool
+    block: str | None
+
+    def message(self) -> str:
+        """The fault in one line, with the numbers."""
+        place = f" in block {self.block}" if self.block else ""
+        extent = self.extent.value if isinstance(self.extent, IntImm) else str(self.extent)
+        return (
+            f"{type(self.node).__name__} of {self.buffer.name}{place}: dimension {self.axis} has "
+            f"extent {extent}, the index runs from {self.low} to {self.high}"
+        )
+
+
+class _BoundsVisitor(Visitor):
+    """Walks a function under an Analyzer that knows what holds at each access."""
+
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+        self.found: list[AccessBound] = []
+        self.certain = True
+        self.blocks: list[str] = []
+
+    @contextmanager
+    def under(self, condition: PrimExpr) -> Iterator[None]:
+        """A scope in which ``condition`` holds, and which may not be reached at all."""
+        certain, self.certain = self.certain, False
+        with self.analyzer.constraint_scope(condition):
+            yield
+        self.certain = certain
+
+    def visit_For(self, node: Any) -> None:
+        self.visit(node.min)
+        self.visit(node.extent)
+        self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent), True)
+        certain = self.certain
+        extent = self.analyzer.simplify(node.extent)
+        if not (isinstance(extent, IntImm) and extent.value > 0):
+            self.certain = False
+        self.visit(node.body)
+        self.certain = certain
+
+    def visit_BlockRealize(self, node: Any) -> None:
+        """Axes are their values: what a block says of its axes' ranges is not relied on."""
+        block = node.block
+        self.visit(node.iter_values)
+        for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
+            self.analyzer.bind(axis.var, value, True)
+        self.blocks.append(block.name_hint)
+        predicate = self.analyzer.simplify(node.predicate)
+        certain = self.certain
+        with ExitStack() as stack:
+            if not (isinstance(predicate, IntImm) and predicate.value):
+                stack.enter_context(self.under(predicate))
+            if block.init is not None:
+                self.visit(block.init)
+            self.visit(block.body)
+        self.certain = certain
+        self.blocks.pop()
+
+    def visit_SeqStmt(self, node: Any) -> None:
+        """What ``T.assume`` states holds for the statements after it."""
+        certain = self.certain
+        with ExitStack() as stack:
+            for statement in node.seq:
+                self.visit(statement)
+                assumed = _assumption(statement)
+                if assumed is not None:
+                    stack.enter_context(self.analyzer.constraint_scope(assumed))
+                self.certain = self.certain and not _may_stop(statement)
+        self.certain = certain
+
+    def visit_IfThenElse(self, node: Any) -> None:
+        self.visit(node.condition)
+        with self.under(node.condition):
+            self.visit(node.then_case)
+        if node.else_case is not None:
+            with self.under(fold.not_(node.condition)):
+                self.visit(node.else_case)
+
+    def visit_While(self, node: Any) -> None:
+        certain, self.certain = self.certain, False
+        self.visit(node.condition)
+        self.visit(node.body)
+        self.certain = certain
+
+    def visit_AssertStmt(self, node: Any) -> None:
+        self.visit(node.condition)
+        with self.under(node.condition):
+            self.visit(node.body)
+
+    def visit_LetStmt(self, node: Any) -> None:
+        self.visit(node.value)
+        if node.var.dtype.is_integral:
+            self.analyzer.bind(node.var, node.value, True)
+        self.visit(node.body)
+
+    visit_Let = visit_LetStmt
+
+    def visit_And(self, node: Any) -> None:
+        self.visit(node.a)
+        with self.under(node.a):
+            self.visit(node.b)
+
+    def visit_Or(self, node: Any) -> None:
+        self.visit(node.a)
+        with self.under(fold.not_(node.a)):
+            self.visit(node.b)
+
+    def visit_Call(self, node: Any) -> None:
+        if getattr(node.op, "name", "") != "tir.if_then_else":
+            self.visit(node.args)
+            return
+        condition, true_value, false_value = node.args
+        self.visit(condition)
+        with self.under(condition):
+            self.visit(true_value)
+        with self.under(fold.not_(condition)):
+            self.visit(false_value)
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.visit(node.indices)
+        self.access(node)
+
+    def visit_BufferStore(self, node: Any) -> None:
+        self.visit(node.value)
+        self.visit(node.indices)
+        self.access(node)
+
+    def visit_Buffer(self, node: Any) -> None:
+        pass
+
+    def access(self, node: Any) -> None:
+        """Judge every index of an access."""
+        certain = self.certain
+        if node.predicate is not None:
+            self.certain = False
+        for axis, index in enumerate(node.indices):
+            self.found.append(self.judge(node, axis, index))
+        self.certain = certain
+
+    def judge(self, node: Any, axis: int, index: PrimExpr) -> AccessBound:
+        extent = node.buffer.shape[axis]
+        simple = [self.analyzer.simplify(end) for end in _lane_ends(index)]
+        bounds = [self.analyzer.const_int_bound(end) for end in simple]
+        low, high = min([b.min_value for b in bounds]), max([b.max_value for b in bounds])
+        status = AccessStatus.PROVED
+        if not self.inside(simple, extent, low, high):
+            outside = self.certain and self.surely_outside(simple, extent, low, high)
+            status = AccessStatus.OUTSIDE if outside else AccessStatus.UNKNOWN
+        bound = bounds[0]
+        return AccessBound(
+            node, node.buffer, axis, index, extent, status,
+            None if low == bound.NEG_INF else low, None if high == bound.POS_INF else high,
+            has_data(index), self.blocks[-1] if self.blocks else None,
+        )  # fmt: skip
+
+    def inside(self, ends: list[Any], extent: Any, low: int, high: int) -> bool:
+        """Whether 0 <= index < extent is proved."""
+        if isinstance(extent, IntImm) and low >= 0 and high < extent.value:
+            return True
+        for end in ends:
+            index, limit = _same_width(end, extent)
+            if not self.analyzer.can_prove(LT(index, limit)):
+                return False
+            if low < 0 and not self.analyzer.can_prove(GE(index, fold.const(index.dtype, 0))):
+                return False
+        return True
+
+    def surely_outside(self, ends: list[Any], extent: Any, low: int, high: int) -> bool:
+        """Whether the index reaches a value outside: it takes both ends of its bounds."""
+        if not isinstance(extent, IntImm) or not all([self.reaches_ends(end) for end in ends]):
+            return False
+        return low < 0 or high >= extent.value
+
+    def reaches_ends(self, index: PrimExpr) -> bool:
+        """Whether the index is linear in loop variables with constant ranges, each once."""
+        if isinstance(index, IntImm):
+            return True
+        total = as_sum(self.analyzer.canonical_form(index))
+        for split in total.splits:
+            if not split.is_plain or not isinstance(split.index, Var):
+                return False
+            if not self.analyzer.has_constant_range(split.index):
+                return False
+        return True
+
+
+def _may_stop(statement: Any) -> bool:
+    """Whether what follows the statement may not be reached."""
+    if isinstance(statement, BufferStore):
+        return False
+    if collect(statement, (AssertStmt, While)):
+        return True
+    stopping = (CallEffectKind.UpdateState, CallEffectKind.ControlJump)
+    return any([effect_of(call) in stopping for call in collect(statement, Call)])
+
+
+def _assumption(statement: Any) -> Any:
+    if isinstance(statement, Evaluate) and isinstance(statement.value, Call):
+        call = statement.value
+        if getattr(call.op, "name", "") == "tir.assume":
+            return call.args[0]
+    return None
+
+
+def _lane_ends(index: Any) -> list[Any]:
+    """The expressions whose bounds are those of every lane."""
+    if isinstance(index, Broadcast):
+        return [index.value]
+    if isinstance(index, Ramp) and isinstance(index.lanes, IntImm):
+        span = fold.mul(index.stride, fold.const(index.stride.dtype, index.lanes.value - 1))
+        return [index.base, fold.add(index.base, span)]
+    return [index]
+
+
+def _same_width(index: Any, extent: Any) -> tuple[Any, Any]:
+    if index.dtype is extent.dtype:
+        return index, extent
+    if isinstance(extent, IntImm) and index.dtype.lanes == 1:
+        try:
+            return index, fold.const(index.dtype, extent.value)
+        except fold.ConstantOverflow:
+            return Cast(_INT64, index), fold.const(_INT64, extent.value)
+    wide = [e if e.dtype is _INT64 else Cast(_INT64.with_lanes(e.dtype.lanes), e)
+            for e in (index, extent)]  # fmt: skip
+    return wide[0], wide[1]
+
+
+@deep_recursion
+def access_bounds(func: PrimFunc) -> list[AccessBound]:
+    """What is known of every index of every buffer access of a function, in order."""
+    visitor = _BoundsVisitor()
+    for buffer in func.buffer_map.values():
+        for extent in buffer.shape:
+            if isinstance(extent, Var):
+                visitor.analyzer.bind_nonnegative(extent)
+    visitor.visit(func.body)
+    return visitor.found
+
+
+def check_bounds(func: PrimFunc) -> list[AccessBound]:
+    """The accesses to check at run time; an access proved outside is an IRIndexError."""
+    found = access_bounds(func)
+    for bound in found:
+        if bound.status is AccessStatus.OUTSIDE:
+            raise IRIndexError(bound.message())
+    return [bound for bound in found if bound.status is AccessStatus.UNKNOWN]
+
+
+def index_data_dependence(func: PrimFunc) -> list[AccessBound]:
+    """The accesses whose index depends on data: gathers, scatters, table look-ups."""
+    return [bound for bound in access_bounds(func) if bound.from_data]
+
+
+def OOBChecker() -> Pass:  # noqa: N802 - TVM's name
+    """The pass that refuses functions with an access proved out of bounds."""
+
+    def check(func: PrimFunc) -> PrimFunc:
+        check_bounds(func)
+        return func
+
+    return make_pass("OOBChecker", check)
+
+
+def has_unknown_bounds(mod: IRModule) -> bool:
+    """Whether a PrimFunc of the module needs run-time checks."""
+    return any(
+        [
+            bound.status is AccessStatus.UNKNOWN
+            for func in mod.functions.values()
+            if isinstance(func, PrimFunc)
+            for bound in access_bounds(func)
+        ]
+    )

@@ -1,0 +1,162 @@
+"""Walks that know which variables are defined where; several analyses derive from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from weft.ir.functor import Visitor
+from weft.tir.buffer import Buffer
+from weft.tir.expr import IterVar, Var
+from weft.tir.function import PrimFunc
+
+
+class ScopeVisitor(Visitor):
+    """Calls ``define``, ``leave`` and ``use`` for variables as they come into and out of scope."""
+
+    def define(self, var: Var, where: Any) -> None:
+        """``var`` comes into scope (hook)."""
+
+    def leave(self, variables: Iterable[Var]) -> None:
+        """Variables go out of scope (hook)."""
+
+    def use(self, var: Var) -> None:
+        """``var`` is used (hook)."""
+
+    def is_defined(self, var: Var) -> bool:
+        """Whether ``var`` is in scope: symbols of matched shapes are defined at first sight."""
+        return False
+
+    def visit_Var(self, node: Any) -> None:
+        self.use(node)
+
+    def function(self, func: PrimFunc) -> None:
+        """Visit a whole function: parameters, then the symbols of the buffers, then the body."""
+        for param in func.params:
+            self.define(param, func)
+        buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map]
+        defined: list[Var] = [*func.params]
+        for buffer in buffers:
+            defined += self.define_buffer(buffer, func, symbols=True)
+        for buffer in buffers:
+            self.visit([*buffer.shape, *buffer.strides, buffer.elem_offset])
+        self.visit(func.body)
+        self.leave(defined)
+
+    def define_buffer(self, buffer: Buffer, where: Any, *, symbols: bool) -> list[Var]:
+        """Define a buffer's data and, of matched ones, the symbols of its shape."""
+        candidates: list[Any] = [buffer.data]
+        if symbols:
+            candidates += [*buffer.shape, *buffer.strides, buffer.elem_offset]
+        fresh: list[Var] = []
+        for item in candidates:
+            if isinstance(item, Var) and not self.is_defined(item) and item not in fresh:
+                self.define(item, where)
+                fresh.append(item)
+        return fresh
+
+    def visit_Buffer(self, node: Any) -> None:
+        self.visit(node.data)
+        self.visit([*node.shape, *node.strides, node.elem_offset])
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.visit(node.buffer.data)
+        self.visit(node.indices)
+        if node.predicate is not None:
+            self.visit(node.predicate)
+
+    def visit_BufferStore(self, node: Any) -> None:
+        self.visit(node.value)
+        self.visit_BufferLoad(node)
+
+    def visit_For(self, node: Any) -> None:
+        self.visit(node.min)
+        self.visit(node.extent)
+        self.define(node.loop_var, node)
+        defined = [node.loop_var]
+        binding = node.thread_binding
+        if binding is not None and binding.var is not node.loop_var:
+            if not self.is_defined(binding.var):
+                self.define(binding.var, node)
+                defined.append(binding.var)
+            if binding.dom is not None:
+                self.visit(binding.dom)
+        self.visit(node.body)
+        self.leave(defined)
+
+    def visit_LetStmt(self, node: Any) -> None:
+        self.visit(node.value)
+        self.define(node.var, node)
+        self.visit(node.body)
+        self.leave([node.var])
+
+    visit_Let = visit_LetStmt
+
+    def visit_CommReducer(self, node: Any) -> None:
+        self.visit(node.identity_element)  # its variables and result are closed in themselves
+
+    def visit_Allocate(self, node: Any) -> None:
+        self.visit(node.extents)
+        if hasattr(node, "condition"):
+            self.visit(node.condition)
+        self.define(node.buffer_var, node)
+        self.visit(node.body)
+        self.leave([node.buffer_var])
+
+    visit_AllocateConst = visit_Allocate
+
+    def visit_DeclBuffer(self, node: Any) -> None:
+        fresh = self.define_buffer(node.buffer, node, symbols=False)
+        self.visit(node.buffer)
+        self.visit(node.body)
+        self.leave(fresh)
+
+    def visit_BufferRealize(self, node: Any) -> None:
+        fresh = self.define_buffer(node.buffer, node, symbols=False)
+        self.visit(node.bounds)
+        self.visit(node.condition)
+        self.visit(node.body)
+        self.leave(fresh)
+
+    def visit_AttrStmt(self, node: Any) -> None:
+        self.visit(node.value)
+        defined = []
+        if isinstance(node.node, IterVar):
+            if not self.is_defined(node.node.var):
+                self.define(node.node.var, node)
+                defined.append(node.node.var)
+        else:
+            self.visit(node.node)
+        self.visit(node.body)
+        self.leave(defined)
+
+    def visit_Block(self, node: Any) -> None:
+        for axis in node.iter_vars:
+            if axis.dom is not None:
+                self.visit(axis.dom)
+        defined = [axis.var for axis in node.iter_vars]
+        for var in defined:
+            self.define(var, node)
+        for buffer in node.alloc_buffers:
+            defined += self.define_buffer(buffer, node, symbols=False)
+            self.visit([*buffer.shape, *buffer.strides])
+        for match in node.match_buffers:
+            self.visit(match.source)
+            defined += self.define_buffer(match.buffer, node, symbols=True)
+        self.visit([*node.reads, *node.writes])
+        if node.init is not None:
+            self.visit(node.init)
+        self.visit(node.body)
+        self.leave(defined)
+
+    def visit_BufferRegion(self, node: Any) -> None:
+        self.visit(node.buffer.data)
+        self.visit(node.region)
+
+    def visit_Reduce(self, node: Any) -> None:
+        defined = [axis.var for axis in node.axis]
+        for axis in node.axis:
+            self.visit(axis.dom)
+            self.define(axis.var, node)
+        self.visit([*node.source, node.condition, *node.init])
+        self.leave(defined)

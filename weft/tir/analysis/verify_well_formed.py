@@ -1,0 +1,132 @@
+"""Whether a PrimFunc is well formed: variables defined before use and once, blocks closed.
+
+Inside a block that has axes, only the axes may be used, not the loops around it: that is what lets
+schedules move the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.support.errors import IRTypeError, IRValueError
+from weft.support.recursion import deep_recursion
+from weft.tir.analysis.scopes import ScopeVisitor
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import AttrStmt, Block, For
+
+
+class _IllFormed(IRValueError):
+    """The first fault that the walk meets."""
+
+
+class _Verifier(ScopeVisitor):
+    """Raises _IllFormed at the first fault."""
+
+    def __init__(self) -> None:
+        self.scope: set[Var] = set()
+        self.ever: dict[Var, Any] = {}
+        self.loops: dict[Var, str | None] = {}
+        self.blocks: list[str] = []
+
+    def define(self, var: Var, where: Any) -> None:
+        if var in self.scope:
+            raise _IllFormed(
+                f"variable {var.name} is defined twice in nested scopes{self.place()}; every "
+                "definition needs its own variable"
+            )
+        if var in self.ever and not isinstance(where, AttrStmt):
+            raise _IllFormed(
+                f"variable {var.name} is defined in two places{self.place()}; every definition "
+                "needs its own variable"
+            )
+        self.scope.add(var)
+        self.ever[var] = where
+        if isinstance(where, For):
+            self.loops[var] = None
+
+    def leave(self, variables: Iterable[Var]) -> None:
+        for var in variables:
+            self.scope.discard(var)
+            self.loops.pop(var, None)
+
+    def is_defined(self, var: Var) -> bool:
+        return var in self.scope
+
+    def use(self, var: Var) -> None:
+        if var not in self.scope:
+            state = "after the end of its scope" if var in self.ever else "without a definition"
+            raise _IllFormed(f"variable {var.name} is used {state}{self.place()}")
+        owner = self.loops.get(var)
+        if owner is not None:
+            raise _IllFormed(
+                f"loop variable {var.name} is defined outside of any block, but is used inside "
+                f"the non-opaque block {owner}; bind it to an axis of the block"
+            )
+
+    def visit_Block(self, node: Any) -> None:
+        hidden = []
+        if node.iter_vars:
+            for var, owner in self.loops.items():
+                if owner is None:
+                    hidden.append(var)
+            for var in hidden:
+                self.loops[var] = node.name_hint
+        self.blocks.append(node.name_hint)
+        ScopeVisitor.visit_Block(self, node)
+        self.blocks.pop()
+        for var in hidden:
+            self.loops[var] = None
+
+    def place(self) -> str:
+        return f", in block {self.blocks[-1]}" if self.blocks else ""
+
+
+@deep_recursion
+def verify_well_formed(obj: PrimFunc | IRModule, assert_mode: bool = True) -> bool:
+    """Whether the function (or every PrimFunc of the module) is well formed.
+
+    With ``assert_mode`` a fault is an IRValueError that names it; else the answer is False.
+    """
+    if isinstance(obj, IRModule):
+        return all(
+            [
+                verify_well_formed(func, assert_mode)
+                for func in obj.functions.values()
+                if isinstance(func, PrimFunc)
+            ]
+        )
+    if not isinstance(obj, PrimFunc):
+        raise IRTypeError(f"verify_well_formed: expected a PrimFunc, got {type(obj).__name__}")
+    try:
+        _Verifier().function(obj)
+    except _IllFormed as fault:
+        if assert_mode:
+            name = obj.attrs.get("global_symbol", "the function")
+            raise IRValueError(f"{name} is not well formed: {fault}") from None
+        return False
+    return True
+
+
+class _SSA(ScopeVisitor):
+    def __init__(self) -> None:
+        self.defined: set[Var] = set()
+        self.holds = True
+
+    def define(self, var: Var, where: Any) -> None:
+        if var in self.defined and not isinstance(where, AttrStmt | Block):
+            self.holds = False
+        self.defined.add(var)
+
+    def is_defined(self, var: Var) -> bool:
+        return var in self.defined
+
+
+@deep_recursion
+def verify_ssa(func: PrimFunc) -> bool:
+    """Whether every variable is defined in one place only."""
+    checker = _SSA()
+    checker.function(func)
+    return checker.holds
