@@ -14,7 +14,6 @@ from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
-from weft.tir.transform.widen_index import WidenIndex
 
 LOWER_TIR: tuple[Pass, ...] = (
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
@@ -27,8 +26,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
-    WidenIndex(),
-    Simplify(),  # unrolling and widening leave constants to fold
+    Simplify(),  # unrolling leaves constants to fold
     RemoveNoOp(),
 )
 """From a PrimFunc with blocks to what code generation takes."""

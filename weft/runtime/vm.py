@@ -14,7 +14,7 @@ from typing import Any
 from weft.runtime.bytecode import Operand, Program, VMFunction
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.native_entry import make_entry
-from weft.runtime.ndarray import empty
+from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS
@@ -264,6 +264,15 @@ class _Frame:
         return content
 
 
+def _detached(value: Any, constants: list[Any]) -> Any:
+    """A result without constants in it: a caller may write into what it gets."""
+    if isinstance(value, tuple):
+        return tuple([_detached(item, constants) for item in value])
+    if isinstance(value, NDArray) and any(value is constant for constant in constants):
+        return BUILTINS["copy"](value)
+    return value
+
+
 class _Interpreted:
     """A bytecode function, bound to its machine."""
 
@@ -287,7 +296,7 @@ class _Interpreted:
                 if target >= 0:
                     registers[target] = result
             elif opcode == "ret":
-                return frame.value(instruction[1])
+                return _detached(frame.value(instruction[1]), frame.constants)
             elif opcode == "match":
                 _, register, pattern, what = instruction
                 registers[register] = match(registers[register], pattern, symbols, what)

@@ -41,7 +41,7 @@ _PURE: Final = (
     "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
     "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
     "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
-    "fma reduce_lanes"
+    "fma reduce_lanes table_get"
 ).split()
 _ANNOTATION: Final = "likely".split()
 _EMBED: Final = "type_annotation assume undef".split()

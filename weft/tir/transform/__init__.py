@@ -17,7 +17,6 @@ _NAMES = {
     "Simplify": "weft.tir.transform.simplify",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",
-    "WidenIndex": "weft.tir.transform.widen_index",
     "prim_func_pass": "weft.tir.transform.prim_func_pass",
 }
 __getattr__, __dir__ = module_getattr(__name__, _NAMES)

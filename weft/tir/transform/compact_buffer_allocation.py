@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.int_set import IntervalSet, eval_set
-from weft.ir.expr import IntImm, PrimExpr
+from weft.arith.int_set import eval_set
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect
 from weft.ir.node import Array
 from weft.ir.transform import Pass
@@ -101,13 +101,10 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     high: PrimExpr | None = None
     for indices, loops in usage.accesses:
         domain: dict[Any, Any] = {
-            loop.loop_var: IntervalSet(
-                loop.min, op.subtract(op.add(loop.min, loop.extent), op.const(1, loop.min.dtype))
-            )
-            for loop in loops
+            loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops
         }
-        interval = eval_set(indices[axis], domain)
-        if not (interval.has_lower_bound() and interval.has_upper_bound()):
+        interval = eval_set(indices[axis], domain, analyzer)
+        if not interval.is_bounded:
             return None
         first, last = interval.min_value, interval.max_value
         low = first if low is None else op.minimum(low, first)

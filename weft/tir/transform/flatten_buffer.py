@@ -33,7 +33,7 @@ class _Flatten(Mutator):
         if known is None:
             extent = _count(buffer)
             made = buffer.with_(
-                shape=Array([extent]), strides=Array(), elem_offset=IntImm(INT64, 0),
+                shape=Array([extent]), strides=Array(), elem_offset=op.const(0),
                 axis_separators=Array(),
             )  # fmt: skip
             known = self.flat[id(buffer)] = (buffer, made)

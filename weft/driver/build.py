@@ -1,0 +1,208 @@
+"""``weft.build`` and ``relax.build``: modules to something that runs (design.md 3.12).
+
+``build`` compiles what the user wrote as it was written: it lowers, it never fuses or schedules.
+``relax.build`` legalises operators and lowers graph functions for the virtual machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.codegen.llvm.compile import CompiledObject, compile_module
+from weft.driver.pipeline import lower_tir
+from weft.ir.module import IRModule
+from weft.ir.transform import Pass
+from weft.relax.expr import Function
+from weft.relax.vm.lower import attach_native, lower_functions
+from weft.runtime.module import Executable as TirExecutable
+from weft.runtime.native import NativeLibrary
+from weft.runtime.vm import Executable
+from weft.support.errors import IRTypeError, PassError
+from weft.target.target import Target
+from weft.tir.function import PrimFunc
+
+_RELAX_PIPELINES: dict[str, Callable[[], Sequence[Pass]]] = {}
+
+
+def as_target(target: Any) -> Target:
+    """The Target meant: None is the one in scope, or this machine's CPU."""
+    if target is None:
+        target = Target.current(allow_none=True) or "llvm"
+    return target if isinstance(target, Target) else Target(target)
+
+
+def as_module(mod: Any, name: str | None = None) -> IRModule:
+    """A module from a module, a function, or a list or dict of functions."""
+    if isinstance(mod, IRModule):
+        return mod
+    if isinstance(mod, PrimFunc):
+        symbol = name or str(mod.attrs.get("global_symbol", "main"))
+        return IRModule({symbol: mod.with_attr("global_symbol", symbol)})
+    if isinstance(mod, Function):
+        return IRModule({name or str(mod.attrs.get("global_symbol", "main")): mod})
+    if isinstance(mod, dict):
+        return IRModule(mod)
+    if isinstance(mod, list | tuple):
+        merged = IRModule()
+        for item in mod:
+            merged.update(as_module(item))
+        return merged
+    raise IRTypeError(
+        f"build: expected an IRModule or a function, got {type(mod).__name__}; a TE program "
+        "becomes a function with te.create_prim_func"
+    )
+
+
+def lower(mod: Any, name: str = "main", simple_mode: bool = False) -> IRModule:
+    """The module as code generation takes it: loops over one-dimensional buffers."""
+    return lower_tir()(as_module(mod, None))
+
+
+def build(
+    mod: Any,
+    target: Any = None,
+    *,
+    name: str | None = None,
+    pipeline: Any = None,
+    checks: bool = True,
+) -> TirExecutable:
+    """Compile PrimFuncs to native code.
+
+    Args:
+        mod: an IRModule of PrimFuncs, or one PrimFunc.
+        target: a Target, a string such as ``"llvm -mcpu=znver3"``, a dict, or None.
+        name: the name of a single function (default: its ``global_symbol``, or ``main``).
+        pipeline: a pass to run instead of the default lowering.
+        checks: whether indices and divisors that are not proved safe are tested at run time.
+
+    Returns:
+        A runtime module: ``rt["f"](arrays...)``, ``rt.time_evaluator``, ``rt.get_source``.
+
+    >>> import numpy as np, weft
+    >>> from weft import te
+    >>> x = te.placeholder((4,), name="x")
+    >>> f = weft.build(te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0)]))
+    >>> y = weft.nd.empty((4,)); f(weft.nd.array(np.zeros(4, "float32")), y); print(y)
+    [1. 1. 1. 1.]
+    """
+    resolved = as_target(target)
+    module = as_module(mod, name)
+    foreign = [var.name_hint for var, f in module.functions.items() if not isinstance(f, PrimFunc)]
+    if foreign:
+        raise IRTypeError(
+            f"build: {', '.join(foreign)} is no PrimFunc; use weft.compile or relax.build for "
+            "modules with graph functions"
+        )
+    if not module.functions:
+        raise IRTypeError("build: expected at least one function, got an empty module")
+    named = IRModule(
+        {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
+        None, module.attrs,
+    )  # fmt: skip
+    lowered = (pipeline or lower_tir())(named)
+    compiled = compile_module(lowered, resolved, checks=checks)
+    return TirExecutable(
+        load(compiled), sources=_sources(compiled), entry=_entry(named)
+    )
+
+
+def _with_symbol(name: str, func: Any) -> PrimFunc:
+    found: PrimFunc = func
+    return found if "global_symbol" in found.attrs else found.with_attr("global_symbol", name)
+
+
+def _entry(mod: IRModule) -> str | None:
+    marked = [f for f in mod.functions.values() if f.attrs.get("tir.is_entry_func")]
+    return str(marked[0].attrs["global_symbol"]) if len(marked) == 1 else None
+
+
+def load(compiled: CompiledObject) -> dict[str, Any]:
+    """The callable functions of compiled code by name."""
+    library = NativeLibrary(compiled.object_code)
+    return {spec.name: library.function(spec) for spec in compiled.specs}
+
+
+def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
+    def reader(fmt: str) -> Callable[[], str]:
+        return lambda: compiled.get_source(fmt)
+
+    return {fmt: reader(fmt) for fmt in ("ll", "opt", "asm", "s")}
+
+
+def relax_build(
+    mod: Any,
+    target: Any = None,
+    params: Any = None,
+    pipeline: Any = "default",
+    exec_mode: str = "bytecode",
+    *,
+    checks: bool = True,
+    system_lib: bool | None = None,
+) -> Executable:
+    """Build a module with graph functions for the virtual machine.
+
+    Args:
+        mod: an IRModule (or one Relax function).
+        target: as for ``weft.build``.
+        params: arrays to bind to parameters of ``main`` by name.
+        pipeline: ``"default"``, another registered name, a pass, or None for no passes.
+        exec_mode: TVM's choice of executor; both run natively here.
+
+    Returns:
+        An Executable for ``relax.VirtualMachine(ex, weft.cpu())``.
+    """
+    resolved = as_target(target)
+    if exec_mode not in ("bytecode", "compiled"):
+        raise PassError(f"exec_mode: expected 'bytecode' or 'compiled', got {exec_mode!r}")
+    module = as_module(mod)
+    if params:
+        module = _bind(module, params)
+    with resolved:
+        module = _relax_pipeline(pipeline)(module)
+    lowered = lower_functions(module)
+    tir = lower_tir()(lowered.tir)
+    if not tir.functions:
+        return Executable(lowered.program, TirExecutable({}))
+    compiled = compile_module(tir, resolved, checks=checks)
+    functions = load(compiled)
+    specs = {spec.name: spec for spec in compiled.specs}
+    attach_native(lowered, specs)
+    addresses = {}
+    for name in lowered.hosts:
+        addresses[name] = functions.pop(f"{name}.host").address
+    kernels = TirExecutable(functions, sources=_sources(compiled))
+    executable = Executable(lowered.program, kernels, addresses)
+    executable.library = next(iter(functions.values())).library if functions else compiled  # type: ignore[attr-defined]
+    return executable
+
+
+def _bind(module: IRModule, params: Any) -> IRModule:
+    from weft.relax.transform import BindParams
+
+    bound: IRModule = BindParams("main", params)(module)
+    return bound
+
+
+def _relax_pipeline(pipeline: Any) -> Any:
+    from weft.relax.pipeline import get_pipeline
+
+    if pipeline is None:
+        return lambda mod: mod
+    return get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+
+
+def compile(  # noqa: A001 - TVM's name
+    mod: Any,
+    target: Any = None,
+    *,
+    relax_pipeline: Any = "default",
+    tir_pipeline: Any = None,
+) -> Any:
+    """Build a module: with graph functions for the virtual machine, else a runtime module."""
+    module = as_module(mod)
+    if any(isinstance(func, Function) for func in module.functions.values()):
+        return relax_build(module, target, pipeline=relax_pipeline)
+    return build(module, target)
+
+

@@ -1,0 +1,111 @@
+"""A legalised module to what an Executable holds: a Program and the TensorIR to compile.
+
+Every Relax function gets bytecode; where ``weft.relax.vm.host`` can express it, also a host
+function that is compiled beside the kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weft.codegen.llvm.signature import signature_of
+from weft.ir.module import IRModule
+from weft.relax.expr import ExternFunc, Function
+from weft.relax.vm.bytecode import ProgramBuilder
+from weft.relax.vm.extents import Symbols
+from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
+from weft.runtime.bytecode import NativeEntry, Program
+from weft.runtime.spec import FunctionSpec
+from weft.support.errors import LegalizeError
+from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+
+HOST_SUFFIX = ".host"
+
+
+@dataclass
+class LoweredModule:
+    """The program, the kernels and host functions to compile, and what each host returns."""
+
+    program: Program
+    tir: IRModule
+    hosts: dict[str, HostFunction]
+
+
+@deep_recursion
+def lower_functions(mod: IRModule) -> LoweredModule:
+    """Lower the Relax functions of a module; PrimFuncs are taken over as they are."""
+    builder = ProgramBuilder(mod)
+    kernels = IRModule()
+    hosts: dict[str, HostFunction] = {}
+    for var, func in mod.functions.items():
+        if isinstance(func, PrimFunc):
+            name = str(func.attrs.get("global_symbol", var.name_hint))
+            kernels[name] = func.with_attr("global_symbol", name)
+        elif not isinstance(func, Function | ExternFunc):
+            raise LegalizeError(
+                f"relax.build: the function {var.name_hint} is a {type(func).__name__}; expected "
+                "PrimFuncs and Relax functions"
+            )
+    for var, func in mod.functions.items():
+        if isinstance(func, Function):
+            builder.add(var.name_hint, func)
+            host = _try_host(mod, var.name_hint, func, builder)
+            if host is not None:
+                hosts[var.name_hint] = host
+                kernels[var.name_hint + HOST_SUFFIX] = host.func
+    return LoweredModule(builder.program, kernels, hosts)
+
+
+def _try_host(mod: IRModule, name: str, func: Function, builder: ProgramBuilder) -> Any:
+    try:
+        return HostBuilder(mod, name + HOST_SUFFIX, func).build()
+    except NotNative as reason:
+        lowered = builder.program.functions[name]
+        builder.program.functions[name] = replace(lowered, why_not_native=str(reason))
+        return None
+
+
+def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> None:
+    """Give each function its NativeEntry, now that the specs of the host functions are known."""
+    index_of = {id(data): i for i, data in enumerate(lowered.program.constants)}
+    for name, host in lowered.hosts.items():
+        spec = replace(specs[name + HOST_SUFFIX], name=name, symbol=specs[name + HOST_SUFFIX]
+                       .native_symbol)  # fmt: skip
+        symbols = _symbols_of(host.func, name + HOST_SUFFIX)
+        outputs = []
+        for param in spec.params[host.inputs : host.inputs + len(host.outputs)]:
+            outputs.append((param.dtype, param.shape))
+        arena: int | str = 0
+        if host.has_arena:
+            arena = spec.params[host.inputs + len(host.outputs)].shape[0]
+        constants = tuple([index_of[id(constant.data)] for constant in host.constants])
+        entry = NativeEntry(spec, tuple(outputs), _result(host.result, symbols), arena, constants)
+        function = lowered.program.functions[name]
+        lowered.program.functions[name] = replace(function, native=entry)
+
+
+def _symbols_of(func: PrimFunc, name: str) -> Symbols:
+    """The names that the host's spec gives to symbolic variables."""
+    signature = signature_of(func, name)
+    symbols = Symbols()
+    for var, text in zip(signature.implicit, signature.spec.implicit, strict=True):
+        symbols.names[id(var)] = text
+        symbols.vars[text] = var
+    for param, described in zip(func.params, signature.spec.params, strict=True):
+        if described.kind == "scalar":
+            symbols.names[id(param)] = described.name
+            symbols.vars[described.name] = param
+    return symbols
+
+
+def _result(result: Any, symbols: Symbols) -> tuple[Any, ...]:
+    kind, content = result
+    if kind == "tuple":
+        return ("tuple", tuple([_result(item, symbols) for item in content]))
+    if kind == "shape":
+        return ("shape", symbols.extents(content))
+    if kind == "expr":
+        return ("expr", symbols.text(content))
+    return (kind, content)
