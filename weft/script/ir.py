@@ -7,11 +7,18 @@ from typing import Any
 
 from weft.ir.expr import Range
 from weft.ir.module import IRModule
-from weft.script.ir_builder.ir import module_attrs, module_global_infos
+from weft.script.ir_builder.ir import (
+    dummy_global_info,
+    module_attrs,
+    module_global_infos,
+    vdevice,
+)
 from weft.script.parser.entry import parse_definition
 from weft.support.errors import IRTypeError
 
-__all__ = ["Range", "ir_module", "module_attrs", "module_global_infos"]
+__all__ = [
+    "Range", "dummy_global_info", "ir_module", "module_attrs", "module_global_infos", "vdevice",
+]  # fmt: skip
 
 
 def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> Any:

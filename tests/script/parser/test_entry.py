@@ -1,5 +1,5 @@
 """The ways into the parser: decorators in every place, texts, notebooks, captured names."""
-# ruff: noqa: F821, F841, UP037, RUF059, E251 - scripts are no plain Python
+# ruff: noqa: F821 - scripts are no plain Python
 
 import linecache
 

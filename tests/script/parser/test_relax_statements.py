@@ -1,5 +1,5 @@
 """What each statement of a graph function script builds."""
-# ruff: noqa: F821, F841, UP037, RUF059, E251 - scripts are no plain Python
+# ruff: noqa: F821, F841, RUF059 - scripts are no plain Python
 
 from __future__ import annotations
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
+from weft.ir.global_info import DummyGlobalInfo, VDevice
 from weft.ir.module import IRModule
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.support.errors import IRValueError
+from weft.target.target import Target
 
 
 class IRModuleFrame(IRBuilderFrame):
@@ -68,3 +70,15 @@ def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
     frame = find_module("I.module_global_infos")
     for name, infos in global_infos.items():
         frame.global_infos[str(name)] = list(infos)
+
+
+def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
+    """A virtual device of the module."""
+    if isinstance(target, str | dict):
+        target = Target(target)
+    return VDevice(target, int(vdevice_id), memory_scope)
+
+
+def dummy_global_info() -> DummyGlobalInfo:
+    """A global info without content."""
+    return DummyGlobalInfo()

@@ -45,6 +45,7 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
             for statement_ in node.body:
                 if not isinstance(statement_, ast.FunctionDef):
                     parser.visit(statement_)
+            parser.module_infos = frame.global_infos
             for item, options in _ordered(parser, functions):
                 private = bool(options.get("private", False))
                 if options["token"] == "tir":

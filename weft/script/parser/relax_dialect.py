@@ -33,7 +33,7 @@ def parse_function(
         stack.enter_context(parser.in_dialect("relax"))
         stack.enter_context(parser.scopes.nested())
         builder = IRBuilder.current() if local else stack.enter_context(IRBuilder())
-        if not local and parser.module_infos:
+        if not local:
             builder.global_infos = parser.module_infos
         builder.span = parser.evaluator.span(node)
         frame = FunctionFrame(pure, private)
@@ -52,6 +52,7 @@ def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncS
     with parser.in_dialect("relax"), parser.scopes.nested(), IRBuilder() as builder:
         frame = FunctionFrame(pure)
         frame.name = node.name
+        builder.global_infos = parser.module_infos
         builder.frames.append(frame)
         frame.builder = builder
         with parser.guard(node):
