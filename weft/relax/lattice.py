@@ -157,7 +157,7 @@ def _check_func(base: Any, derived: Any) -> BaseCheckResult:
         return BaseCheckResult.FAIL_L0
     if structural_equal(base, derived):
         return BaseCheckResult.PASS
-    mapping = _match_params(derived.params, base.params)
+    mapping = match_params(derived.params, base.params)
     result = struct_info_base_check(base.ret, substitute(derived.ret, mapping))
     for mine, its in zip(base.params, derived.params, strict=True):
         result = min(result, struct_info_base_check(substitute(its, mapping), mine))
@@ -300,7 +300,7 @@ class _Eraser:
         return made
 
 
-def _match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
+def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
     """What the symbols of ``params`` are, given the infos of the arguments."""
     mapping: dict[TirVar, PrimExpr] = {}
     for param, arg in zip(params, args, strict=True):
@@ -346,7 +346,7 @@ def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = No
             f"call of {name}: expected {len(func_info.params)} arguments, got {len(call.args)}"
         )
     infos = [arg.struct_info or ObjectStructInfo() for arg in call.args]
-    mapping = _match_params(func_info.params, infos)
+    mapping = match_params(func_info.params, infos)
     for index, (param, info) in enumerate(zip(func_info.params, infos, strict=True)):
         expected = substitute(param, mapping)
         if struct_info_base_check(expected, info) == BaseCheckResult.FAIL_L0:

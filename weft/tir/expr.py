@@ -7,7 +7,7 @@ functions of ``weft.tir.op``, which Python's operators call.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.ir.expr import ExprOp, FloatImm, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, derived, field, node, register_conversion
@@ -16,6 +16,8 @@ from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 
+if TYPE_CHECKING:
+    from weft.tir.buffer import Buffer
 
 
 @node
@@ -345,7 +347,7 @@ class Call(PrimExpr):
 class BufferLoad(PrimExpr):
     """The element of a buffer at ``indices``; the last index may be a vector."""
 
-    buffer: Any
+    buffer: Buffer
     indices: Array[PrimExpr]
     predicate: PrimExpr | None = None
 

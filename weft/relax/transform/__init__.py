@@ -1,0 +1,25 @@
+"""Graph passes: ``relax.transform.<name>``."""
+
+from weft.ir.transform import PassContext, Sequential
+from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
+from weft.relax.transform.bind import BindParams, BindSymbolicVars
+from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.fuse_tir import FuseTIR
+from weft.relax.transform.normalize import Normalize
+from weft.relax.transform.passes import dataflowblock_pass, function_pass
+from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+
+__all__ = [
+    "AttachGlobalSymbol",
+    "BindParams",
+    "BindSymbolicVars",
+    "DeadCodeElimination",
+    "FuseTIR",
+    "Normalize",
+    "PassContext",
+    "RemovePurityChecking",
+    "Sequential",
+    "ToNonDataflow",
+    "dataflowblock_pass",
+    "function_pass",
+]

@@ -1,0 +1,64 @@
+"""DeadCodeElimination: functions that no entry function reaches go, and unused bindings.
+
+Entry functions are those named, or else those with a ``global_symbol`` (visible from outside).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import Function
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import PassError
+
+
+def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
+    """The module with what its entry functions need."""
+    functions: dict[Any, Any] = {
+        gvar: remove_all_unused(func) if isinstance(func, Function) else func
+        for gvar, func in mod.functions.items()
+    }
+    entries = _entries(mod, entry_functions)
+    if entries:
+        reached = _reach(entries, {gvar.name_hint: func for gvar, func in functions.items()})
+        functions = {gvar: f for gvar, f in functions.items() if gvar.name_hint in reached}
+    same = len(functions) == len(mod.functions) and all(
+        func is mod.functions[gvar] for gvar, func in functions.items()
+    )
+    return mod if same else IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def _entries(mod: IRModule, names: Sequence[str] | None) -> list[str]:
+    if names:
+        for name in names:
+            if name not in mod:
+                raise PassError(f"DeadCodeElimination: the module has no function {name!r}")
+        return list(names)
+    return [gvar.name_hint for gvar, func in mod.functions.items() if "global_symbol" in func.attrs]
+
+
+def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
+    reached: set[str] = set()
+    todo = list(entries)
+    while todo:
+        name = todo.pop()
+        if name in reached or name not in functions:
+            continue
+        reached.add(name)
+        todo.extend(gvar.name_hint for gvar in collect(functions[name], GlobalVar))
+    return reached
+
+
+def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802
+    """The pass that removes unreachable functions and unused bindings."""
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        return eliminate_dead_code(mod, entry_functions)
+
+    return make_module_pass("DeadCodeElimination", run, opt_level=1)

@@ -1,0 +1,28 @@
+"""Normalize: every function in normal form (A-normal form, struct info everywhere)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Function
+from weft.relax.transform.passes import make_module_pass
+
+
+def normalize(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    """The module in normal form; the same if it is."""
+    builder = BlockBuilder(mod)
+    functions = {
+        gvar: builder.normalize(func) if isinstance(func, Function) else func
+        for gvar, func in mod.functions.items()
+    }
+    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+        return mod
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def Normalize() -> Any:  # noqa: N802 - TVM's name
+    """The pass that brings functions into normal form."""
+    return make_module_pass("Normalize", normalize)

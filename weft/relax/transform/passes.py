@@ -1,0 +1,80 @@
+"""How graph passes are made: the decorators of TVM, and the constructors that weft's passes use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import (
+    FunctionPass,
+    ModulePass,
+    PassContext,
+    PassInfo,
+    function_pass_decorator,
+)
+from weft.relax.expr import DataflowBlock, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.support.recursion import deep_recursion
+
+function_pass = function_pass_decorator(Function)
+"""``@relax.transform.function_pass(opt_level=0)`` on ``(func, mod, ctx) -> func`` or on a class
+with ``transform_function``."""
+
+
+class _Blocks(PyExprMutator):
+    def __init__(self, function: Callable[..., Any], mod: IRModule, ctx: PassContext) -> None:
+        super().__init__()
+        self.function, self.mod, self.ctx = function, mod, ctx
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+        made = self.function(super().visit_dataflow_block_(block), self.mod, self.ctx)
+        return made
+
+
+def _over_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(func: Function, mod: IRModule, ctx: PassContext) -> Any:
+        return _Blocks(function, mod, ctx).visit_expr(func)
+
+    return run
+
+
+def dataflowblock_pass(
+    pass_func: Any = None, opt_level: int = 0, name: str | None = None,
+    required: Sequence[str] | None = None, traceable: bool = False,
+) -> Any:  # fmt: skip
+    """Make a pass of ``(block, mod, ctx) -> block``, or of a class with
+    ``transform_dataflowblock``."""
+
+    def apply(given: Any) -> Any:
+        info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)
+        if not isinstance(given, type):
+            return FunctionPass(_over_blocks(given), info, Function)
+
+        def create(*args: Any, **kwargs: Any) -> FunctionPass:
+            instance: Any = given(*args, **kwargs)
+            return FunctionPass(_over_blocks(instance.transform_dataflowblock), info, Function)
+
+        create.__name__, create.__doc__ = given.__name__, given.__doc__
+        return create
+
+    return apply if pass_func is None else apply(pass_func)
+
+
+def make_module_pass(
+    name: str, function: Callable[[IRModule, PassContext], IRModule], opt_level: int = 0
+) -> ModulePass:
+    """A pass over modules."""
+    return ModulePass(deep_recursion(function), PassInfo(opt_level, name))
+
+
+def make_function_pass(
+    name: str, function: Callable[[Function], Function | None], opt_level: int = 0
+) -> FunctionPass:
+    """A pass over graph functions."""
+    entry = deep_recursion(function)
+
+    def run(func: Function, mod: IRModule, ctx: PassContext) -> Any:  # noqa: ARG001 - a pass
+        return entry(func)
+
+    return FunctionPass(run, PassInfo(opt_level, name), Function)
