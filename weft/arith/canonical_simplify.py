@@ -18,7 +18,7 @@ from weft.arith.facts import is_index
 from weft.arith.linear_form import Split, Sum
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.ir.node import Node
-from weft.tir.expr import LT, Add, Cast, Div, FloorDiv, FloorMod, Mod, Mul, Sub, Var
+from weft.tir.expr import GE, GT, LE, LT, Add, Cast, Div, FloorDiv, FloorMod, Mod, Mul, Sub, Var
 
 if TYPE_CHECKING:
     from weft.arith.const_int_bound import BoundAnalyzer
@@ -87,7 +87,7 @@ class CanonicalSimplifier:
         if isinstance(expr, Var):
             return self.rewriter.visit(expr)
         rebuilt = self.rewriter.rebuild(expr, self.simplify)
-        return self.rewriter.apply(rebuilt)
+        return self.rewriter.apply(rebuilt, self.simplify)
 
     def visit_add(self, expr: Any) -> Any:
         return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)))
@@ -113,9 +113,9 @@ class CanonicalSimplifier:
         """``expr`` with new operands, then the rewrite rules."""
         if a is not expr.a or b is not expr.b:
             if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
-                return self.rewriter.apply(expr)
+                return self.rewriter.apply(expr, self.simplify)
             expr = fold.BUILDERS[type(expr)](a, b)
-        return self.rewriter.apply(expr)
+        return self.rewriter.apply(expr, self.simplify)
 
     def visit_floordiv(self, expr: Any) -> Any:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
@@ -262,25 +262,39 @@ class CanonicalSimplifier:
                 factor = gcd(factor, split.scale)
         if not difference.splits:
             return fold.truth(difference.base < 0)
-        if not wide or factor <= 1:
-            return self.other(expr)
-        inside, outside = difference.separate(factor)
-        if outside.splits and not self.within(outside.build(), factor):
-            return self.other(expr)
-        return self.compare_with_zero(inside.divided(factor))
+        if wide and factor > 1:
+            inside, outside = difference.separate(factor)
+            if not outside.splits or self.within(outside.build(), factor):
+                difference = inside.divided(factor)
+        return self.compare_with_zero(difference, expr)
 
-    def compare_with_zero(self, total: Sum) -> Any:
-        """``total < 0`` with the positive terms on the left and the others on the right."""
-        low, high = integer_range(total.dtype)
-        if not low <= -total.base <= high:
-            return self.rewriter.apply(fold.lt(total.build(), fold.const(total.dtype, 0)))
+    def visit_greater(self, expr: Any) -> Any:
+        return self.mutate(LT(expr.b, expr.a))
+
+    def visit_less_equal(self, expr: Any) -> Any:
+        """``a <= b`` in the form of ``not (b < a)``."""
+        a, b = (expr.a, expr.b) if type(expr) is LE else (expr.b, expr.a)
+        opposite = self.mutate(LT(b, a))
+        if type(opposite) is not LT:
+            return self.simplify(fold.not_(opposite))
+        if opposite.a is b and opposite.b is a and type(expr) is LE:
+            return self.rewriter.literal(expr)
+        return self.rewriter.literal(LE(opposite.b, opposite.a))
+
+    def compare_with_zero(self, total: Sum, expr: Any) -> Any:
+        """``total < 0``: what is added stands on the left, what is subtracted on the right."""
+        base = total.base
         left = tuple(split for split in total.splits if split.scale > 0)
         right = tuple(split.scaled(-split.scale) for split in total.splits if split.scale < 0)
-        if left:
-            lhs, rhs = Sum(total.dtype, left), Sum(total.dtype, right, -total.base)
-        else:
-            lhs, rhs = Sum(total.dtype, (), total.base), Sum(total.dtype, right)
-        return self.rewriter.apply(fold.lt(lhs.build(), rhs.build()))
+        to_left = bool(right) and (base > 0 or not left)
+        lhs = Sum(total.dtype, left, base if to_left else 0).build()
+        rhs = Sum(total.dtype, right, 0 if to_left else -base).build()
+        low, high = integer_range(total.dtype)
+        if not (low <= base <= high and low <= -base <= high):
+            return self.other(expr)
+        if expr_deep_equal(lhs, expr.a) and expr_deep_equal(rhs, expr.b):
+            return self.rewriter.apply(expr, self.simplify)
+        return self.rewriter.apply(fold.lt(lhs, rhs), self.simplify)
 
     def visit_cast(self, expr: Any) -> Any:
         """A widening cast goes into a sum that does not overflow its own type."""
@@ -315,5 +329,8 @@ _HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Any]]] = 
     Div: CanonicalSimplifier.visit_truncdiv,
     Mod: CanonicalSimplifier.visit_truncmod,
     LT: CanonicalSimplifier.visit_less,
+    GT: CanonicalSimplifier.visit_greater,
+    LE: CanonicalSimplifier.visit_less_equal,
+    GE: CanonicalSimplifier.visit_less_equal,
     Cast: CanonicalSimplifier.visit_cast,
 }

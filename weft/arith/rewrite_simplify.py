@@ -175,21 +175,25 @@ class RewriteSimplifier(Predicates):
             return expr
         return expr.with_(args=Array(parts))
 
-    def apply(self, expr: Any) -> Any:
-        """One round of rules on a node whose operands are simplified; the result is visited."""
+    def apply(self, expr: Any, visit: Callable[[Any], Any] | None = None) -> Any:
+        """One round of rules on a node whose operands are simplified.
+
+        What a rule makes is simplified by ``visit`` (this simplifier's, unless told otherwise).
+        """
         kind = type(expr)
+        visit = visit or self.visit
         if kind in _COMPARISONS or kind in (Min, Max):
-            return self.apply_ordered(expr)
+            return self.apply_ordered(expr, visit)
         if kind is Cast:
             return _cast(expr)
         if kind in _LEAVES or kind in (Var, SizeVar):
             return expr
-        result = self.first_rule(expr)
+        result = self.first_rule(expr, visit)
         if result is None:
             return self.literal(expr) if expr.dtype.is_bool else expr
         return result
 
-    def apply_ordered(self, expr: Any) -> Any:
+    def apply_ordered(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
         """Comparisons, minimum and maximum: decided by difference, else by rules."""
         kind, a, b = type(expr), expr.a, expr.b
         if kind in _SWAPPED:
@@ -208,8 +212,8 @@ class RewriteSimplifier(Predicates):
         if decided is not None:
             return decided
         if kind is LE:
-            return self.less_equal(expr)
-        result = self.first_rule(expr)
+            return self.less_equal(expr, visit)
+        result = self.first_rule(expr, visit)
         if result is None:
             return expr if kind in (Min, Max) else self.literal(expr)
         return result
@@ -230,15 +234,15 @@ class RewriteSimplifier(Predicates):
         always = low == high == 0
         return _known(always, never) if kind is EQ else _known(never, always)
 
-    def less_equal(self, expr: Any) -> Any:
+    def less_equal(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
         """``a <= b`` through the rules of ``b < a``."""
         opposite = fold.lt(expr.b, expr.a)
-        result = self.first_rule(opposite)
+        result = self.first_rule(opposite, visit)
         if result is None:
             return self.literal(expr)
-        return self.visit(fold.not_(result))
+        return visit(fold.not_(result))
 
-    def first_rule(self, expr: Any) -> Any:
+    def first_rule(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
         """The simplified result of the first rule that matches, or None."""
         kind = type(expr)
         if kind in BINARY:
@@ -266,7 +270,7 @@ class RewriteSimplifier(Predicates):
                 continue
             self.hits[name] = self.hits.get(name, 0) + 1
             self.depth += 1
-            result = self.visit(result)
+            result = visit(result)
             self.depth -= 1
             return result
         return None

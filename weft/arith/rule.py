@@ -152,6 +152,7 @@ class _Emitter:
             self.typed = self.typed or f"{path}.dtype"
         elif pattern.kind in ("literal", "truth"):
             test = f"type({path}) is not IntImm or {path}.value != {pattern.value}"
+            test += f" or {path}.dtype is not BOOL" if pattern.kind == "truth" else ""
             self.tests.append(f"if {test}: return None")
         else:
             self.match_operator(pattern, path, root)
@@ -311,7 +312,7 @@ def plus_constant(expr: Any) -> tuple[Any, int] | None:
 _SCOPE: Final = {
     "fold": fold, "nodes": nodes, "IntImm": IntImm, "INT32": INT32, "INT64": INT64, "gcd": gcd,
     "equal": expr_deep_equal, "plus_constant": plus_constant, "quotient": fold.quotient,
-    "remainder": fold.remainder,
+    "remainder": fold.remainder, "BOOL": fold.BOOL,
 }  # fmt: skip
 
 
