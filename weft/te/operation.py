@@ -18,10 +18,13 @@ from weft.ir.node import Array, field, node
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
-from weft.tir import op
-from weft.tir.expr import IterType, IterVar, ProducerLoad, Reduce, SizeVar, Var
 from weft.te.tag import TagScope
 from weft.te.tensor import Operation, Tensor
+from weft.tir import op
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import IterType, IterVar, ProducerLoad, Reduce, SizeVar, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Evaluate, Stmt
 
 
 @node
@@ -221,6 +224,97 @@ def _axis_names(
             )
         return names + list(varargs_names)
     return names + [f"i{i}" for i in range(rest)] if variadic else names
+
+
+def extern(
+    shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], name: str = "extern",
+    dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
+    attrs: Any = None,
+) -> Any:  # fmt: skip
+    """Tensors written by the statement ``fcompute(ins, outs)`` returns, on buffers.
+
+    ``shape`` is one shape or a list of shapes; ``dtype`` one per output (the inputs' common one if
+    None). The statement comes from ``tir.ir_builder``, or is an expression to evaluate
+    (``tir.call_packed(...)``).
+    """
+    shapes = _shapes(shape)
+    sources = list(inputs)
+    for item in sources:
+        if not isinstance(item, Tensor):
+            raise IRTypeError(f"extern {name}: expected tensors as inputs, got {item!r}")
+    dtypes = _extern_dtypes(name, sources, dtype, len(shapes))
+    ins = as_list(in_buffers) or [
+        decl_buffer(t.shape, t.dtype, t.op.name, elem_offset=Var("elem_offset", "int32"))
+        for t in sources
+    ]
+    outs = as_list(out_buffers) or [
+        decl_buffer(extents, kind, name, elem_offset=Var("elem_offset", "int32"))
+        for extents, kind in zip(shapes, dtypes, strict=True)
+    ]
+    if len(ins) != len(sources) or len(outs) != len(shapes):
+        raise IRValueError(
+            f"extern {name}: got {len(ins)} input and {len(outs)} output buffers for "
+            f"{len(sources)} and {len(shapes)} tensors"
+        )
+    body = fcompute(ins, outs)
+    if isinstance(body, PrimExpr):
+        body = Evaluate(body)
+    if not isinstance(body, Stmt):
+        raise IRTypeError(
+            f"extern {name}: the function must return a statement, got {type(body).__name__}"
+        )
+    operation = ExternOp(name, tag, attrs, sources, ins, outs, body)
+    outputs = [operation.output(i) for i in range(operation.num_outputs)]
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list from None, one value or a sequence."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _shapes(shape: Any) -> list[Array]:
+    one = not isinstance(shape, list | tuple) or not shape
+    return [as_shape(shape)] if one or not isinstance(shape[0], list | tuple) else [
+        as_shape(item) for item in shape
+    ]  # fmt: skip
+
+
+def _extern_dtypes(name: str, inputs: list[Tensor], dtype: Any, count: int) -> list[Any]:
+    given = as_list(dtype)
+    if not given:
+        kinds = {tensor.dtype for tensor in inputs}
+        if len(kinds) != 1:
+            raise IRValueError(f"extern {name}: the output dtype is not clear; give dtype=")
+        given = [*kinds] * count
+    if len(given) == 1:
+        given = given * count
+    if len(given) != count:
+        raise IRValueError(f"extern {name}: got {len(given)} dtypes for {count} outputs")
+    return given
+
+
+def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwargs: Any) -> Any:
+    """The outputs of a TensorIR function applied to tensors.
+
+    Its first parameters are the inputs, the others the outputs.
+    """
+    buffers = [primfunc.buffer_map[param] for param in primfunc.params]
+    count = len(input_tensors)
+    if not 0 < len(buffers) - count:
+        raise IRValueError(
+            f"extern_primfunc: the function has {len(buffers)} buffers, {count} inputs leave no "
+            "output"
+        )
+    outs = buffers[count:]
+    kwargs.setdefault("name", str(primfunc.attrs.get("global_symbol", "extern")))
+    return extern(
+        [buffer.shape for buffer in outs], input_tensors, lambda _ins, _outs: primfunc.body,
+        dtype=[buffer.dtype for buffer in outs], in_buffers=buffers[:count], out_buffers=outs,
+        **kwargs,
+    )  # fmt: skip
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:

@@ -107,6 +107,9 @@ from weft.topi.reduction import (
     prod,
     sum,
 )
+from weft.topi.scan import cumprod, cumsum
+from weft.topi.scatter import scatter_elements, scatter_nd
+from weft.topi.sort import argsort, sort, topk
 from weft.topi.transform import (
     concatenate,
     dynamic_strided_slice,

@@ -1,0 +1,77 @@
+"""Running sums and products along an axis, as loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.ir.expr import as_prim_expr
+from weft.support.dtype import DataType
+from weft.te.operation import extern
+from weft.te.tensor import Tensor
+from weft.tir import ir_builder, op
+from weft.tir.buffer import decl_buffer
+from weft.topi.extents import is_const, normalize_axis, product
+from weft.topi.math import cast
+from weft.topi.simplify import simplified
+from weft.topi.transform import reshape
+
+
+def scanop(
+    data: Tensor, binop: Callable[..., Any], identity_value: Any, op_name: str,
+    axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """``out[i] = binop(out[i - 1], data[i])`` along ``axis`` (None: of the flattened data).
+
+    ``exclusive`` leaves out the element itself and starts with ``identity_value``.
+    """
+    kind = DataType(dtype) if dtype else data.dtype
+    kind = DataType("int32") if kind.is_bool else kind
+    if axis is None:
+        data = reshape(data, [product(data.shape) if data.ndim else 1])
+        place = 0
+    else:
+        place = normalize_axis(axis, data.ndim, op_name)
+    shape = data.shape
+    if [1 for extent in shape if is_const(extent, 0)]:
+        return cast(data, kind)
+    before = simplified(as_prim_expr(product(shape[:place])))
+    inner = simplified(as_prim_expr(product(shape[place + 1 :])))
+    extent = shape[place]
+    start = op.const(identity_value, kind)
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, op.multiply(before, inner), "fused", kind="parallel") as fused:
+            base = op.floordiv(fused, inner) * extent * inner + op.floormod(fused, inner)
+            first = op.cast(kind, source[base])
+            target[base] = start if exclusive else first
+            with ib.for_range(0, extent - 1, "_k") as k:
+                here, last = base + (k + 1) * inner, base + k * inner
+                value = source[last] if exclusive else source[here]
+                target[here] = binop(target[last], op.cast(kind, value))
+        return ib.get()
+
+    buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
+    reads = decl_buffer(data.shape, data.dtype, data.op.name)
+    return extern(
+        [shape], [data], body, name=op_name, dtype=[kind], in_buffers=[reads],
+        out_buffers=[buffer], tag=op_name,
+    )  # fmt: skip
+
+
+def cumsum(
+    data: Tensor, axis: int | None = None, dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The running sum along ``axis``."""
+    return scanop(data, op.add, 0, "cumsum_generic", axis, dtype, exclusive)
+
+
+def cumprod(
+    data: Tensor, axis: int | None = None, dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The running product along ``axis``."""
+    return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)

@@ -1,0 +1,120 @@
+"""Writes at places given by data; later updates of one place win (or combine, by ``reduction``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.support.errors import IRValueError
+from weft.te.operation import extern
+from weft.te.tensor import Tensor
+from weft.tir import ir_builder, op
+from weft.tir.buffer import decl_buffer
+from weft.topi.extents import (
+    const_int,
+    may_be_equal,
+    normalize_axis,
+    product,
+    shape_text,
+    unravel_index,
+)
+from weft.topi.simplify import simplified
+
+Combine = Callable[[Any, Any], PrimExpr]
+
+
+def _replace(old: Any, new: Any) -> PrimExpr:  # noqa: ARG001 - the signature of all combiners
+    return as_prim_expr(new)
+
+
+_COMBINE: Final[dict[str, Combine]] = {
+    "update": _replace, "add": op.add, "mul": op.multiply, "min": op.minimum, "max": op.maximum,
+    "mean": op.add,
+}  # fmt: skip
+
+
+def _combiner(reduction: str, name: str) -> Combine:
+    if reduction not in _COMBINE or reduction == "mean":
+        raise IRValueError(
+            f"{name}: expected the reduction update, add, mul, min or max, got {reduction!r}"
+        )
+    return _COMBINE[reduction]
+
+
+def _scatter(data: Tensor, others: list[Tensor], emit: Any, name: str) -> Tensor:
+    """Copy data to the output, then let ``emit(ib, output, others)`` write into it."""
+    size = simplified(as_prim_expr(product(data.shape)))
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, size, "i") as i:
+            target[i] = source[i]
+        emit(ib, target, [ib.buffer_ptr(buffer) for buffer in ins[1:]])
+        return ib.get()
+
+    inputs = [data, *others]
+    reads = [decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs]
+    buffer = decl_buffer(data.shape, data.dtype, "out_buf", data_alignment=8)
+    return extern(
+        [data.shape], inputs, body, name=name, dtype=[data.dtype], in_buffers=reads,
+        out_buffers=[buffer], tag=name,
+    )  # fmt: skip
+
+
+def scatter_elements(
+    data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update"
+) -> Tensor:
+    """``out[.., indices[p], ..] = updates[p]`` along ``axis`` for every place p of indices.
+
+    A negative index counts from the end.
+    """
+    place = normalize_axis(axis, data.ndim, "scatter_elements")
+    combine = _combiner(reduction, "scatter_elements")
+    pairs = zip(indices.shape, updates.shape, strict=False)
+    if indices.ndim != updates.ndim or [1 for a, b in pairs if not may_be_equal(a, b)]:
+        raise IRValueError(
+            f"scatter_elements: indices {shape_text(indices.shape)} and updates "
+            f"{shape_text(updates.shape)} differ in shape"
+        )
+    size = simplified(as_prim_expr(product(indices.shape)))
+
+    def emit(ib: Any, target: Any, others: Any) -> None:
+        positions, values = others
+        with ib.for_range(0, size, "p") as p:
+            point = unravel_index(p, indices.shape)
+            index = _from_end(positions[tuple(point)], data.shape[place])
+            where = (*point[:place], index, *point[place + 1 :])
+            target[where] = combine(target[where], values[tuple(point)])
+
+    return _scatter(data, [indices, updates], emit, "scatter_elements.generic")
+
+
+def _from_end(index: PrimExpr, extent: Any) -> PrimExpr:
+    return op.if_then_else(op.less(index, 0), op.add(index, extent), index)
+
+
+def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "update") -> Tensor:
+    """``out[indices[:, p]] = updates[p]``: index tuples along the first axis of indices."""
+    combine = _combiner(mode, "scatter_nd")
+    width = const_int(indices.shape[0], "scatter_nd: the first extent of indices")
+    if width > data.ndim:
+        raise IRValueError(
+            f"scatter_nd: index tuples of {width} exceed the {data.ndim} dimensions of the data"
+        )
+    outer = indices.ndim - 1
+    size = simplified(as_prim_expr(product(updates.shape)))
+
+    def emit(ib: Any, target: Any, others: Any) -> None:
+        positions, values = others
+        with ib.for_range(0, size, "p") as p:
+            point = unravel_index(p, updates.shape)
+            where = [
+                _from_end(positions[(number, *point[:outer])], data.shape[number])
+                for number in range(width)
+            ]
+            place = (*where, *point[outer:])
+            target[place] = combine(target[place], values[tuple(point)])
+
+    return _scatter(data, [indices, updates], emit, "scatter_nd.generic")

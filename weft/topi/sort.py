@@ -1,0 +1,133 @@
+"""Sorting along an axis by a stable merge sort written as loops; NaN counts as the largest.
+
+Each row is sorted by indices in two scratch arrays of its length: O(n log n) comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.te.operation import extern
+from weft.te.tensor import Tensor
+from weft.tir import ir_builder, op
+from weft.tir.buffer import decl_buffer
+from weft.tir.ir_builder import IRBuilder
+from weft.topi.extents import const_int, normalize_axis, product
+from weft.topi.simplify import simplified
+from weft.topi.transform import strided_slice
+
+Key = Callable[[Any], PrimExpr]
+
+
+def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExpr:
+    """Whether ``first`` must stand before ``second``; false for equal ones."""
+    before = op.less(first, second) if ascending else op.greater(first, second)
+    if not first.dtype.is_float:
+        return before
+    early, late = (second, first) if ascending else (first, second)
+    only_one = op.logical_and(op.isnan(early), op.logical_not(op.isnan(late)))
+    return op.logical_or(before, only_one)
+
+
+def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> Any:
+    """Emit the sort of 0 .. count - 1 by key; returns the array that holds the order."""
+    order = ib.allocate(count.dtype, [count], "order")
+    scratch = ib.allocate(count.dtype, [count], "scratch")
+    state = ib.allocate(count.dtype, [3], "state")
+    with ib.for_range(0, count, "j") as j:
+        order[j] = j
+    width, left, right = state[0], state[1], state[2]
+    state[0] = 1
+    with ib.while_loop(op.less(width, count)):
+        with ib.for_range(0, op.floordiv(count + width * 2 - 1, width * 2), "run") as run:
+            low = ib.let("low", run * width * 2)
+            middle = ib.let("middle", op.minimum(low + width, count))
+            high = ib.let("high", op.minimum(low + width * 2, count))
+            state[1] = low
+            state[2] = middle
+            with ib.for_range(0, high - low, "r") as r:
+                swapped = _comes_before(key(order[right]), key(order[left]), ascending)
+                keep = op.logical_or(op.greater_equal(right, high), op.logical_not(swapped))
+                with ib.if_scope(op.logical_and(op.less(left, middle), keep)):
+                    scratch[low + r] = order[left]
+                    state[1] = left + 1
+                with ib.else_scope():
+                    scratch[low + r] = order[right]
+                    state[2] = right + 1
+        with ib.for_range(0, count, "j") as j:
+            order[j] = scratch[j]
+        state[0] = width * 2
+    return order
+
+
+def _sorted_rows(data: Tensor, place: int, ascending: bool, kinds: list[Any]) -> list[Tensor]:
+    """Values and/or indices in order: ``kinds`` holds ("values", dtype), ("indices", dtype)."""
+    shape = data.shape
+    before = simplified(as_prim_expr(product(shape[:place])))
+    inner = simplified(as_prim_expr(product(shape[place + 1 :])))
+    count = shape[place]
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = ir_builder.create()
+        source = ib.buffer_ptr(ins[0])
+        targets = [ib.buffer_ptr(buffer) for buffer in outs]
+        with ib.for_range(0, op.multiply(before, inner), "row") as row:
+            base = ib.let(
+                "base", op.floordiv(row, inner) * count * inner + op.floormod(row, inner)
+            )
+            order = _merge_sort(ib, count, lambda i: source[base + i * inner], ascending)
+            with ib.for_range(0, count, "j") as j:
+                for target, (what, dtype) in zip(targets, kinds, strict=True):
+                    picked = source[base + order[j] * inner] if what == "values" else order[j]
+                    target[base + j * inner] = op.cast(dtype, picked)
+        return ib.get()
+
+    reads = decl_buffer(shape, data.dtype, "data_buf", data_alignment=8)
+    writes = [decl_buffer(shape, dtype, f"out_{what}", data_alignment=8) for what, dtype in kinds]
+    made = extern(
+        [shape] * len(kinds), [data], body, name="sort_cpu", dtype=[kind[1] for kind in kinds],
+        in_buffers=[reads], out_buffers=writes, tag="sort_cpu",
+    )  # fmt: skip
+    return made if isinstance(made, list) else [made]
+
+
+def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
+    """The elements in order along ``axis``."""
+    place = normalize_axis(axis, data.ndim, "sort")
+    return _sorted_rows(data, place, is_ascend, [("values", data.dtype)])[0]
+
+
+def argsort(
+    data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: bool = True,
+    dtype: str = "float32",
+) -> Tensor:  # fmt: skip
+    """The indices that put the elements in order; equal ones keep theirs."""
+    if valid_count is not None:
+        raise IRValueError("argsort: valid_count is not supported; slice the data first")
+    place = normalize_axis(axis, data.ndim, "argsort")
+    return _sorted_rows(data, place, is_ascend, [("indices", DataType(dtype))])[0]
+
+
+def topk(
+    data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
+    dtype: str = "int64",
+) -> Any:  # fmt: skip
+    """The k largest (smallest if ``is_ascend``) along ``axis``: ``[values, indices]`` or one.
+
+    k < 1 takes all.
+    """
+    choices = {"both": ("values", "indices"), "values": ("values",), "indices": ("indices",)}
+    if ret_type not in choices:
+        raise IRValueError(f"topk: expected both, values or indices, got {ret_type!r}")
+    place = normalize_axis(axis, data.ndim, "topk")
+    types = {"values": data.dtype, "indices": DataType(dtype)}
+    kinds = [(what, types[what]) for what in choices[ret_type]]
+    results = _sorted_rows(data, place, is_ascend, kinds)
+    wanted = const_int(k, "topk: k")
+    if wanted >= 1:
+        results = [strided_slice(r, [0], [wanted], axes=[place]) for r in results]
+    return results if ret_type == "both" else results[0]
