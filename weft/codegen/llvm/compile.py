@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from weft.codegen.llvm.emit import emit_module
@@ -22,9 +21,14 @@ class CompiledObject:
 
     object_code: bytes
     specs: tuple[FunctionSpec, ...]
-    llvm_ir: str
     options: LLVMOptions
-    _cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    source: Callable[[], str]
+    """Gives the LLVM IR as emitted; code from the cache is lowered again for it."""
+
+    @functools.cached_property
+    def llvm_ir(self) -> str:
+        """The LLVM IR as emitted."""
+        return self.source()
 
     def optimized_ir(self) -> str:
         """The LLVM IR after optimisation."""
@@ -52,7 +56,7 @@ def compile_module(mod: IRModule, target: Any = None, *, checks: bool = True) ->
     """Compile every lowered PrimFunc of ``mod`` into one object."""
     options = llvm_options(target)
     text, specs = emit_module(mod, target, checks=checks)
-    return CompiledObject(compile_text(text, options), specs, text, options)
+    return CompiledObject(compile_text(text, options), specs, options, lambda: text)
 
 
 def compile_text(text: str, options: LLVMOptions) -> bytes:
@@ -100,8 +104,3 @@ def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
 def llvm_version() -> str:
     """The version of the LLVM in llvmlite."""
     return ".".join([str(part) for part in binding().llvm_version_info])
-
-
-def text_digest(text: str) -> bytes:
-    """A digest of LLVM IR text."""
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()

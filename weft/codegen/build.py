@@ -1,0 +1,47 @@
+"""Compile a module's PrimFuncs through the object cache: the door that the driver uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.codegen import cache
+from weft.codegen.llvm.compile import CompiledObject, compile_module, llvm_version
+from weft.codegen.llvm.emit import lower_to_llvm, prim_funcs
+from weft.ir.module import IRModule
+from weft.runtime.spec import FunctionSpec
+from weft.target.host import llvm_options
+
+
+def compile_cached(
+    mod: IRModule,
+    target: Any = None,
+    *,
+    checks: bool = True,
+    lower: Callable[[IRModule], IRModule] | None = None,
+    key_of: IRModule | None = None,
+    options: tuple[object, ...] = (),
+) -> CompiledObject:
+    """The object code of ``mod``, from the cache if it was compiled before.
+
+    ``lower`` brings ``mod`` to the form that code generation takes; it runs on a miss only.
+    ``key_of`` is the module that the key digests (default: ``mod``), for a caller that schedules in
+    ``lower``; ``options`` are further values that decide the code, such as the pass configuration.
+    """
+    machine = llvm_options(target)
+    functions = prim_funcs(mod if key_of is None else key_of).items()
+    key = cache.make_key(functions, machine, checks, llvm_version(), options)
+
+    def lowered() -> IRModule:
+        return mod if lower is None else lower(mod)
+
+    found = cache.load(key)
+    if found is not None:
+        description, code = found
+        specs = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
+        return CompiledObject(
+            code, specs, machine, lambda: lower_to_llvm(lowered(), target, checks=checks)
+        )
+    made = compile_module(lowered(), target, checks=checks)
+    cache.store(key, {"specs": [spec.to_json() for spec in made.specs]}, made.object_code)
+    return made

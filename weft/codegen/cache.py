@@ -1,0 +1,178 @@
+"""The object cache: compiled code on disk, found again by what it was compiled from (design.md 3.7).
+
+A key digests everything that decides the code: the functions with their names, the target, weft's
+own sources, the version of LLVM, options. An entry is one file: magic, checksum, payload. It is
+written to a temporary name and renamed, so that readers see whole entries only; any number of
+processes may share the folder and be killed at any moment. A bad entry is a miss and is deleted.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import weft.codegen
+from weft.ir.functor import post_order_visit
+from weft.ir.structural import structural_digest
+from weft.support.config import environment_flag, environment_int, environment_text
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+
+_MAGIC: Final = b"weft-object-1\n\0\0"
+_CHECKSUM: Final = 32
+_DEFAULT_MIB: Final = 512
+_STALE_SECONDS: Final = 3600
+_SWEEP_EVERY: Final = 64
+_ROOMS: Final = ("support", "ir", "target", "arith", "tir", "codegen", "runtime")
+"""The packages whose sources decide what code comes out of a PrimFunc."""
+
+_writes = 0
+
+
+def cache_folder() -> Path | None:
+    """The folder of the object cache, made if need be; None when the cache is off or unusable."""
+    if environment_flag("WEFT_NO_CACHE"):
+        return None
+    given = environment_text("WEFT_CACHE_DIR")
+    base = Path(given) if given else _user_cache() / "weft"
+    folder = base / "objects"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return None
+    foreign = hasattr(os, "getuid") and status.st_uid != os.getuid()
+    if foreign or stat.S_IMODE(status.st_mode) & 0o022:
+        return None
+    return folder
+
+
+def _user_cache() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given) if given else Path.home() / ".cache"
+
+
+@functools.cache
+def source_digest() -> bytes:
+    """A digest of the sources of the compiler's lower half."""
+    root = Path(weft.codegen.__file__).parents[1]
+    digest = hashlib.blake2b(digest_size=16)
+    for room in _ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root)}:{len(content)}\n".encode())
+            digest.update(content)
+    return digest.digest()
+
+
+def function_digest(func: PrimFunc) -> bytes:
+    """A digest of a function's structure and of its names, which messages and specs show."""
+    names: list[str] = []
+
+    def note(node: Any) -> None:
+        if isinstance(node, Var | Buffer):
+            names.append(node.name)
+
+    post_order_visit([func.params, list(func.buffer_map.values()), func.body], note)
+    digest = hashlib.blake2b(structural_digest(func), digest_size=16)
+    digest.update("\0".join(names).encode())
+    return digest.digest()
+
+
+def make_key(functions: Iterable[tuple[str, PrimFunc]], *options: object) -> str:
+    """The key of a set of named functions compiled with these options."""
+    digest = hashlib.blake2b(source_digest(), digest_size=20)
+    for name, func in functions:
+        digest.update(name.encode() + b"\0" + function_digest(func))
+    digest.update(repr(options).encode())
+    return digest.hexdigest()
+
+
+def load(key: str) -> tuple[dict[str, Any], bytes] | None:
+    """The entry of that key, (description, object code), or None."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    path = folder / key
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    found = _decode(data)
+    try:
+        if found is None:
+            path.unlink()
+        else:
+            os.utime(path)
+    except OSError:
+        return found
+    return found
+
+
+def _decode(data: bytes) -> tuple[dict[str, Any], bytes] | None:
+    start = len(_MAGIC) + _CHECKSUM
+    payload = data[start:]
+    if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != _checksum(payload):
+        return None
+    size = int.from_bytes(payload[:8], "little")
+    description: dict[str, Any] = json.loads(payload[8 : 8 + size])
+    return description, payload[8 + size :]
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.blake2b(payload, digest_size=_CHECKSUM).digest()
+
+
+def store(key: str, description: dict[str, Any], code: bytes) -> None:
+    """Write an entry; a disk that is full or read-only only costs the entry."""
+    global _writes  # noqa: PLW0603 - a counter of the process
+    folder = cache_folder()
+    if folder is None:
+        return
+    header = json.dumps(description).encode()
+    payload = len(header).to_bytes(8, "little") + header + code
+    temporary = folder / f"tmp-{os.getpid()}-{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(_MAGIC + _checksum(payload) + payload)
+        temporary.replace(folder / key)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        return
+    _writes += 1
+    if _writes % _SWEEP_EVERY == 1:
+        sweep(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed writers left, and the entries unused for longest beyond the limit."""
+    limit = (environment_int("WEFT_CACHE_SIZE", minimum=1) or _DEFAULT_MIB) << 20
+    entries = []
+    now = time.time()
+    for item in os.scandir(folder):
+        try:
+            status = item.stat()
+            if item.name.startswith("tmp-"):
+                if now - status.st_mtime > _STALE_SECONDS:
+                    os.unlink(item.path)
+            else:
+                entries.append((status.st_mtime, status.st_size, item.path))
+        except OSError:
+            continue
+    total = sum([size for _, size, _ in entries])
+    if total <= limit:
+        return
+    for _, size, path in sorted(entries):
+        Path(path).unlink(missing_ok=True)
+        total -= size
+        if total <= limit * 3 // 4:
+            return
