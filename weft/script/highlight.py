@@ -26,7 +26,8 @@ def _ipython_kernel() -> Any:
     """IPython's display module if this process is a notebook's kernel, else None."""
     if "IPython" not in sys.modules:
         return None
-    from IPython import display as shell_display, get_ipython  # noqa: PLC0415 - optional package
+    from IPython import display as shell_display  # noqa: PLC0415 - optional package
+    from IPython import get_ipython
 
     shell = get_ipython()
     return shell_display if shell is not None and hasattr(shell, "kernel") else None

@@ -6,6 +6,7 @@ from collections import abc
 from typing import Any
 
 from weft.script.ir_builder import relax as _build
+from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.parser.entry import decorate
 from weft.script.parser.macro import make_macro
 
@@ -35,6 +36,11 @@ function.dispatch_token = "relax"  # type: ignore[attr-defined]
 def macro(*args: Any, hygienic: bool = True) -> Any:
     """A part of a script to be expanded where it is called: ``@R.macro``."""
     return make_macro("relax", args, hygienic)
+
+
+def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802
+    """The node of a call, nothing added: ``R.Call("relax.add", (x, y), attrs={...})``."""
+    return _build.Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
 
 
 def __getattr__(name: str) -> Any:

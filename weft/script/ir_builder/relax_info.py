@@ -24,6 +24,7 @@ from weft.relax.struct_info import (
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.tir_value import DTypeConstructor
 from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import expr as tir_nodes
 from weft.tir import op as tir_op
 from weft.tir.expr import Var
 
@@ -75,7 +76,7 @@ def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
         if node.id not in symbols:
             symbols[node.id] = Var(node.id, "int64")
         return symbols[node.id]
-    if isinstance(node, ast.Constant) and type(node.value) is int:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, str):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left = _expression(node.left, symbols, text)
@@ -89,7 +90,13 @@ def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
             return getattr(tir_op, name)(*args)
         if name in ("int64", "int32"):
             return tir_op.cast(name, args[0])
+        if name in _NODES:
+            return getattr(tir_nodes, name)(*args)
     raise IRValueError(f"{text!r} is no dimension: expected names, integers and arithmetic")
+
+
+_NODES: Final = frozenset("Add Sub Mul Div Mod FloorDiv FloorMod Min Max Cast Select".split())
+"""Constructors that a dimension may spell out where an operator would fold."""
 
 
 def _is_open(value: Any) -> bool:

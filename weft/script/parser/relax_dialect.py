@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import contextlib
 import sys
 from typing import Any
@@ -70,6 +71,7 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
             parser.error(extra, "a script's function has plain parameters only")
     if args.defaults:
         parser.error(args.defaults[0], "a script's parameter has no default value")
+    _declared_symbols(parser, node, frame)
     for item in [*args.posonlyargs, *args.args]:
         if item.annotation is None:
             parser.error(
@@ -86,6 +88,22 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
     if node.returns is not None:
         with parser.guard(node.returns):
             frame.ret_struct_info = as_struct_info(parser.evaluate(node.returns))
+
+
+def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
+    """The types of the symbols that the body declares: ``n = T.int64(is_size_var=True)``."""
+    for stmt in node.body:
+        value = getattr(stmt, "value", None)
+        if not (isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)):
+            continue
+        callee = getattr(value, "func", None)
+        if isinstance(value, ast.Call) and not value.args and isinstance(callee, ast.Attribute) and (
+            re.fullmatch(r"u?int\d+", callee.attr)
+        ):  # fmt: skip
+            made = parser.evaluate(value)
+            if isinstance(made, TirVar) and not made.name:
+                name = stmt.targets[0].id
+                frame.symbols[name] = IRBuilder.name(name, made)
 
 
 def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:

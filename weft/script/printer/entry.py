@@ -12,7 +12,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import Array, Node
 from weft.ir.op import Op
 from weft.ir.type import Type
-from weft.relax.expr import Binding
+from weft.relax.expr import Binding, ExternFunc
 from weft.relax.struct_info import StructInfo
 from weft.script import metadata as metadata_format
 from weft.script.highlight import display, to_highlighted_html
@@ -73,7 +73,7 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
             if not (isinstance(node, Node) and node.KIND in _DECLARING):
                 frame.stmts.clear()
         made = ExprStmtDoc(made)
-    if isinstance(node, IRModule | BaseFunc):
+    if isinstance(node, IRModule | BaseFunc) and not isinstance(node, ExternFunc):
         frame.stmts.extend(ir_module.with_header(made, d))
     elif isinstance(made, StmtBlockDoc):
         frame.stmts.extend(made.stmts)

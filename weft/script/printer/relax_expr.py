@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.ir.op import Op
+from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
 from weft.relax.struct_info import TupleStructInfo
-from weft.script.printer.attributes import attribute_doc
+from weft.script.printer.attributes import attribute_doc, mapping_doc
 from weft.script.printer.doc import (
     AssignDoc,
     AttrAccessDoc,
@@ -24,6 +25,7 @@ from weft.script.printer.doc import (
 )
 from weft.script.printer.docsifier import Docsifier, prints
 from weft.script.printer.relax_info import dimension_doc, scalar_doc
+from weft.support.errors import TVMError
 
 _SCALARS: Final = frozenset(
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bool".split()
@@ -51,7 +53,10 @@ def _tuple(node: nodes.Tuple, d: Docsifier) -> Doc:
 
 @prints("TupleGetItem")
 def _get_item(node: nodes.TupleGetItem, d: Docsifier) -> Doc:
-    return IndexDoc(d.doc(node.tuple_value), [LiteralDoc(int(node.index))])
+    value, index = d.doc(node.tuple_value), LiteralDoc(int(node.index))
+    if isinstance(node.tuple_value, nodes.Tuple):
+        return CallDoc(d.relax("TupleGetItem"), (value, index))
+    return IndexDoc(value, [index])
 
 
 @prints("ShapeExpr")
@@ -123,6 +128,8 @@ def _generic(node: nodes.Call, d: Docsifier) -> Doc:
         prefix = d.doc(callee)
     for arg in node.args:
         args.append(d.doc(arg))
+    if not rebuilds(node):
+        return _explicit(node, args, d)
     keys: list[str] = []
     values: list[Any] = []
     for key, value in node.attrs.items():
@@ -132,6 +139,39 @@ def _generic(node: nodes.Call, d: Docsifier) -> Doc:
         keys.append("sinfo_args")
         values.append(TupleDoc([d.doc(info) for info in node.sinfo_args]))
     return CallDoc(prefix, args, keys, values)
+
+
+def rebuilds(node: nodes.Call) -> bool:
+    """Whether the operator's function, called as it would print, gives this call again."""
+    function = node.op.get_attr("function") if isinstance(node.op, Op) else None
+    if function is None:
+        return isinstance(node.op, nodes.ExternFunc | Op) or not node.attrs
+    if node.sinfo_args:
+        return False
+    try:
+        made = function(*node.args, **node.attrs)
+    except (TVMError, TypeError, ValueError):
+        return False
+    if len(made.args) != len(node.args) or len(made.attrs) != len(node.attrs):
+        return False
+    for mine, its in zip(made.args, node.args, strict=True):
+        if mine is not its:
+            return False
+    return structural_equal(made.attrs, node.attrs)
+
+
+def _explicit(node: nodes.Call, args: list[Any], d: Docsifier) -> Doc:
+    """``R.Call("relax.add", (x, y), attrs={...}, sinfo_args=(...))``: the node itself."""
+    callee: Any = LiteralDoc(node.op.name) if isinstance(node.op, Op) else d.doc(node.op)
+    keys: list[str] = []
+    values: list[Any] = []
+    if node.attrs:
+        keys.append("attrs")
+        values.append(mapping_doc(node.attrs, d))
+    if node.sinfo_args:
+        keys.append("sinfo_args")
+        values.append(TupleDoc([d.doc(info) for info in node.sinfo_args]))
+    return CallDoc(d.relax("Call"), (callee, TupleDoc(args)), keys, values)
 
 
 def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
