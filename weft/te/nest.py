@@ -62,9 +62,8 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
     for depth, group in enumerate(groups):
         level = NestLevel()
         for axis in group:
-            minimum, extent = axis.dom.min, axis.dom.extent
-            if depth:
-                minimum, extent = lower(minimum, levels[-1]), lower(extent, levels[-1])
+            outer = levels[-1] if depth else None
+            minimum, extent = lower(axis.dom.min, outer), lower(axis.dom.extent, outer)
             domain = Range.from_min_extent(minimum, extent)
             loop_var = Var(axis.var.name, axis.var.dtype)
             level.loops.append((loop_var, domain))

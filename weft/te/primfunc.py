@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.attrs import Attrs
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array, Map
 from weft.support.dtype import DataType
@@ -117,6 +118,7 @@ class _Builder:
         self.buffers: dict[Any, Buffer] = {}
         self.allocations: list[Buffer] = []
         self.names: dict[str, int] = {}
+        self.analyzer = Analyzer()
 
     def fresh(self, name: str) -> str:
         """``name``, or with ``_1``, ``_2`` ... where it is taken."""
@@ -217,7 +219,7 @@ class _Builder:
         """The expression on buffers and block variables."""
         variables = {} if level is None else level.variables
         result: PrimExpr = _ToBuffers(self.buffers, variables).visit(expr)
-        return result
+        return self.analyzer.simplify(result)
 
     def indices(self, operation: ComputeOp, level: NestLevel) -> list[PrimExpr]:
         return [level.variables[id(axis.var)] for axis in operation.axis]
@@ -253,9 +255,7 @@ class _Builder:
         for position, buffer in enumerate(buffers):
             mapping[combiner.lhs[position]] = BufferLoad(buffer, target)
             mapping[combiner.rhs[position]] = self.lower(reduce.source[position], leaf)
-        combined = [
-            substitute(self.lower(result, leaf), mapping) for result in combiner.result
-        ]
+        combined = [substitute(result, mapping) for result in combiner.result]
         if len(buffers) == 1:
             body: Stmt = BufferStore(buffers[0], combined[0], target)
         else:

@@ -162,9 +162,7 @@ def unravel_index(flat: Any, shape: Shape) -> list[Any]:
     """The indices of the element at a row-major position."""
     indices: list[Any] = []
     rest = flat
-    for position in range(len(shape) - 1, -1, -1):
-        extent = shape[position]
-        indices.append(op.floormod(rest, extent) if position else rest)
-        if position:
-            rest = op.floordiv(rest, extent)
+    for extent in reversed(shape):
+        indices.append(op.floormod(rest, extent))
+        rest = op.floordiv(rest, extent)
     return indices[::-1]
