@@ -318,3 +318,10 @@ def func(A: T.Buffer((8, 8), "float32")):  # error: loop variable i is defined o
 """
     check(text)
     weft.script.from_source(text, check_well_formed=False)
+
+
+def test_traceback_ends_in_the_users_code():
+    with pytest.raises(DiagnosticError) as caught:
+        weft.script.from_source("@T.prim_func\ndef f(a: T.int32):\n    T.evaluate(b)")
+    assert len(caught.traceback) <= 4
+    assert caught.value.__suppress_context__

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections import abc
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
@@ -193,8 +193,8 @@ def call_tir(
     """A call of a PrimFunc; a function registered at run time, by name, as in 2022."""
     infos = _outputs("call_tir", out_sinfo, out_ty, dtype)
     if isinstance(func, str | ExternFunc):
-        return base.call_dps_packed(func, args, infos)  # type: ignore[no-any-return]
-    return base.call_tir(func, args, infos, tir_vars)  # type: ignore[no-any-return]
+        return cast(Call, base.call_dps_packed(func, args, infos))
+    return cast(Call, base.call_tir(func, args, infos, tir_vars))
 
 
 def call_tir_inplace(
@@ -203,7 +203,7 @@ def call_tir_inplace(
 ) -> Call:
     """A call of a PrimFunc that writes into arguments."""
     infos = _outputs("call_tir_inplace", out_sinfo, out_ty, None)
-    return base.call_tir_inplace(func, args, inplace_indices, infos, tir_vars)  # type: ignore[no-any-return]
+    return cast(Call, base.call_tir_inplace(func, args, inplace_indices, infos, tir_vars))
 
 
 def call_tir_with_grad(
@@ -211,9 +211,9 @@ def call_tir_with_grad(
     tir_vars: Any = None,
 ) -> Call:
     """A call of a PrimFunc whose gradient is a named TE function."""
-    return base.call_tir_with_grad(  # type: ignore[no-any-return]
-        func, args, _infos(out_sinfo), te_grad_name, te_grad_kwargs, tir_vars
-    )
+    infos = _infos(out_sinfo)
+    made = base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
+    return cast(Call, made)
 
 
 def call_dps_packed(
@@ -221,7 +221,7 @@ def call_dps_packed(
 ) -> Call:
     """A call of a registered function in destination-passing style."""
     infos = _outputs("call_dps_packed", out_sinfo, out_ty, dtype)
-    return base.call_dps_packed(func, args, infos)  # type: ignore[no-any-return]
+    return cast(Call, base.call_dps_packed(func, args, infos))
 
 
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) -> Call:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
@@ -33,17 +35,35 @@ from weft.support.span import SourceName, Span
 from weft.tir.analysis.verify_well_formed import verify_well_formed
 from weft.tir.function import PrimFunc
 
-Checker = Callable[[Any], Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _short_traceback(function: Callable[P, R]) -> Callable[P, R]:
+    """An entry whose DiagnosticErrors show the user's line, not the parser's inside.
+
+    With WEFT_FULL_TRACEBACK in the environment the traceback stays whole.
+    """
+
+    @functools.wraps(function)
+    def entry(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except DiagnosticError as error:
+            if os.environ.get("WEFT_FULL_TRACEBACK"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return entry
 
 
 def parse(
     program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
 ) -> Any:
     """The IRModule or function of a text, a function or a class (TVM's name of from_source)."""
-    return from_source(program, extra_vars, check_well_formed)
+    return _parse_program(program, extra_vars, check_well_formed, sys._getframe(1))
 
 
-@deep_recursion
 def from_source(
     program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
 ) -> Any:
@@ -52,10 +72,17 @@ def from_source(
     ``extra_vars`` are names the text may use beside T, R, I and its own. A text of several
     functions gives an IRModule of them.
     """
+    return _parse_program(program, extra_vars, check_well_formed, sys._getframe(1))
+
+
+@_short_traceback
+@deep_recursion
+def _parse_program(
+    program: Any, extra_vars: Mapping[str, Any] | None, check_well_formed: bool, frame: FrameType
+) -> Any:
     if isinstance(program, BaseFunc | IRModule):
         return program
     if isinstance(program, FunctionType | type):
-        frame = sys._getframe(2)
         return parse_definition(program, frame, None, {}, check_well_formed, extra_vars)
     if not isinstance(program, str):
         raise IRTypeError(
@@ -179,6 +206,7 @@ def _dispatch(
     raise parser.evaluator.error(node, "a function needs the decorator @T.prim_func or @R.function")
 
 
+@_short_traceback
 @deep_recursion
 def parse_definition(
     definition: FunctionType | type,

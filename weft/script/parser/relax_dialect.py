@@ -96,10 +96,9 @@ def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFram
         value = getattr(stmt, "value", None)
         if not (isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)):
             continue
-        callee = getattr(value, "func", None)
-        if isinstance(value, ast.Call) and not value.args and isinstance(callee, ast.Attribute) and (
-            re.fullmatch(r"u?int\d+", callee.attr)
-        ):  # fmt: skip
+        if not isinstance(value, ast.Call) or value.args:
+            continue
+        if re.fullmatch(r"u?int\d+", getattr(value.func, "attr", "")):
             made = parser.evaluate(value)
             if isinstance(made, TirVar) and not made.name:
                 name = stmt.targets[0].id
