@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from weft.codegen.llvm.compile import CompiledObject, compile_module
-from weft.driver.pipeline import lower_tir
+from weft.driver.pipeline import lower_tir, relax_pipeline_of
 from weft.ir.module import IRModule
-from weft.ir.transform import Pass
 from weft.relax.expr import Function
+from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
@@ -21,9 +21,6 @@ from weft.runtime.vm import Executable
 from weft.support.errors import IRTypeError, PassError
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
-
-_RELAX_PIPELINES: dict[str, Callable[[], Sequence[Pass]]] = {}
-
 
 def as_target(target: Any) -> Target:
     """The Target meant: None is the one in scope, or this machine's CPU."""
@@ -157,9 +154,9 @@ def relax_build(
         raise PassError(f"exec_mode: expected 'bytecode' or 'compiled', got {exec_mode!r}")
     module = as_module(mod)
     if params:
-        module = _bind(module, params)
+        module = BindParams("main", params)(module)
     with resolved:
-        module = _relax_pipeline(pipeline)(module)
+        module = relax_pipeline_of(pipeline)(module)
     lowered = lower_functions(module)
     tir = lower_tir()(lowered.tir)
     if not tir.functions:
@@ -175,21 +172,6 @@ def relax_build(
     executable = Executable(lowered.program, kernels, addresses)
     executable.library = next(iter(functions.values())).library if functions else compiled  # type: ignore[attr-defined]
     return executable
-
-
-def _bind(module: IRModule, params: Any) -> IRModule:
-    from weft.relax.transform import BindParams
-
-    bound: IRModule = BindParams("main", params)(module)
-    return bound
-
-
-def _relax_pipeline(pipeline: Any) -> Any:
-    from weft.relax.pipeline import get_pipeline
-
-    if pipeline is None:
-        return lambda mod: mod
-    return get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
 
 
 def compile(  # noqa: A001 - TVM's name

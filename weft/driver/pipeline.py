@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
+from weft.relax.transform.normalize import Normalize
+from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.flatten_buffer import FlattenBuffer
@@ -35,3 +42,47 @@ LOWER_TIR: tuple[Pass, ...] = (
 def lower_tir() -> Pass:
     """``LOWER_TIR`` as one pass."""
     return Sequential(LOWER_TIR, name="tir.lower")
+
+
+RELAX_DEFAULT: tuple[Pass, ...] = (
+    Normalize(),  # what users built by hand gets struct info and leaf arguments
+)
+"""From graph operators to calls of TensorIR functions."""
+
+_PIPELINES: Final[dict[str, Callable[..., Any]]] = {
+    "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
+    "zero": lambda: Sequential(RELAX_DEFAULT, name="relax.zero"),
+    "default_build": lambda: Sequential(RELAX_DEFAULT, name="relax.default_build"),
+}
+
+
+def get_pipeline(name: str = "zero", **options: Any) -> Any:
+    """The pass registered as a pipeline under ``name``."""
+    found = _PIPELINES.get(name)
+    if found is None:
+        nearest = difflib.get_close_matches(name, _PIPELINES, n=1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise PassError(f"there is no pipeline {name!r}; there are {', '.join(_PIPELINES)}{hint}")
+    return found(**options)
+
+
+def register_pipeline(name: str) -> Callable[[Any], Any]:
+    """Decorator: register a function that returns a pass under ``name``."""
+    if name in _PIPELINES:
+        raise PassError(f"a pipeline {name!r} is already registered")
+
+    def apply(function: Any) -> Any:
+        _PIPELINES[name] = function
+        return function
+
+    return apply
+
+
+def relax_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
+    """A pass from a name, a pass or None (no passes)."""
+    if pipeline is None:
+        return lambda mod: mod
+    found: Callable[[IRModule], IRModule] = (
+        get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    )
+    return found

@@ -11,14 +11,21 @@ _STRUCT_INFO = (
     "StructInfo ObjectStructInfo PrimStructInfo ShapeStructInfo TensorStructInfo TupleStructInfo "
     "FuncStructInfo"
 )
+_OP = "call_tir call_tir_inplace call_tir_with_grad call_dps_packed call_pure_packed"
 _NAMES = {
     **dict.fromkeys(_EXPR.split(), "weft.relax.expr"),
     **dict.fromkeys(_STRUCT_INFO.split(), "weft.relax.struct_info"),
+    **dict.fromkeys(_OP.split(), "weft.relax.op"),
     "BlockBuilder": "weft.relax.block_builder",
     "GlobalVar": "weft.ir.expr",
     "PyExprMutator": "weft.relax.expr_functor",
     "PyExprVisitor": "weft.relax.expr_functor",
+    "VMExecutable": "weft.runtime.vm:Executable",
+    "VirtualMachine": "weft.runtime.vm",
+    "build": "weft.driver.build:relax_build",
+    "get_pipeline": "weft.driver.pipeline",
     "get_shape_of": "weft.relax.expr",
+    "register_pipeline": "weft.driver.pipeline",
 }
 __getattr__, __dir__ = module_getattr(
     __name__,

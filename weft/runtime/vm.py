@@ -114,7 +114,7 @@ class VirtualMachine:
             raise IRValueError(f"exec_mode: expected 'native' or 'bytecode', got {exec_mode!r}")
         devices = device if isinstance(device, list | tuple) else [device or Device(1, 0)]
         for item in devices:
-            require_cpu(item, "VirtualMachine")
+            require_cpu(item)
         self.executable = rt_mod
         self.module = rt_mod
         self._instrument: Callable[..., Any] | None = None
