@@ -5,8 +5,10 @@ import pytest
 
 import weft.script.printer  # noqa: F401 - fills the slot
 from weft.ir.expr import FloatImm, IntImm, Range, StringImm
+from weft.ir.structural import assert_structural_equal
 from weft.ir.type import PointerType, PrimType
 from weft.runtime.ndarray import array
+from weft.script.parser.entry import from_source
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import (
@@ -156,6 +158,14 @@ EXPRESSIONS = [
 @pytest.mark.parametrize(("node", "expected"), EXPRESSIONS, ids=[row[1] for row in EXPRESSIONS])
 def test_expression(node, expected):
     assert node.script() == expected
+    assert_comes_back(Evaluate(node))
+
+
+def assert_comes_back(body):
+    """The law: what prints parses to a structurally equal program."""
+    func = PrimFunc([], body, attrs={"global_symbol": "main"})
+    parsed = from_source(func.script(show_meta=True), check_well_formed=False)
+    assert_structural_equal(parsed, func, map_free_vars=True)
 
 
 def test_free_variables_are_declared_when_verbose():
@@ -245,6 +255,7 @@ STATEMENTS = [
 )
 def test_statement(node, expected):
     assert node.script() == expected
+    assert_comes_back(node)
 
 
 def test_a_buffer_prints_its_declaration():

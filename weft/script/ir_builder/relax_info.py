@@ -169,6 +169,8 @@ def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R
 
     def make() -> StructInfo:
         known = symbolic(value) if isinstance(value, str) else value
+        if type(known) is int:
+            known = tir_op.const(known, "int64")
         return PrimStructInfo(_dtype(dtype), known)
 
     return _made(make, value)

@@ -155,7 +155,7 @@ def rebuilds(node: nodes.Call) -> bool:
     if len(made.args) != len(node.args) or len(made.attrs) != len(node.attrs):
         return False
     for mine, its in zip(made.args, node.args, strict=True):
-        if mine is not its:
+        if mine is not its and not structural_equal(mine, its):
             return False
     return structural_equal(made.attrs, node.attrs)
 
