@@ -24,6 +24,7 @@ from weft.te.nest import NestLevel, nest_levels
 from weft.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import BufferLoad, IterType, ProducerLoad, Reduce, Var
 from weft.tir.function import PrimFunc
@@ -197,6 +198,7 @@ class _Builder:
         annotations: Attrs,
     ) -> Stmt:  # fmt: skip
         """Loops and outer blocks around the innermost block."""
+        known = {buffer.data: buffer for buffer in self.buffers.values()}
         for depth in range(len(levels), 0, -1):
             level = levels[depth - 1]
             if depth < len(levels):
@@ -206,11 +208,9 @@ class _Builder:
                 if isinstance(first, Reduce) and reduces:
                     init = self.init(operation, first, buffers, level)
                 name = self.fresh(f"{operation.name}_l{depth}")
-                reads, writes = access_regions(body, init)
-                block = Block(
-                    level.iter_vars, reads, writes, name, body, init, annotations=annotations
-                )
-                body = level.realize(block)
+                block = Block(level.iter_vars, [], [], name, body, init, annotations=annotations)
+                regions = get_block_access_region(block, known)
+                body = level.realize(block.with_(reads=regions[0], writes=regions[1]))
             for loop_var, domain in reversed(level.loops):
                 body = For(loop_var, domain.min, domain.extent, ForKind.SERIAL, body)
         return body
@@ -362,7 +362,6 @@ def _collect_layout_free(func: PrimFunc) -> PrimFunc:
     body = mover.visit(func.body)
     if not mover.found:
         return func.with_(body=body)
-    indices = Array([IntImm(DataType("int32"), index) for index in sorted(mover.found)])
-    return func.with_(body=body).with_attr(LAYOUT_FREE_BUFFERS, indices)
+    return func.with_(body=body).with_attr(LAYOUT_FREE_BUFFERS, Array(sorted(mover.found)))
 
 

@@ -11,7 +11,7 @@ from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
-from weft.topi.extents import is_const, normalize_axis, product
+from weft.topi.extents import is_const, normalize_axis, product, unravel_index
 from weft.topi.math import cast
 from weft.topi.simplify import simplified
 from weft.topi.transform import reshape
@@ -35,22 +35,25 @@ def scanop(
     shape = data.shape
     if [1 for extent in shape if is_const(extent, 0)]:
         return cast(data, kind)
-    before = simplified(as_prim_expr(product(shape[:place])))
-    inner = simplified(as_prim_expr(product(shape[place + 1 :])))
+    rows = [*shape[:place], *shape[place + 1 :]]
+    count = simplified(as_prim_expr(product(rows)))
     extent = shape[place]
     start = op.const(identity_value, kind)
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
         source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ib.for_range(0, op.multiply(before, inner), "fused", kind="parallel") as fused:
-            base = op.floordiv(fused, inner) * extent * inner + op.floormod(fused, inner)
-            first = op.cast(kind, source[base])
-            target[base] = start if exclusive else first
+        with ib.for_range(0, count, "fused", kind="parallel") as fused:
+            row = [simplified(index) for index in unravel_index(fused, rows)]
+
+            def at(position: Any) -> tuple[Any, ...]:
+                return (*row[:place], position, *row[place:])
+
+            zero = op.const(0, extent.dtype)
+            target[at(zero)] = start if exclusive else op.cast(kind, source[at(zero)])
             with ib.for_range(0, extent - 1, "_k") as k:
-                here, last = base + (k + 1) * inner, base + k * inner
-                value = source[last] if exclusive else source[here]
-                target[here] = binop(target[last], op.cast(kind, value))
+                value = source[at(k if exclusive else k + 1)]
+                target[at(k + 1)] = binop(target[at(k)], op.cast(kind, value))
         return ib.get()
 
     buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)

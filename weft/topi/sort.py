@@ -16,7 +16,8 @@ from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
 from weft.tir.ir_builder import IRBuilder
-from weft.topi.extents import const_int, normalize_axis, product
+from weft.topi.extents import const_int, is_const, normalize_axis, product, unravel_index
+from weft.topi.creation import full
 from weft.topi.simplify import simplified
 from weft.topi.transform import strided_slice
 
@@ -67,23 +68,27 @@ def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> An
 def _sorted_rows(data: Tensor, place: int, ascending: bool, kinds: list[Any]) -> list[Tensor]:
     """Values and/or indices in order: ``kinds`` holds ("values", dtype), ("indices", dtype)."""
     shape = data.shape
-    before = simplified(as_prim_expr(product(shape[:place])))
-    inner = simplified(as_prim_expr(product(shape[place + 1 :])))
+    if [1 for extent in shape if is_const(extent, 0)]:
+        return [full(shape, dtype, 0) for _, dtype in kinds]
+    rows = [*shape[:place], *shape[place + 1 :]]
+    row_count = simplified(as_prim_expr(product(rows)))
     count = shape[place]
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
         source = ib.buffer_ptr(ins[0])
         targets = [ib.buffer_ptr(buffer) for buffer in outs]
-        with ib.for_range(0, op.multiply(before, inner), "row") as row:
-            base = ib.let(
-                "base", op.floordiv(row, inner) * count * inner + op.floormod(row, inner)
-            )
-            order = _merge_sort(ib, count, lambda i: source[base + i * inner], ascending)
+        with ib.for_range(0, row_count, "row") as row:
+            point = [simplified(index) for index in unravel_index(row, rows)]
+
+            def at(position: Any) -> tuple[Any, ...]:
+                return (*point[:place], position, *point[place:])
+
+            order = _merge_sort(ib, count, lambda i: source[at(i)], ascending)
             with ib.for_range(0, count, "j") as j:
                 for target, (what, dtype) in zip(targets, kinds, strict=True):
-                    picked = source[base + order[j] * inner] if what == "values" else order[j]
-                    target[base + j * inner] = op.cast(dtype, picked)
+                    picked = source[at(order[j])] if what == "values" else order[j]
+                    target[at(j)] = op.cast(dtype, picked)
         return ib.get()
 
     reads = decl_buffer(shape, data.dtype, "data_buf", data_alignment=8)
