@@ -87,7 +87,16 @@ class CanonicalSimplifier:
         if isinstance(expr, Var):
             return self.rewriter.visit(expr)
         rebuilt = self.rewriter.rebuild(expr, self.simplify)
-        return self.rewriter.apply(rebuilt, self.simplify)
+        if type(rebuilt) in _LINEAR and type(expr) not in _LINEAR:
+            return self.mutate(rebuilt)
+        return self.applied(rebuilt)
+
+    def applied(self, expr: Any) -> Any:
+        """The form of what the rules make of an expression with canonical operands."""
+        result = self.rewriter.apply(expr, self.simplify)
+        if result is expr or type(result) not in _LINEAR:
+            return result
+        return self.mutate(result)
 
     def visit_add(self, expr: Any) -> Any:
         return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)))
@@ -113,9 +122,9 @@ class CanonicalSimplifier:
         """``expr`` with new operands, then the rewrite rules."""
         if a is not expr.a or b is not expr.b:
             if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
-                return self.rewriter.apply(expr, self.simplify)
+                return self.applied(expr)
             expr = fold.BUILDERS[type(expr)](a, b)
-        return self.rewriter.apply(expr, self.simplify)
+        return self.applied(expr)
 
     def visit_floordiv(self, expr: Any) -> Any:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
@@ -320,6 +329,7 @@ def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
     return type_low <= low and high <= type_high
 
 
+_LINEAR: Final = frozenset({Add, Sub, Mul, FloorDiv, FloorMod})
 _HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Any]]] = {
     Add: CanonicalSimplifier.visit_add,
     Sub: CanonicalSimplifier.visit_sub,

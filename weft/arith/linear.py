@@ -1,0 +1,111 @@
+"""Linear equations in chosen variables, and the bounds that conditions put on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.functor import collect
+from weft.ir.node import Array
+from weft.support.recursion import deep_recursion
+from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, Mul, Sub, Var
+
+_Entry = tuple[dict[Var, Any], Any]
+"""Coefficients by variable (none are 0), and the rest."""
+
+
+class _NotLinear(ArithmeticError):
+    """The expression is not linear in the variables."""
+
+
+def _linear(expr: Any, wanted: set[Var]) -> _Entry:
+    """Coefficients and the rest; raises _NotLinear."""
+    if isinstance(expr, Var) and expr in wanted:
+        return {expr: fold.const(expr.dtype, 1)}, fold.const(expr.dtype, 0)
+    kind = type(expr)
+    if kind is Add or kind is Sub:
+        build = fold.add if kind is Add else fold.sub
+        (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
+        zero = fold.const(expr.dtype, 0)
+        coefficients = dict(a)
+        for var, value in b.items():
+            coefficients[var] = build(a.get(var, zero), value)
+        return coefficients, build(rest_a, rest_b)
+    if kind is Mul:
+        (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
+        if a and b:
+            raise _NotLinear
+        if b:
+            a, rest_a, rest_b = b, rest_b, rest_a
+        return {v: fold.mul(c, rest_b) for v, c in a.items()}, fold.mul(rest_a, rest_b)
+    if any([var in wanted for var in collect(expr, Var)]):
+        raise _NotLinear
+    return {}, expr
+
+
+@deep_recursion
+def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
+    """[coefficient of each variable ..., rest] with expr = sum(coefficient * var) + rest.
+
+    Empty where ``expr`` is not linear in the variables. Coefficients may be symbolic.
+    """
+    try:
+        coefficients, rest = _linear(as_prim_expr(expr), set(var_list))
+    except _NotLinear:
+        return Array()
+    analyzer = Analyzer()
+    values = [coefficients.get(var, fold.const(rest.dtype, 0)) for var in var_list]
+    return Array([analyzer.simplify(value) for value in [*values, rest]])
+
+
+@deep_recursion
+def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
+    """[low, high] of each variable, joined, as the condition ``expr`` bounds it; None if it does not.
+
+    Empty where a part of the condition is not a comparison that is linear in one variable.
+    """
+    analyzer = Analyzer()
+    low: dict[Var, Any] = {}
+    high: dict[Var, Any] = {}
+    for part in _parts(as_prim_expr(expr)):
+        if type(part) not in (LT, LE, GT, GE, EQ):
+            return Array()
+        try:
+            coefficients, rest = _linear(fold.sub(part.a, part.b), set(var_list))
+        except _NotLinear:
+            return Array()
+        if len(coefficients) != 1:
+            return Array()
+        ((var, coefficient),) = coefficients.items()
+        sign = getattr(analyzer.simplify(coefficient), "value", 0)
+        if sign not in (1, -1):
+            return Array()
+        limit = fold.sub(fold.const(rest.dtype, 0), rest) if sign == 1 else rest
+        _limit(part, var, limit, sign, low, high)
+    ends: list[Any] = []
+    for var in var_list:
+        for table in (low, high):
+            ends.append(analyzer.simplify(table[var]) if var in table else None)
+    return Array(ends)
+
+
+def _parts(expr: Any) -> list[Any]:
+    return _parts(expr.a) + _parts(expr.b) if type(expr) is And else [expr]
+
+
+def _limit(
+    part: Any, var: Var, limit: Any, sign: int, low: dict[Var, Any], high: dict[Var, Any]
+) -> None:
+    """Note what ``sign * var <op> ...`` says: ``var`` is compared with ``limit``."""
+    kind = type(part)
+    one = fold.const(limit.dtype, 1)
+    below = (kind in (LT, LE)) is (sign == 1)
+    if kind is EQ or below:
+        end = fold.sub(limit, one) if kind in (LT, GT) else limit
+        high[var] = fold.min_(high[var], end) if var in high else end
+    if kind is EQ or not below:
+        end = fold.add(limit, one) if kind in (LT, GT) else limit
+        low[var] = fold.max_(low[var], end) if var in low else end
