@@ -6,6 +6,7 @@ and way; what it printed, showed and left in its namespace is then looked at by 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import importlib
@@ -28,7 +29,9 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 TEST_IMAGES = 200  # of the real test set; the texts go through all of theirs
 
-collect_ignore_glob = ["programs/*", "test_programs.py", "test_snippets.py"]  # rooms to come
+collect_ignore_glob = ["programs/*"]
+# Programs whose rooms are still being built.
+NOT_YET: tuple[str, ...] = ("text1", "text2", "text4", "text5")
 
 
 @dataclass
@@ -136,11 +139,12 @@ def run_notebook(program: str, folder: Path, shown: list[Any]) -> Run:
             outcome.raise_error()
             result = shell.user_ns["nd_res"].numpy().copy() if "nd_res = " in source else None
             run.cells.append(Cell(source, outcome.result, printed.getvalue(), result))
+        run.namespace = dict(shell.user_ns)
     finally:
         sys.modules["__main__"], sys.displayhook, sys.excepthook = kept
+        atexit.unregister(shell.atexit_operations)
         shell.atexit_operations()
     run.printed = "".join(cell.printed for cell in run.cells)
-    run.namespace = dict(shell.user_ns)
     return run
 
 
@@ -155,6 +159,8 @@ def run_program(course_folder, runs_so_far, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
     def run(program: str, way: str) -> Run:
+        if program.startswith(NOT_YET):
+            pytest.skip(f"{program}: not yet")
         found = runs_so_far.get((program, way))
         if found is not None:
             return found

@@ -7,6 +7,14 @@ import re
 import numpy as np
 import pytest
 
+# The texts open their parameter files without closing them.
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*FileIO name='fasionmnist:pytest.PytestUnraisableExceptionWarning"
+    ),
+    pytest.mark.filterwarnings("ignore:unclosed file.*fasionmnist:ResourceWarning"),
+]
+
 PROGRAMS = (
     "text1_end_to_end",
     "text2_integration_2022",
