@@ -139,29 +139,36 @@ class Bounds:
         return self._at_most(add_scaled(negated, {(): 1}, 1))
 
     def _at_most(self, poly: Poly, depth: int = 2) -> bool:
-        """Whether poly <= 0 is proved."""
-        high = self._upper(poly)
-        if high is not None and high <= 0:
+        """Whether poly <= 0 is proved: by bounds alone, or with a multiple of a fact."""
+        outer = self._without_loops(poly)
+        if outer is not None and self._upper(outer) <= 0:
             return True
         if depth == 0 or len(poly) > _MAX_TERMS:
             return False
+        forms = [poly] if outer is None or outer == poly else [poly, outer]
         for fact in self.facts[: -_MAX_FACTS - 1 : -1]:
-            for factor in _factors(poly, fact):
-                if self._at_most(add_scaled(poly, fact, -factor), depth - 1):
-                    return True
+            for form in forms:
+                for factor in _factors(form, fact):
+                    if self._at_most(add_scaled(form, fact, -factor), depth - 1):
+                        return True
         return False
 
-    def _upper(self, poly: Poly) -> int | None:
-        """A constant that poly never exceeds, or None."""
+    def _without_loops(self, poly: Poly) -> Poly | None:
+        """poly with every loop variable replaced by a bound, or None where its sign is unknown."""
         for atom, low, high in reversed(self.loops):
             replaced = self._replace(poly, atom, low, high)
             if replaced is None or len(replaced) > _MAX_TERMS:
                 return None
             poly = replaced
+        return poly
+
+    def _upper(self, poly: Poly) -> int:
+        """A constant that poly, which has no loop variables, never exceeds."""
         for atom in self._divisions(poly):
             replaced = self._replace_division(poly, atom)
             if replaced is not None:
-                return self._upper(replaced)
+                outer = self._without_loops(replaced)
+                return self._upper(replaced if outer is None else outer)
         return self._constant_upper(poly)
 
     def _replace(self, poly: Poly, atom: int, low: Poly, high: Poly) -> Poly | None:
@@ -212,9 +219,7 @@ class Bounds:
             return None
         tries = [add_scaled(rest, side, factor) for side in (one, other)]
         tops = [self._upper(side) for side in tries]
-        if tops[0] is None or (tops[1] is not None and tops[1] < tops[0]):
-            return tries[1]
-        return tries[0]
+        return tries[1] if tops[1] < tops[0] else tries[0]
 
     def _constant_upper(self, poly: Poly) -> int:
         total = 0

@@ -83,7 +83,7 @@ def emit(em: Emitter, stmt: Any) -> None:
     em.tables.counted(inner, stmt, ("%begin", "%end"), True)
     em.bounds.rewind(mark)
     captured = list(inner.captured.values())
-    name = em.context.unique(f"{em.function.name}.parallel")
+    name = em.context.unique(f"weft.parallel.{em.function.name}")
     em.context.functions.append(_body_function(em, inner, name))
     em.context.functions.append(_part_function(captured, name))
     frame = _frame(em, captured, low)

@@ -55,13 +55,15 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
     ret = _return_type(func, returned)
     spec = FunctionSpec(
         name, tuple(params), tuple(names.of(var) for var in names.implicit),
-        None if ret is None else str(ret), SYMBOL_PREFIX + name, packed,
+        None if ret is None else str(ret), _symbol(name), packed,
     )  # fmt: skip
-    return Signature("@" + _quoted(SYMBOL_PREFIX + name), kinds, tuple(names.implicit), ret, spec)
+    return Signature("@" + _symbol(name), kinds, tuple(names.implicit), ret, spec)
 
 
-def _quoted(name: str) -> str:
-    return name if name.replace("_", "").isalnum() and name.isascii() else f'"{name}"'
+def _symbol(name: str) -> str:
+    """The name in object code: plain letters, digits, ``_`` and ``.``; others by their number."""
+    plain = [c if c.isascii() and (c.isalnum() or c in "_.") else f"_u{ord(c):x}_" for c in name]
+    return SYMBOL_PREFIX + "".join(plain)
 
 
 def has_noalias(func: PrimFunc) -> bool:
