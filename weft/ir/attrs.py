@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.ir.node import Map, freeze, register_conversion
+from weft.ir.expr import IntImm, StringImm
+from weft.ir.node import Array, Map, register_conversion
 from weft.support.errors import IRAttributeError
 
 
@@ -16,6 +17,10 @@ class Attrs(Map):
     """
 
     __slots__ = ()
+
+    def __init__(self, items: Any = ()) -> None:
+        pairs = items.items() if isinstance(items, Mapping) else items
+        super().__init__([(key, _plain(value)) for key, value in pairs])
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -34,7 +39,28 @@ class Attrs(Map):
 
     def updated(self, **changes: Any) -> Attrs:
         """A copy with some attributes set."""
-        return Attrs({**self, **{key: freeze(value) for key, value in changes.items()}})
+        return Attrs({**self, **changes})
+
+
+def _plain(value: Any) -> Any:
+    """A value as attributes keep it: one form for each, so that equal attributes compare equal.
+
+    int32 and bool constants become Python numbers, string constants str, sequences Arrays.
+    """
+    kind = type(value)
+    if kind is IntImm:
+        if value.dtype.is_bool:
+            return bool(value.value)
+        return value.value if value.dtype == "int32" else value
+    if kind is StringImm:
+        return value.value
+    if kind is list or kind is tuple or kind is Array:
+        items = [_plain(item) for item in value]
+        same = kind is Array and all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else Array(items)
+    if kind is dict or kind is Map:
+        return Map({key: _plain(item) for key, item in value.items()})
+    return value
 
 
 DictAttrs = Attrs
@@ -45,7 +71,7 @@ def as_attrs(value: Any) -> Attrs:
     if isinstance(value, Attrs):
         return value
     items: Mapping[str, Any] = value or {}
-    return Attrs({str(key): freeze(item) for key, item in items.items()})
+    return Attrs({str(key): item for key, item in items.items()})
 
 
 register_conversion("Attrs", Attrs, as_attrs)

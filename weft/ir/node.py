@@ -30,10 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, dataclass_transform
 
 from weft.support import slots
 from weft.support.errors import IRTypeError
+from weft.support.missing import missing_attribute
 
 MISSING: Final[Any] = object()
 
@@ -166,6 +167,12 @@ class Node(metaclass=NodeMeta):
 
     def _check_(self) -> None:
         """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
+
+    if not TYPE_CHECKING:  # the type checker shall go on to refuse unknown attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """A spelling of another year; called only where the normal lookup has failed."""
+            return missing_attribute(self, name)
 
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
