@@ -325,3 +325,17 @@ def test_traceback_ends_in_the_users_code():
         weft.script.from_source("@T.prim_func\ndef f(a: T.int32):\n    T.evaluate(b)")
     assert len(caught.traceback) <= 4
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("expression", ["A[0]" + " + A[0]" * 200_000, "(" * 1000 + "1" + ")" * 1000,
+                                        "-" * 20_000 + "A[0]", "A" + ".data" * 1000])
+def test_programs_nested_too_deep_are_errors(expression):
+    text = f"@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    A[0] = {expression}\n"
+    with pytest.raises(TVMError) as caught:
+        weft.script.from_source(text)
+    assert len(str(caught.value)) < 1000
+
+
+def test_deep_but_possible_expression():
+    text = "@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    A[0] = A[1]" + "+ A[0]" * 5000
+    assert weft.script.from_source(text).body.value.dtype == "float32"

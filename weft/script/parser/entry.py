@@ -26,6 +26,7 @@ from weft.script.parser.source import (
     find_class,
     find_function,
     in_module_class,
+    parse_text,
 )
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.diagnostics import Source, render
@@ -91,7 +92,7 @@ def _parse_program(
     text = textwrap.dedent(program)
     source = Source.from_text("<str>", text)
     try:
-        tree = ast.parse(text)
+        tree = parse_text(text)
     except SyntaxError as error:
         raise DiagnosticError(render(f"{error.msg}", source, _syntax_span(error))) from error
     names = {**default_names(), **(extra_vars or {})}

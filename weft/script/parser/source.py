@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import linecache
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, Final
 
 from weft.support.diagnostics import Source
 from weft.support.errors import DiagnosticError
+
+LONG_TEXT: Final = 50_000
+STACK_BYTES: Final = 1 << 29
 
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -38,13 +42,47 @@ def _read(filename: str, module_globals: Mapping[str, Any]) -> _Parsed | None:
     if known is not None and known.text == text:
         return known
     try:
-        tree = ast.parse(text, filename)
+        tree = parse_text(text)
     except SyntaxError:
         return None
     if len(_FILES) > 64:
         _FILES.clear()
     made = _FILES[filename] = _Parsed(text, Source.from_text(filename, text), tree)
     return made
+
+
+def parse_text(text: str) -> ast.Module:
+    """``ast.parse``; a long text in a thread of its own with a large stack.
+
+    Python's parser recurses in C as deep as expressions nest; too deep is a SyntaxError here.
+    """
+    if len(text) < LONG_TEXT:
+        return _parse(text)
+    made: list[ast.Module | SyntaxError] = []
+
+    def work() -> None:
+        try:
+            made.append(_parse(text))
+        except SyntaxError as error:
+            made.append(error)
+
+    before = threading.stack_size(STACK_BYTES)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    if isinstance(made[0], SyntaxError):
+        raise made[0]
+    return made[0]
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (MemoryError, RecursionError):
+        raise SyntaxError("an expression is nested too deep for Python's parser") from None
 
 
 def find_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
