@@ -27,7 +27,7 @@ def _ipython_kernel() -> Any:
     if "IPython" not in sys.modules:
         return None
     from IPython import display as shell_display  # noqa: PLC0415 - optional package
-    from IPython import get_ipython
+    from IPython import get_ipython  # noqa: PLC0415
 
     shell = get_ipython()
     return shell_display if shell is not None and hasattr(shell, "kernel") else None

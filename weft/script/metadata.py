@@ -1,8 +1,8 @@
 """Metadata of printed scripts: what has no literal syntax, as one JSON text, exact to the bit.
 
-Printed (``show_meta=True``) it is the line ``metadata = tvm.ir.load_json(\"\"\"...\"\"\")`` before the
-script, which then names entries ``metadata["relax.expr.Constant"][0]``. The JSON maps each key to
-its list; arrays carry dtype, shape and base64 of their little-endian bytes. The parser reads it
+Printed (``show_meta=True``) it is the line ``metadata = tvm.ir.load_json(\"\"\"...\"\"\")`` before
+the script, which then names entries ``metadata["relax.expr.Constant"][0]``. The JSON maps each key
+to its list; arrays carry dtype, shape and base64 of their little-endian bytes. The parser reads it
 back with ``from_json``.
 """
 
@@ -43,9 +43,8 @@ def from_json(text: str) -> dict[str, list[Any]]:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        raise IRValueError(f"metadata: expected the JSON that show_meta=True prints: {error}") from (
-            error
-        )
+        message = f"metadata: expected the JSON that show_meta=True prints: {error}"
+        raise IRValueError(message) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise IRValueError(f"metadata: expected format {FORMAT!r}, got {found!r}")

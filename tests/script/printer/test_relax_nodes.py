@@ -134,7 +134,9 @@ def test_golden_function_with_call_tir_constants_and_alias():
         "        B[i] = A[i]\n"
     )
     module = IRModule({"main": main, "f": kernel})
-    assert module.script() == """\
+    assert (
+        module.script()
+        == """\
 # from tvm.script import ir as I
 # from tvm.script import tir as T
 # from tvm.script import relax as R
@@ -157,6 +159,7 @@ class Module:
         return gv
 
 # Metadata omitted. Use show_meta=True in script() method to show it."""
+    )
 
 
 SOURCES = [

@@ -171,9 +171,7 @@ def assert_comes_back(body):
 def test_free_variables_are_declared_when_verbose():
     node = Let(a, IntImm("int32", 1), a + SizeVar("m", "int64").astype("int32"))
     assert node.script(verbose_expr=True) == (
-        "a = T.int32()\n"
-        "m = T.int64(is_size_var=True)\n"
-        'T.Let(a + T.Cast("int32", m), where={a: 1})'
+        'a = T.int32()\nm = T.int64(is_size_var=True)\nT.Let(a + T.Cast("int32", m), where={a: 1})'
     )
 
 
@@ -250,9 +248,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"), STATEMENTS, ids=[row[1][:40] for row in STATEMENTS]
-)
+@pytest.mark.parametrize(("node", "expected"), STATEMENTS, ids=[row[1][:40] for row in STATEMENTS])
 def test_statement(node, expected):
     assert node.script() == expected
     assert_comes_back(node)
@@ -292,7 +288,9 @@ def test_block_with_every_part():
         [vi, vk, vo], [], [BufferRegion(F, [Range(0, 128), Range(0, 128)])], "block", ZERO,
         Evaluate(1), [extra], [], {"script_parsing_detect_access": 0},
     )  # fmt: skip
-    assert BlockRealize([i, j, a + 1], n < 3, block).script() == """\
+    assert (
+        BlockRealize([i, j, a + 1], n < 3, block).script()
+        == """\
 i = T.int32()
 j = T.int32()
 a = T.int32()
@@ -310,6 +308,7 @@ with T.block("block"):
     with T.init():
         T.evaluate(1)
     T.evaluate(0)"""
+    )
     assert 'with T.block("block", no_realize=True):' in block.script()
 
 
@@ -319,7 +318,9 @@ def test_names_are_made_unique_and_freed():
     inner = For(second, 0, first, ForKind.PARALLEL, Evaluate(first + second))
     nest = For(first, 0, 4, ForKind.SERIAL, inner)
     again = For(Var("i", "int32"), 0, 4, ForKind.SERIAL, Evaluate(keyword + odd))
-    assert SeqStmt([nest, again]).script() == """\
+    assert (
+        SeqStmt([nest, again]).script()
+        == """\
 for_ = T.int32()
 blockIdx_x = T.int32()
 for i in range(4):
@@ -327,6 +328,7 @@ for i in range(4):
         T.evaluate(i + i_1)
 for i in range(4):
     T.evaluate(for_ + blockIdx_x)"""
+    )
 
 
 def test_symbolic_parameters_print_match_buffer():
@@ -335,7 +337,9 @@ def test_symbolic_parameters_print_match_buffer():
     buffer = decl_buffer((size, 4), "int32", name="A")
     func = PrimFunc([handle, m], BufferStore(buffer, size, [0, 0]), None, {handle: buffer},
                     {"global_symbol": "f"})  # fmt: skip
-    assert func.script() == """\
+    assert (
+        func.script()
+        == """\
 # from tvm.script import tir as T
 
 @T.prim_func
@@ -343,6 +347,7 @@ def f(var_A: T.handle, m: T.int64(is_size_var=True)):
     n = T.int32()
     A = T.match_buffer(var_A, (n, 4), "int32")
     A[0, 0] = n"""
+    )
 
 
 def test_match_buffer_defines_strides_and_offset():
@@ -351,30 +356,36 @@ def test_match_buffer_defines_strides_and_offset():
                          offset_factor=8)  # fmt: skip
     body = Evaluate(buffer.strides[0] + buffer.elem_offset)
     func = PrimFunc([handle], body, None, {handle: buffer})
-    assert func.script() == """\
+    assert (
+        func.script()
+        == """\
 # from tvm.script import tir as T
 
 @T.prim_func(private=True)
 def main(a: T.handle):
     A = T.match_buffer(a, (8, 8), strides=("s0", "s1"), offset_factor=8)
     T.evaluate(A.strides[0] + A.elem_offset)"""
+    )
 
 
 def test_return_type_scalar_parameters_and_pointers():
     pointer = Var("ptr", PointerType(PrimType("float32"), "shared"))
     func = PrimFunc([n, pointer], Evaluate(op.ret(n)), PrimType("int32"))
-    assert func.script() == """\
+    assert (
+        func.script()
+        == """\
 # from tvm.script import tir as T
 
 @T.prim_func(private=True)
 def main(n: T.int32, ptr: T.handle("float32", "shared")) -> T.int32:
     T.ret(n)"""
+    )
 
 
 def test_global_symbol_prints_only_if_it_is_not_the_name():
-    func = PrimFunc([], ZERO, attrs={"global_symbol": "f", "tir.noalias": IntImm("bool", 1)})
-    assert 'T.func_attr({"tir.noalias": T.bool(True)})' in func.script()
-    assert 'T.func_attr({"global_symbol": "f", "tir.noalias": T.bool(True)})' in func.script(
+    func = PrimFunc([], ZERO, attrs={"global_symbol": "f", "tir.noalias": True})
+    assert 'T.func_attr({"tir.noalias": True})' in func.script()
+    assert 'T.func_attr({"global_symbol": "f", "tir.noalias": True})' in func.script(
         name="g"
     )
 
@@ -382,6 +393,4 @@ def test_global_symbol_prints_only_if_it_is_not_the_name():
 def test_launch_thread():
     thread = IterVar(Range(0, 32), Var("tx", "int32"), 1, "threadIdx.x")
     node = AttrStmt(thread, "thread_extent", IntImm("int32", 32), Evaluate(thread.var))
-    assert node.script() == (
-        'with T.launch_thread("threadIdx.x", 32) as tx:\n    T.evaluate(tx)'
-    )
+    assert node.script() == ('with T.launch_thread("threadIdx.x", 32) as tx:\n    T.evaluate(tx)')

@@ -17,7 +17,7 @@ from weft.support.errors import TVMError
 def mapping_doc(mapping: Mapping[Any, Any], d: Docsifier) -> DictDoc:
     """``{key: value}``; keys that are text are sorted, as TVM prints them."""
     keys = list(mapping)
-    if all([isinstance(key, str) for key in keys]):
+    if not [key for key in keys if not isinstance(key, str)]:
         keys.sort()
     return DictDoc(
         [attribute_doc(key, d) for key in keys], [attribute_doc(mapping[key], d) for key in keys]

@@ -18,6 +18,7 @@ class Doc:
     __slots__ = ("_paths", "source")
 
     source: Any
+    _paths: list[Any] | None
 
     def __init__(self) -> None:
         self.source, self._paths = None, None
@@ -26,7 +27,7 @@ class Doc:
     def source_paths(self) -> list[Any]:
         """Keys by which this doc can be underlined."""
         if self._paths is None:
-            self._paths: list[Any] | None = []
+            self._paths = []
         return self._paths
 
     @source_paths.setter

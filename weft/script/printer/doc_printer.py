@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weft.script.printer import doc as docs
 from weft.script.printer.doc import Doc, ExprDoc, OperationKind
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, IRValueError
 
 LOWEST, LAMBDA, CONDITIONAL, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(16)  # fmt: skip # noqa: E501
 
@@ -83,7 +83,8 @@ class DocWriter:
         for target in self.targets:
             if source is not None and source is target:
                 return True
-            for path in doc._paths or ():
+            paths: list[Any] = doc._paths or []
+            for path in paths:
                 if path is target or _is_prefix(target, path):
                     return True
         return False
@@ -138,7 +139,7 @@ class DocWriter:
     def comment_behind(self, doc: Any) -> None:
         if doc.comment is not None:
             if "\n" in doc.comment:
-                raise IRTypeError("a comment behind a statement must be one line")
+                raise IRValueError("a comment behind a statement must be one line")
             self.out.append(f"  # {doc.comment}")
 
     def comment_above(self, doc: Any) -> None:

@@ -48,7 +48,9 @@ class PrinterConfig:
 class Frame:
     """A block of statements under construction, and what was named in it."""
 
-    __slots__ = ("concise", "defined", "func_vars", "is_func", "kind", "loops", "stmts", "uses_alias")
+    __slots__ = (
+        "concise", "defined", "func_vars", "is_func", "kind", "loops", "stmts", "uses_alias",
+    )  # fmt: skip
 
     def __init__(self, kind: str, *, is_func: bool = False) -> None:
         self.kind, self.is_func = kind, is_func
@@ -189,15 +191,11 @@ class Docsifier:
             made.source = node
         return made
 
-    def define_as(
-        self, node: Any, make: Callable[[], ExprDoc], frame: Frame | None = None
-    ) -> None:
+    def define_as(self, node: Any, make: Callable[[], ExprDoc], frame: Frame | None = None) -> None:
         """Let a node print as ``make()`` for the life of a frame."""
         self._bind(node, make, None, frame or self.frames[-1])
 
-    def _bind(
-        self, node: Any, make: Callable[[], ExprDoc], name: str | None, frame: Frame
-    ) -> None:
+    def _bind(self, node: Any, make: Callable[[], ExprDoc], name: str | None, frame: Frame) -> None:
         self.docs[id(node)] = (node, make)
         frame.defined.append((id(node), name))
 
@@ -230,10 +228,10 @@ class Docsifier:
     def add_metadata(self, key: str, value: Any) -> ExprDoc:
         """``metadata["key"][n]`` for a value without literal syntax."""
         items = self.metadata.setdefault(key, [])
-        for index, item in enumerate(items):
+        index = len(items)
+        for position, item in enumerate(items):
             if item is value:
-                break
-        else:
-            index = len(items)
+                index = position
+        if index == len(items):
             items.append(value)
         return IndexDoc(IndexDoc(IdDoc("metadata"), [LiteralDoc(key)]), [LiteralDoc(index)])

@@ -31,6 +31,7 @@ from weft.script.printer.doc_printer import to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
 
 REGISTERED: Final = (
     ir_module, relax_expr, relax_function, relax_info, tir_buffer, tir_expr, tir_function, tir_stmt,
@@ -69,7 +70,7 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
         d.binding_names.append(config.name)
     made = d.doc(node)
     if isinstance(made, ExprDoc):
-        if not config.verbose_expr and not isinstance(node, tir_buffer.Buffer):
+        if not config.verbose_expr and not isinstance(node, Buffer):
             if not (isinstance(node, Node) and node.KIND in _DECLARING):
                 frame.stmts.clear()
         made = ExprStmtDoc(made)
@@ -162,9 +163,7 @@ def to_html(node: Any) -> str:
     return to_highlighted_html(to_text(node))
 
 
-def show(
-    node: Any, style: str | None = None, black_format: bool = False, **options: Any
-) -> None:
+def show(node: Any, style: str | None = None, black_format: bool = False, **options: Any) -> None:
     """Print the script, highlighted where the terminal or notebook can show it.
 
     ``black_format`` is accepted for TVM's signature; the text has one layout.

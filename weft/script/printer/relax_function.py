@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.function import BaseFunc
+from weft.ir.node import Array
 from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
 from weft.relax.struct_info import TupleStructInfo
@@ -32,7 +33,7 @@ _HIDING = ("relax.call_tir", "relax.call_dps_packed")
 @prints("Function")
 def _function(func: nodes.Function, d: Docsifier) -> Doc:
     relax_mode, d.relax_mode = d.relax_mode, True
-    is_top = not any([frame.kind == "relax" and frame.is_func for frame in d.frames])
+    is_top = not [frame for frame in d.frames if frame.kind == "relax" and frame.is_func]
     name = function_name(func, d)
     d.binding_names.append("")
     frame = d.push("relax", is_func=True)
@@ -158,7 +159,7 @@ def _says(value: Any, info: Any) -> bool:
     known = getattr(value, "struct_info", None)
     if known is None and isinstance(value, nodes.Tuple):
         fields = [field.struct_info for field in value.fields]
-        known = None if None in fields else TupleStructInfo(fields)
+        known = None if None in fields else TupleStructInfo(Array(fields))
     return known is not None and structural_equal(known, info)
 
 

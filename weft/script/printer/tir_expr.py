@@ -96,7 +96,6 @@ def declare_var(node: Var, d: Docsifier, frame: Any) -> IdDoc:
     return lhs
 
 
-
 def var_creation(node: Var, d: Docsifier) -> ExprDoc:
     """``T.int32()``, ``T.int32(is_size_var=True)`` or ``T.handle("float32", "global")``."""
     annotation = node.type_annotation
@@ -408,5 +407,3 @@ def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
         if not same(mine, its):
             return False
     return True
-
-
