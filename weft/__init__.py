@@ -1,7 +1,7 @@
 """weft: a machine-learning compiler in Python. Tensor programs in, native code out.
 
-The public face, with the names of TVM 0.20's Python API: one table, name -> defining module, read at
-first use (``weft.support.facade``). ``install_as_tvm()`` makes ``import tvm`` mean this package.
+The public face, with the names of TVM 0.20's Python API: one table, name -> defining module, read
+at first use (``weft.support.facade``). ``install_as_tvm()`` makes ``import tvm`` mean this package.
 """
 
 from __future__ import annotations

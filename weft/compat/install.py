@@ -1,9 +1,9 @@
 """``install_as_tvm()``: in this process ``import tvm``, and every submodule, means weft.
 
-One finder on ``sys.meta_path`` answers for ``tvm`` and ``tvm.*``. The module objects are weft's own,
-so classes are the same and ``isinstance`` holds. Paths that weft names otherwise stand in
-``weft.compat.modules``. Standing last, a second role of the finder: ``from tvm.script.parser import
-tir`` makes Python ask for ``weft.script.parser.tir``, since a module knows only its own name.
+One finder on ``sys.meta_path`` answers for ``tvm`` and ``tvm.*``. The module objects are weft's
+own, so classes are the same and ``isinstance`` holds. Paths that weft names otherwise stand in
+``weft.compat.modules``. A second finder stands last: ``from tvm.script.parser import tir`` makes
+Python ask for ``weft.script.parser.tir``, since a module knows only its own name.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
+from weft.compat.adapt import removed_message
 from weft.compat.modules import ALIASES, SHELLS
+from weft.compat.spellings import REMOVED
 from weft.support.errors import TVMError
 
 NAME: Final = "tvm"
 OWN: Final = "weft"
 
 
-class AliasLoader:
+class AliasLoader(Loader):
     """Loads a module by putting another one, already named elsewhere, in its place."""
 
     def __init__(self, target: ModuleType) -> None:
@@ -114,6 +117,9 @@ def _exists(name: str) -> bool:
 
 def _unknown(fullname: str) -> str:
     parent, _, last = fullname.rpartition(".")
+    for row in REMOVED:
+        if (row.owner, row.old) == (f"{OWN}{parent[len(NAME) :]}", last):
+            return removed_message(row)
     package = resolve(parent[len(NAME) + 1 :])
     siblings = {entry.name for entry in pkgutil.iter_modules(getattr(package, "__path__", ()))}
     siblings.update(dir(package))

@@ -144,14 +144,16 @@ class Var(Expr):
     def _check_(self) -> None:
         if not isinstance(self.name_hint, str):
             raise IRTypeError(f"Var: expected a name, got {type(self.name_hint).__name__}")
-        if self.struct_info is not None and not isinstance(self.struct_info, StructInfo):
-            adapted = slots.legacy.get().adapt("relax.Var", (self.name_hint, self.struct_info), {})
+        is_old = isinstance(self.span, StructInfo)  # Var(name, None, type), as in 2022
+        if is_old or self.struct_info is not None and not isinstance(self.struct_info, StructInfo):
+            given = (self.name_hint, self.struct_info, self.span)
+            adapted = slots.legacy.get().adapt("relax.Var", given, {})
             if adapted is None:
                 raise IRTypeError(
                     f"Var {self.name_hint}: expected struct info such as "
                     f"TensorStructInfo((2, 3), 'float32'), got {self.struct_info!r}"
                 )
-            self.struct_info = adapted[0][1]
+            (_, self.struct_info), self.span = adapted[0], None
 
     @property
     def vid(self) -> Var:

@@ -38,7 +38,8 @@ def module_getattr(
         elif name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         else:
-            return _old_or_unknown(package, name, (*table, *submodules))
+            known = {*table, *submodules, *vars(sys.modules[package])}
+            return _old_or_unknown(package, name, known)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -48,7 +49,7 @@ def module_getattr(
     return resolve, names
 
 
-def _old_or_unknown(package: str, name: str, known: tuple[str, ...]) -> Any:
+def _old_or_unknown(package: str, name: str, known: set[str]) -> Any:
     try:
         legacy = slots.legacy.get()
     except ModuleNotFoundError:
@@ -57,6 +58,7 @@ def _old_or_unknown(package: str, name: str, known: tuple[str, ...]) -> Any:
         found, value = legacy.attribute(package, name)
         if found:
             return value
-    nearest = difflib.get_close_matches(name, known, n=3)
+        known |= legacy.old_names(package)
+    nearest = difflib.get_close_matches(name, sorted(known), n=3)
     hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
     raise IRAttributeError(f"module {package!r} has no attribute {name!r}{hint}")

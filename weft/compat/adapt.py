@@ -1,0 +1,97 @@
+"""What the slot ``legacy`` answers: old names and old forms of calls, from the table of spellings.
+
+Lower rooms ask only after their own lookup or binding has failed, and retry a call once with what
+``adapt`` returns. Adapters load when they are needed; importing this module loads tables only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+from weft.compat.spellings import CALLS, KEYWORDS, MEMBERS, NAMES, PARTS, REMOVED, Removed, Spelling
+from weft.support import slots
+from weft.support.errors import IRAttributeError
+
+
+class Legacy:
+    """The object in the slot."""
+
+    def __init__(self) -> None:
+        self._names: Final = {(row.owner, row.old): row for row in NAMES}
+        self._removed: Final = {(row.owner, row.old): row for row in REMOVED}
+        self._members: Final[dict[str, dict[str, Spelling]]] = {}
+        for row in MEMBERS:
+            self._members.setdefault(row.old, {})[row.owner] = row
+
+    def attribute(self, package: str, name: str) -> tuple[bool, Any]:
+        """``(True, value)`` if the module had that name in another year.
+
+        Raises IRAttributeError for a name that was removed, naming what replaced it.
+        """
+        row = self._names.get((package, name))
+        if row is not None:
+            return True, load(row.new)
+        gone = self._removed.get((package, name))
+        if gone is not None:
+            raise IRAttributeError(removed_message(gone))
+        renamed = today(name)
+        if renamed is not None:
+            value = getattr(sys.modules[package], renamed, None)
+            return value is not None, value
+        return False, None
+
+    def member(self, owner: object, name: str) -> tuple[bool, Any]:
+        """``(True, value)`` if objects of that class had that attribute in another year."""
+        rows = self._members.get(name)
+        if rows is not None:
+            for cls in type(owner).__mro__:
+                row = rows.get(f"{cls.__module__}.{cls.__qualname__}")
+                if row is not None:
+                    return True, load(row.new)(owner)
+        renamed = today(name)
+        if renamed is not None and hasattr(type(owner), renamed):
+            return True, getattr(owner, renamed)
+        return False, None
+
+    def old_names(self, package: str) -> set[str]:
+        """The names of other years of a module, for errors that name the nearest one."""
+        return {old for owner, old in self._names if owner == package}
+
+    def old_members(self, owner: type) -> set[str]:
+        """The attributes of other years of a class."""
+        classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in owner.__mro__}
+        return {old for old, rows in self._members.items() if not classes.isdisjoint(rows)}
+
+    def adapt(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Today's ``(args, kwargs)`` or the finished node, for a call that could not be bound."""
+        renamed = {KEYWORDS.get(key, key): value for key, value in kwargs.items()}
+        if what in CALLS:
+            adapted = load(CALLS[what][0])(args, renamed)
+            if adapted is not None:
+                return adapted
+        return (args, renamed) if renamed.keys() != kwargs.keys() else None
+
+
+def today(name: str) -> str | None:
+    """The name with its renamed parts as 0.20 spells them, None if it has none."""
+    for old, new in PARTS:
+        if old in name:
+            return name.replace(old, new)
+    return None
+
+
+def load(target: str) -> Any:
+    """The module, or the object of a module, that a row of the table names."""
+    module, _, attribute = target.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def removed_message(row: Removed) -> str:
+    """The text for a name that is gone."""
+    return f"{row.owner}.{row.old} is gone (last in TVM {row.last}); use {row.instead}"
+
+
+slots.legacy.fill(Legacy())

@@ -1,0 +1,86 @@
+"""Adapters of calls and attributes whose form changed; ``weft.compat.spellings`` names them.
+
+An adapter of a call takes ``(args, kwargs)`` and returns new ones for the one retry, a finished
+node, or None when the arguments are no old spelling either. An adapter of an attribute takes the
+object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.compat.types import struct_info_of
+from weft.ir.type import PrimType
+from weft.relax.expr import ExternFunc, ShapeExpr, Tuple
+from weft.relax.op.base import call_dps_packed
+from weft.relax.struct_info import StructInfo, TensorStructInfo
+
+Adapted = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def var(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Adapted | None:
+    """``relax.Var(name, shape, DynTensorType(ndim, dtype))`` to ``Var(name, struct_info)``."""
+    name, shape, static = (*args, None, None)[:3]
+    if isinstance(static, StructInfo) or (static is None and isinstance(shape, list | tuple)):
+        return (name, struct_info_of(static, shape)), {}
+    return None
+
+
+def call_tir(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``call_tir(f, args, shape, dtype)`` with one output or a list; ``f`` may be extern or a str.
+
+    ``call_tir("env.f", ...)`` of a registered function is ``call_dps_packed`` since 2023.
+    """
+    named = dict(zip(("func", "args", "shape", "dtype", "tir_vars"), args, strict=False)) | kwargs
+    callee = named.get("func", named.get("gvar"))
+    shape = named.get("shape", named.get("out_sinfo"))
+    infos = _output_infos(shape, named.get("dtype"))
+    if infos is None or callee is None or "args" not in named:
+        return None
+    if isinstance(callee, str | ExternFunc):
+        return call_dps_packed(callee, named["args"], infos)
+    return (callee, named["args"], infos), {"tir_vars": named.get("tir_vars")}
+
+
+def _output_infos(shape: Any, dtype: Any) -> Any:
+    """The struct info that a shape and a data type mean; lists of them for several outputs."""
+    if isinstance(shape, StructInfo):
+        return shape
+    fields = list(shape.fields) if isinstance(shape, Tuple) else shape
+    if not isinstance(fields, list | tuple | ShapeExpr) or not (dtype or fields):
+        return None
+    if not isinstance(fields, ShapeExpr) and fields:
+        if all(isinstance(field, StructInfo) for field in fields):
+            return list(fields)
+        if all(isinstance(field, list | tuple | ShapeExpr) for field in fields):
+            names = dtype if isinstance(dtype, list | tuple) else [dtype] * len(fields)
+            pairs = zip(fields, names, strict=True)
+            return [TensorStructInfo(field, name) for field, name in pairs]
+    dims: Any = fields
+    return TensorStructInfo(dims, dtype) if dtype is not None else None
+
+
+def shape_of(expr: Any) -> Any:
+    """``x.shape_``: the shape of a tensor if it is known, else None."""
+    info = expr.struct_info
+    return info.shape if isinstance(info, TensorStructInfo) else None
+
+
+def info_of(expr: Any) -> Any:
+    """``x.checked_type``, ``x.ty``: the struct info."""
+    return expr.struct_info
+
+
+def info_args_of(call: Any) -> Any:
+    """``call.ty_args``: the struct info arguments."""
+    return call.sinfo_args
+
+
+def ret_info_of(function: Any) -> Any:
+    """``function.ret_ty``: the struct info of the result."""
+    return function.ret_struct_info
+
+
+def prim_type_of(expr: Any) -> PrimType:
+    """``e.ty`` of a scalar expression."""
+    return PrimType(expr.dtype)
