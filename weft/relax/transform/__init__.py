@@ -5,6 +5,8 @@ from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.fuse_tir import FuseTIR
+from weft.relax.transform.legalize import register_legalize
+from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
@@ -15,6 +17,7 @@ __all__ = [
     "BindSymbolicVars",
     "DeadCodeElimination",
     "FuseTIR",
+    "LegalizeOps",
     "Normalize",
     "PassContext",
     "RemovePurityChecking",
@@ -22,4 +25,5 @@ __all__ = [
     "ToNonDataflow",
     "dataflowblock_pass",
     "function_pass",
+    "register_legalize",
 ]

@@ -1,0 +1,48 @@
+"""The tables of LegalizeOps: operator -> rule, one file for each family, merged here."""
+
+from __future__ import annotations
+
+from weft.ir.op import Op
+from weft.relax.transform.legalize import (
+    elementwise,
+    linear_algebra,
+    manipulate,
+    nn,
+    reduction,
+)
+from weft.relax.transform.legalize.rule import Rule
+
+LEGALIZE: dict[Op, Rule] = {
+    **elementwise.TABLE,
+    **linear_algebra.TABLE,
+    **manipulate.TABLE,
+    **nn.TABLE,
+    **reduction.TABLE,
+}
+"""Every rule; ``register_legalize`` adds to it."""
+
+NOT_LEGALIZED: dict[str, str] = {
+    "argsort": "sorting needs a scan over data, which topi does not have yet",
+    "bucketize": "a binary search in data, which topi does not have yet",
+    "dynamic_strided_slice": "its output shape is data",
+    "layout_transform": "needs tir.IndexMap",
+    "nn.dropout": "frontends drop it for inference; training is not compiled",
+    "nonzero": "its output shape is data",
+    "scatter_elements": "writes by data need ir_builder",
+    "scatter_nd": "writes by data need ir_builder",
+    "sort": "sorting needs a scan over data, which topi does not have yet",
+    "topk": "sorting needs a scan over data, which topi does not have yet",
+    "unique": "its output shape is data",
+    "wrap_param": "ToMixedPrecision removes it",
+}
+"""Tensor operators without a rule, and why."""
+
+
+def register_legalize(op_name: str, legal_func: Rule | None = None) -> object:
+    """Set the rule of an operator (decorator if no function is given), as TVM's of the name."""
+
+    def apply(rule: Rule) -> Rule:
+        LEGALIZE[Op.get(op_name)] = rule
+        return rule
+
+    return apply if legal_func is None else apply(legal_func)

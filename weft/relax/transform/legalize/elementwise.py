@@ -1,0 +1,73 @@
+"""Lowering of element-wise operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft import topi
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call, Expr
+from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table, unary, with_attrs
+
+
+def binary(te_func: Callable[..., Any], hint: str | None = None) -> Rule:
+    """Two operands; a scalar constant becomes a number in the PrimFunc."""
+
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        lhs, rhs = call.args[0], scalar_or_tensor(call.args[1])
+        if isinstance(rhs, Expr):
+            lhs = scalar_or_tensor(lhs)
+        return bb.call_te(te_func, lhs, rhs, primfunc_name_hint=hint)
+
+    return rule
+
+
+def _clip(bb: BlockBuilder, call: Call) -> Any:
+    low, high = call.args[1].value, call.args[2].value
+    return bb.call_te(topi.clip, call.args[0], low, high)
+
+
+def _where(bb: BlockBuilder, call: Call) -> Any:
+    operands = [scalar_or_tensor(arg) for arg in call.args[1:]]
+    if all(not isinstance(item, Expr) for item in operands):
+        operands = list(call.args[1:])
+    return bb.call_te(topi.where, call.args[0], *operands)
+
+
+def _fma(x: Any, y: Any, z: Any) -> Any:
+    return topi.add(topi.multiply(x, y), z)
+
+
+UNARY = (
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh",
+    "erf", "exp", "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round",
+    "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+)  # fmt: skip
+BINARY = (
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "divide", "equal", "floor_divide",
+    "floor_mod", "greater", "greater_equal", "left_shift", "less", "less_equal", "log_add_exp",
+    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
+    "not_equal", "power", "right_shift", "subtract",
+)  # fmt: skip
+
+TIR_NAMES = {
+    name: f"tir_{name}"
+    for name in (
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp",
+        "floor", "log", "negative", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
+        "tan", "tanh",
+    )
+}  # fmt: skip
+"""PrimFuncs that TVM 0.20 names ``tir_<name>``."""
+
+TABLE = table(
+    {
+        **{name: unary(getattr(topi, name), TIR_NAMES.get(name)) for name in UNARY},
+        **{name: binary(getattr(topi, name)) for name in BINARY},
+        "clip": _clip,
+        "where": _where,
+        "ewise_fma": lambda bb, call: bb.call_te(_fma, *call.args, primfunc_name_hint="fma"),
+        "astype": with_attrs(topi.cast, "dtype"),
+    }
+)

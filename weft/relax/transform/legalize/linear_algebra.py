@@ -1,0 +1,123 @@
+"""Lowering of matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import te, topi
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call
+from weft.relax.shape_arith import constant_value
+from weft.relax.transform.legalize.rule import plain, table, tuple_fields
+
+
+def te_matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
+    """numpy's matmul over broadcast batch dimensions."""
+    a_shape, b_shape = list(a.shape), list(b.shape)
+    rows, columns = len(a_shape) > 1, len(b_shape) > 1
+    batch_rank = max(len(a_shape), len(b_shape), 2) - 2
+    batch = [_batch_dim(a_shape[:-2], b_shape[:-2], i, batch_rank) for i in range(batch_rank)]
+    shape = [*batch, *a_shape[-2:-1], *([b_shape[-1]] if columns else [])]
+    dtype = out_dtype or a.dtype
+
+    def element(*indices: Any) -> Any:
+        k = te.reduce_axis((0, a_shape[-1]), name="k")
+        outer, inner = indices[:batch_rank], list(indices[batch_rank:])
+        a_row = [inner.pop(0)] if rows else []
+        b_column = [inner.pop(0)] if columns else []
+        lhs = a(*_own(outer, a_shape[:-2]), *a_row, k)
+        rhs = b(*_own(outer, b_shape[:-2]), k, *b_column)
+        return te.sum(lhs.astype(str(dtype)) * rhs.astype(str(dtype)), axis=k)
+
+    return te.compute(shape, element, name="matmul")
+
+
+def _batch_dim(a: list[Any], b: list[Any], index: int, rank: int) -> Any:
+    """Dimension ``index`` of the broadcast batch."""
+    mine = a[index - rank + len(a)] if index >= rank - len(a) else None
+    its = b[index - rank + len(b)] if index >= rank - len(b) else None
+    if mine is None or (its is not None and constant_value(mine) == 1):
+        return its
+    return mine
+
+
+def _own(outer: Any, dims: list[Any]) -> list[Any]:
+    """The batch indices of one operand: 0 along its dimensions of extent 1."""
+    tail = outer[len(outer) - len(dims) :]
+    return [
+        0 if constant_value(dim) == 1 else index for index, dim in zip(tail, dims, strict=True)
+    ]
+
+
+def _matmul(bb: BlockBuilder, call: Call) -> Any:
+    dtype = plain(call.attrs["out_dtype"])
+    return bb.call_te(te_matmul, *call.args, dtype, primfunc_name_hint="matmul")
+
+
+def te_dense(x: Any, weight: Any, out_dtype: str | None) -> Any:
+    """topi's dense, over leading dimensions too."""
+    if len(x.shape) == 2:
+        return topi.nn.dense(x, weight, None, out_dtype)
+    dtype = str(out_dtype or x.dtype)
+
+    def element(*indices: Any) -> Any:
+        k = te.reduce_axis((0, x.shape[-1]), name="k")
+        lhs, rhs = x(*indices[:-1], k), weight(indices[-1], k)
+        return te.sum(lhs.astype(dtype) * rhs.astype(dtype), axis=k)
+
+    return te.compute([*x.shape[:-1], weight.shape[0]], element, name="T_matmul_NT")
+
+
+def _dense(bb: BlockBuilder, call: Call) -> Any:
+    dtype = plain(call.attrs.get("out_dtype", "void"))
+    return bb.call_te(te_dense, *call.args, dtype, primfunc_name_hint="dense")
+
+
+def te_einsum(operands: Any, subscripts: str) -> Any:
+    """A product of the operands, summed over the letters that the output lacks."""
+    inputs, _, output = subscripts.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    if "->" not in subscripts:
+        letters = inputs.replace(",", "")
+        output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    extents: dict[str, Any] = {}
+    for letters, tensor in zip(names, operands, strict=True):
+        for letter, dim in zip(letters, tensor.shape, strict=True):
+            if letter not in extents or constant_value(extents[letter]) == 1:
+                extents[letter] = dim
+    summed = [letter for letter in extents if letter not in output]
+
+    def element(*indices: Any) -> Any:
+        place: dict[str, Any] = dict(zip(output, indices, strict=True))
+        axes = [te.reduce_axis((0, extents[letter]), name=letter) for letter in summed]
+        place.update(zip(summed, axes, strict=True))
+        value: Any = None
+        for letters, tensor in zip(names, operands, strict=True):
+            own = [
+                0 if constant_value(dim) == 1 else place[letter]
+                for letter, dim in zip(letters, tensor.shape, strict=True)
+            ]
+            value = tensor(*own) if value is None else value * tensor(*own)
+        return te.sum(value, axis=axes) if axes else value
+
+    return te.compute([extents[letter] for letter in output], element, name="T_einsum")
+
+
+def _einsum(bb: BlockBuilder, call: Call) -> Any:
+    tensors = tuple_fields(bb, call.args[0])
+    return bb.call_te(te_einsum, tensors, call.attrs["subscripts"], primfunc_name_hint="einsum")
+
+
+def te_outer(x: Any, y: Any) -> Any:
+    """The outer product."""
+    return te.compute([x.shape[0], y.shape[0]], lambda i, j: x[i] * y[j], name="outer")
+
+
+TABLE = table(
+    {
+        "matmul": _matmul,
+        "nn.dense": _dense,
+        "einsum": _einsum,
+        "outer": lambda bb, call: bb.call_te(te_outer, *call.args, primfunc_name_hint="outer"),
+    }
+)

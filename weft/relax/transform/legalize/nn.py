@@ -1,0 +1,253 @@
+"""Lowering of the operators of neural networks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft import te, topi
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call
+from weft.relax.shape_arith import constant_value
+from weft.relax.transform.legalize.rule import Rule, dims, plain, table, unary, with_attrs
+from weft.tir.op import const as tir_const
+from weft.tir.op import if_then_else, min_value
+
+
+def _conv(te_func: Any, hint: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        if attrs["out_layout"] != attrs["data_layout"] or _is_blocked(attrs["data_layout"]):
+            return call
+        return bb.call_te(
+            te_func, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
+            dilation=plain(attrs["dilation"]), groups=attrs["groups"],
+            data_layout=attrs["data_layout"], kernel_layout=attrs["kernel_layout"],
+            out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint=hint,
+        )  # fmt: skip
+
+    return rule
+
+
+def _is_blocked(layout: str) -> bool:
+    return any(letter.islower() for letter in layout)
+
+
+def _conv_transpose(hint: str, data_layout: str, kernel_layout: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        layouts = (attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"])
+        if layouts != (data_layout, kernel_layout, data_layout):
+            return call
+        return bb.call_te(
+            topi.nn.conv_transpose, *call.args, plain(attrs["strides"]),
+            plain(attrs["padding"]),
+            plain(attrs["out_dtype"]), plain(attrs["output_padding"]), attrs["groups"],
+            plain(attrs["dilation"]), primfunc_name_hint=hint,
+        )  # fmt: skip
+
+    return rule
+
+
+def _pool(te_func: Any, kind: str, hint: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        if attrs["out_layout"] != attrs["layout"] or _is_blocked(attrs["layout"]):
+            return call
+        return bb.call_te(
+            te_func, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
+            plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
+            attrs["layout"], attrs["count_include_pad"], primfunc_name_hint=hint,
+        )  # fmt: skip
+
+    return rule
+
+
+def _adaptive(te_func: Any, hint: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        if attrs["out_layout"] != attrs["layout"] or _is_blocked(attrs["layout"]):
+            return call
+        size = plain(attrs["output_size"])
+        if size is None:
+            shape = dims(call.args[0])
+            size = [shape[attrs["layout"].index(c)] for c in attrs["layout"] if c not in "NC"]
+        return bb.call_te(
+            te_func, call.args[0], size, "avg", attrs["layout"], primfunc_name_hint=hint
+        )
+
+    return rule
+
+
+def _batch_norm(bb: BlockBuilder, call: Call) -> Any:
+    attrs = call.attrs
+    return bb.call_te(
+        topi.nn.batch_norm, *call.args, axis=attrs["axis"], epsilon=attrs["epsilon"],
+        center=attrs["center"], scale=attrs["scale"], training=attrs["training"],
+        momentum=attrs["momentum"],
+    )  # fmt: skip
+
+
+def te_attention(
+    query: Any, key: Any, value: Any, bias: Any, scale: Any, causal_mask: Any, window: Any
+) -> Any:
+    """softmax(query key^T * scale + bias) value, per batch and head."""
+    batch, length, heads, features = query.shape
+    key_length, out_features = key.shape[1], value.shape[3]
+
+    def split_heads(x: Any, size: Any, width: Any) -> Any:
+        return topi.reshape(topi.transpose(x, [0, 2, 1, 3]), [batch * heads, size, width])
+
+    scores = topi.nn.batch_matmul(
+        split_heads(query, length, features), split_heads(key, key_length, features)
+    )
+    if scale is not None:
+        scores = topi.multiply(scores, tir_const(float(scale), query.dtype))
+    elif constant_value(features) is not None:
+        factor = 1.0 / math.sqrt(float(constant_value(features) or 1))
+        scores = topi.multiply(scores, tir_const(factor, query.dtype))
+    else:
+        root = topi.sqrt(te.compute([1], lambda i: features.astype(query.dtype), name="width"))
+        scores = topi.divide(scores, root)
+    if bias is not None:
+        whole = topi.reshape(scores, [batch, heads, length, key_length])
+        scores = topi.reshape(topi.add(whole, bias), [batch * heads, length, key_length])
+    if causal_mask is not None or window is not None:
+        scores = _masked(scores, causal_mask, window)
+    weights = topi.nn.softmax(scores, axis=2)
+    out = topi.nn.batch_matmul(
+        weights, split_heads(value, key_length, out_features), transpose_b=False
+    )
+    whole = topi.reshape(out, [batch, heads, length, out_features])
+    return topi.transpose(whole, [0, 2, 1, 3])
+
+
+def _masked(scores: Any, causal_mask: Any, window: Any) -> Any:
+    """Scores of forbidden pairs as the smallest value."""
+    _, length, key_length = scores.shape
+    shift = key_length - length if causal_mask == "BottomRight" else 0
+    lowest = min_value(scores.dtype)
+
+    def element(b: Any, i: Any, j: Any) -> Any:
+        made = scores(b, i, j)
+        if causal_mask is not None:
+            made = if_then_else(j <= i + shift, made, lowest)
+        if window is not None:
+            made = if_then_else(j > i + shift - window, made, lowest)
+        return made
+
+    return te.compute(scores.shape, element, name="masked")
+
+
+def _attention(bb: BlockBuilder, call: Call) -> Any:
+    attrs, args = call.attrs, list(call.args)
+    bias = args[3] if len(args) > 3 else None
+    return bb.call_te(
+        te_attention, *args[:3], bias, attrs["scale"], attrs["causal_mask"], attrs["window_size"],
+        primfunc_name_hint="attention",
+    )  # fmt: skip
+
+
+def te_cross_entropy(predictions: Any, labels: Any) -> Any:
+    """-sum(predictions * labels), divided by the batch."""
+    loss = topi.negative(topi.sum(topi.multiply(predictions, labels)))
+    if len(predictions.shape) > 1:
+        loss = topi.divide(loss, predictions.shape[0].astype(predictions.dtype))
+    return loss
+
+
+def _pad(bb: BlockBuilder, call: Call) -> Any:
+    attrs = call.attrs
+    widths = list(attrs["pad_width"])
+    before, after = widths[0::2], widths[1::2]
+    mode = attrs["pad_mode"]
+    te_func = {
+        "reflect": topi.nn.reflect_pad, "replicate": topi.nn.replicate_pad,
+        "circular": topi.nn.circular_pad,
+    }.get(mode)  # fmt: skip
+    if te_func is not None:
+        return bb.call_te(te_func, call.args[0], before, after, primfunc_name_hint="pad")
+    value = tir_const(attrs["pad_value"], str(call.struct_info.dtype))
+    return bb.call_te(topi.nn.pad, call.args[0], before, after, value, primfunc_name_hint="pad")
+
+
+def te_nll_loss(
+    predictions: Any, targets: Any, weights: Any, reduction: str, ignore_index: int
+) -> Any:
+    """The weighted negative log likelihood of the targets."""
+    has_batch = len(predictions.shape) > len(targets.shape)
+    shape = targets.shape if len(targets.shape) else [1]
+
+    def weight_at(*indices: Any) -> Any:
+        target = targets(*indices[: len(targets.shape)])
+        one = tir_const(1.0, predictions.dtype)
+        chosen = one if weights is None else weights(target)
+        return if_then_else(target == ignore_index, tir_const(0.0, predictions.dtype), chosen)
+
+    def loss_at(*indices: Any) -> Any:
+        own = indices[: len(targets.shape)]
+        target = targets(*own)
+        place = [own[0], target, *own[1:]] if has_batch and own else [target]
+        value = -predictions(*place) * weight_at(*indices)
+        zero = tir_const(0.0, predictions.dtype)
+        return if_then_else(target == ignore_index, zero, value)
+
+    losses = te.compute(shape, loss_at, name="nll_loss")
+    if reduction == "none":
+        return losses if len(targets.shape) else topi.reshape(losses, [])
+    total = topi.sum(losses)
+    if reduction == "sum":
+        return total
+    return topi.divide(total, topi.sum(te.compute(shape, weight_at, name="nll_weights")))
+
+
+def _nll_loss(bb: BlockBuilder, call: Call) -> Any:
+    args = list(call.args)
+    weights = args[2] if len(args) > 2 else None
+    return bb.call_te(
+        te_nll_loss, args[0], args[1], weights, call.attrs["reduction"],
+        call.attrs["ignore_index"], primfunc_name_hint="nll_loss",
+    )  # fmt: skip
+
+
+TABLE = table(
+    {
+        "nn.relu": unary(topi.nn.relu),
+        "nn.relu6": unary(topi.nn.relu6),
+        "nn.leakyrelu": with_attrs(topi.nn.leaky_relu, "alpha"),
+        "nn.prelu": with_attrs(topi.nn.prelu, "axis"),
+        "nn.softplus": with_attrs(topi.nn.softplus, "beta", "threshold"),
+        "nn.gelu": unary(topi.nn.gelu),
+        "nn.gelu_tanh": unary(topi.nn.gelu_tanh),
+        "nn.selu": unary(topi.nn.selu),
+        "nn.silu": unary(topi.nn.silu),
+        "nn.softmax": with_attrs(topi.nn.softmax, "axis"),
+        "nn.log_softmax": with_attrs(topi.nn.log_softmax, "axis"),
+        "nn.conv1d": _conv(topi.nn.conv1d, "conv1d"),
+        "nn.conv2d": _conv(topi.nn.conv2d, "conv2d"),
+        "nn.conv3d": _conv(topi.nn.conv3d, "conv3d"),
+        "nn.conv1d_transpose": _conv_transpose("conv1d_transpose", "NCW", "IOW"),
+        "nn.conv2d_transpose": _conv_transpose("conv2d_transpose", "NCHW", "IOHW"),
+        "nn.max_pool1d": _pool(topi.nn.pool1d, "max", "max_pool1d"),
+        "nn.max_pool2d": _pool(topi.nn.pool2d, "max", "max_pool2d"),
+        "nn.max_pool3d": _pool(topi.nn.pool3d, "max", "max_pool3d"),
+        "nn.avg_pool1d": _pool(topi.nn.pool1d, "avg", "avg_pool1d"),
+        "nn.avg_pool2d": _pool(topi.nn.pool2d, "avg", "avg_pool2d"),
+        "nn.avg_pool3d": _pool(topi.nn.pool3d, "avg", "avg_pool3d"),
+        "nn.adaptive_avg_pool1d": _adaptive(topi.nn.adaptive_pool1d, "adaptive_avg_pool1d"),
+        "nn.adaptive_avg_pool2d": _adaptive(topi.nn.adaptive_pool, "adaptive_avg_pool2d"),
+        "nn.adaptive_avg_pool3d": _adaptive(topi.nn.adaptive_pool3d, "adaptive_avg_pool3d"),
+        "nn.batch_norm": _batch_norm,
+        "nn.layer_norm": with_attrs(topi.nn.layer_norm, "axes", "epsilon"),
+        "nn.rms_norm": with_attrs(topi.nn.rms_norm, "axes", "epsilon"),
+        "nn.group_norm": with_attrs(
+            topi.nn.group_norm, "num_groups", "channel_axis", "axes", "epsilon"
+        ),
+        "nn.attention": _attention,
+        "nn.cross_entropy_with_logits": with_attrs(
+            te_cross_entropy, hint="cross_entropy_with_logits"
+        ),
+        "nn.nll_loss": _nll_loss,
+        "nn.pad": _pad,
+    }
+)

@@ -1,0 +1,89 @@
+"""LegalizeOps: operators become call_tir of PrimFuncs made from tensor expressions.
+
+Before: ``lv = R.nn.relu(x)``. After: ``lv = R.call_tir(cls.relu, (x,), out_sinfo=...)``, and the
+module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared. Operators on
+tensors of unknown shape, and those without a rule, stay. Rules: ``weft.relax.transform.legalize``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.ir.transform import PassContext
+from weft.relax.expr import Call, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.lattice import tensor_dims
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.transform.legalize.rule import Rule
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import LegalizeError, TVMError
+
+
+class LegalizeMutator(PyExprMutator):
+    """Applies the rules to every call."""
+
+    def __init__(self, mod: IRModule, custom: Mapping[Op, Rule]) -> None:
+        super().__init__(mod)
+        self.custom = custom
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call, Call) or not isinstance(call.op, Op):
+            return call
+        rule = self.custom.get(call.op) or call.op.get_attr("FLegalize") or LEGALIZE.get(call.op)
+        if rule is None or not all(_known(arg.struct_info) for arg in call.args):
+            return call
+        try:
+            made = rule(self.builder_, call)
+        except TVMError as error:
+            error.add_note(f"while lowering {call}")
+            raise
+        if made is None:
+            raise LegalizeError(f"LegalizeOps: the rule of {call.op.name} returned None")
+        return made
+
+
+def _known(info: StructInfo | None) -> bool:
+    """Whether a PrimFunc can be made for an argument: shape and dtype are known."""
+    if isinstance(info, TensorStructInfo):
+        return info.dtype != "void" and tensor_dims(info) is not None
+    if isinstance(info, TupleStructInfo):
+        return all(_known(field) for field in info.fields)
+    if isinstance(info, ShapeStructInfo):
+        return info.values is not None
+    return isinstance(info, PrimStructInfo)
+
+
+def legalize_ops(mod: IRModule, custom: Mapping[Op, Rule]) -> IRModule:
+    """The module with its operators lowered; the same if there are none."""
+    mutator = LegalizeMutator(mod, custom)
+    changed = False
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function):
+            made = mutator.visit_expr(func)
+            if made is not func:
+                mutator.builder_.update_func(gvar, made)
+                changed = True
+    return mutator.builder_.get() if changed else mod
+
+
+def LegalizeOps(  # noqa: N802 - TVM's name
+    customize_legalize_map: Mapping[str, Rule] | None = None, enable_warning: bool = False  # noqa: ARG001
+) -> Any:
+    """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables."""
+    custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        return legalize_ops(mod, custom)
+
+    return make_module_pass("LegalizeOps", run)
