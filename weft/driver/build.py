@@ -14,7 +14,7 @@ from weft.driver.pipeline import lower_tir, relax_pipeline_of
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
-from weft.relax.vm.lower import attach_native, lower_functions
+from weft.relax.vm.lower import HOST_SUFFIX, attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
 from weft.runtime.vm import Executable
@@ -162,16 +162,11 @@ def relax_build(
     if not tir.functions:
         return Executable(lowered.program, TirExecutable({}))
     compiled = compile_module(tir, resolved, checks=checks)
+    attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
-    specs = {spec.name: spec for spec in compiled.specs}
-    attach_native(lowered, specs)
-    addresses = {}
-    for name in lowered.hosts:
-        addresses[name] = functions.pop(f"{name}.host").address
+    hosts = {name: functions.pop(name + HOST_SUFFIX) for name in lowered.hosts}
     kernels = TirExecutable(functions, sources=_sources(compiled))
-    executable = Executable(lowered.program, kernels, addresses)
-    executable.library = next(iter(functions.values())).library if functions else compiled  # type: ignore[attr-defined]
-    return executable
+    return Executable(lowered.program, kernels, hosts)
 
 
 def compile(  # noqa: A001 - TVM's name

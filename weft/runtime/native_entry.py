@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.runtime.bytecode import NativeEntry, Result
 from weft.runtime.memory import aligned_empty
+from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec
 from weft.runtime.wrapper import WrapperWriter, native_function
@@ -87,17 +88,17 @@ class EntryWriter(WrapperWriter):
         self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]
 
 
-def make_entry(entry: NativeEntry, address: int, constants: Sequence[NDArray]) -> (
-    Callable[..., Any]
-):  # fmt: skip
-    """The Python function that runs a native VM function on its inputs."""
+def make_entry(
+    entry: NativeEntry, host: NativeFunction, constants: Sequence[NDArray]
+) -> Callable[..., Any]:
+    """The Python function that runs a native VM function on its inputs; it keeps the code alive."""
     used = [constants[index] for index in entry.constants]
     table = constant_table(used)
-    writer = EntryWriter(entry.spec, address, _input_count(entry))
+    writer = EntryWriter(entry.spec, host.address, _input_count(entry))
     writer.checks()
     writer.names.update(
         aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
-        keep=(table, used), constants=constants,
+        keep=(table, used, host), constants=constants,
     )  # fmt: skip
     for index, (dtype, shape) in enumerate(entry.outputs):
         _allocate(writer, index, dtype, shape)

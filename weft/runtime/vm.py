@@ -8,11 +8,12 @@ all. A machine holds no state between calls but its stateful inputs, so threads 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.runtime.bytecode import Operand, Program, VMFunction
 from weft.runtime.device import Device, require_cpu
+from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
 from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import PackedFunc, get_global_func
@@ -25,13 +26,16 @@ from weft.support.errors import IRKeyError, IRTypeError, IRValueError, RuntimeFa
 class Executable:
     """A built Relax module: its program, its kernels (a runtime Module), its sources.
 
-    ``type(ex)`` prints as the course shows it, ``weft.relax.vm.Executable``.
+    ``hosts`` are the native host functions by the name of the VM function. ``type(ex)`` prints as
+    the course shows it, ``weft.relax.vm.Executable``.
     """
 
-    def __init__(self, program: Program, kernels: Any, entries: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, program: Program, kernels: Any, hosts: Mapping[str, NativeFunction] | None = None
+    ) -> None:
         self.program = program
         self.kernels = kernels
-        self.native_addresses = dict(entries or {})
+        self.hosts = dict(hosts or {})
 
     @property
     def mod(self) -> Any:
@@ -146,9 +150,8 @@ class VirtualMachine:
         if made is None:
             function = self._function(name)
             if function.native is not None and self._native and self._instrument is None:
-                address = self.executable.native_addresses[name]
-                constants = self.executable.program.constants
-                made = make_entry(function.native, address, constants)
+                host = self.executable.hosts[name]
+                made = make_entry(function.native, host, self.executable.program.constants)
             else:
                 made = _Interpreted(self, function)
             self._callables[name] = made
@@ -228,8 +231,9 @@ VirtualMachine.__module__ = "weft.relax.vm"
 def _checked(function: VMFunction, arguments: Sequence[Any], symbols: dict[str, int]) -> list[Any]:
     if len(arguments) != len(function.params):
         names = ", ".join(name for name, _ in function.params)
-        raise IRValueError(
-            f"{function.name}: expected {len(function.params)} arguments ({names}), "
+        plural = "" if len(function.params) == 1 else "s"
+        raise IRTypeError(
+            f"{function.name}: expected {len(function.params)} argument{plural} ({names}), "
             f"got {len(arguments)}"
         )
     return [
