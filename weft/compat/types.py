@@ -1,9 +1,9 @@
 """Static types of other years, all of them struct infos: ``DynTensorType``, ``TensorType`` ...
 
 Until 2023 a graph variable had a static type (rank and dtype) beside its shape; in 0.20 what is
-left of that is ``relax.ty``; since v0.26 the struct infos themselves carry those names. weft has one
-thing, struct info. Each class below builds one, from the arguments of any year, and ``isinstance``
-holds.
+left of that is ``relax.ty``; since v0.26 the struct infos themselves carry those names. weft has
+one thing, struct info. Each class below builds one, from the arguments of any year, and
+``isinstance`` holds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attributes that an object has not: spellings of other years, else an error, nearest name included.
+"""Attributes that an object has not: spellings of other years, else an error naming the nearest.
 
 A class that users hold defines ``__getattr__`` by one call of ``missing_attribute``; Python calls
 it only after the normal lookup has failed, so names of today pay nothing.
