@@ -325,3 +325,23 @@ def test_results_by_all_spellings(spelling):
     """
     main = weft.script.from_source(text)
     assert main.ret_struct_info == TensorStructInfo((3,), "float32")
+
+
+def test_emit_te_adds_functions_to_the_module():
+    topi = pytest.importorskip("weft.topi")
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4, 4), "float32")):
+            y = R.emit_te(topi.add, x, x)
+            return y
+
+        @R.function
+        def add(x: R.Tensor((4, 4), "float32")):
+            y = R.emit_te(topi.add, x, x)
+            return y
+
+    names = [var.name_hint for var in Module.functions]
+    assert names == ["main", "add", "add1"]
+    assert bindings(Module["add"])[0].value.args[0] is Module.get_global_var("add1")

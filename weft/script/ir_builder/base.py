@@ -36,6 +36,8 @@ class IRBuilder:
         self.span: Span | None = None
         self.local_function: Any = None
         self.global_infos: dict[str, Any] = {}
+        self.emitted: Any = None
+        self.reserved: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         _STACK.builders.append(self)

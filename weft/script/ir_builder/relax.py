@@ -274,6 +274,11 @@ def alloc_tensor(
     )
 
 
+def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
+    """A call of a new PrimFunc of the module, made from a function on te tensors."""
+    return find_function("R.emit_te").bb.call_te(func, *args, **kwargs)
+
+
 def call_function(function_: Any, args: list[Any], kwargs: dict[str, Any]) -> Call:
     """A call of a function of the module, of a local function or of a closure."""
     attrs = kwargs.pop("attrs", None)

@@ -86,6 +86,10 @@ class FunctionFrame(SeqFrame):
                 self.symbols = dict(frame.symbols)
                 self.is_local = True
                 break
+        else:
+            self.bb = BlockBuilder(self.builder.emitted)
+            for name in self.builder.reserved:
+                self.bb.get_unique_name(name)
         return super()._enter()
 
     def add_param(self, name: str, info: StructInfo) -> Var:
@@ -104,6 +108,8 @@ class FunctionFrame(SeqFrame):
         info = self.output.struct_info
         derived = self.bb._normalizer.visible(info) if info is not None else ObjectStructInfo()
         blocks = self.close()
+        assert self.builder is not None
+        self.builder.emitted = self.bb.get()
         ret = self.ret_struct_info or derived
         if self.ret_struct_info is not None and not _compatible(ret, derived):
             raise IRTypeError(
@@ -114,7 +120,6 @@ class FunctionFrame(SeqFrame):
             attrs = {"global_symbol": self.name, **attrs}
         body = SeqExpr(blocks, self.output)
         func = Function(self.params, body, ret, self.is_pure, attrs, span=self.span)
-        assert self.builder is not None
         parent = self.builder.frames[-1] if self.builder.frames else None
         if hasattr(parent, "add_function"):
             parent.add_function(self.name or "main", func)

@@ -50,6 +50,7 @@ class Parser:
         self.returned: list[Any] = []
         self.macro_depth = 0
         self.module_infos: dict[str, Any] = {}
+        self.emitted: Any = None
         self.functions: dict[str, GlobalVar] = {}
 
     @contextlib.contextmanager

@@ -56,6 +56,8 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
                 var = parser.functions[item.name]
                 var.struct_info = made.struct_info
                 frame.functions[var] = made
+            if parser.emitted is not None:
+                frame.functions.update(parser.emitted.functions)
             frame.order = [parser.functions[item.name] for item in functions]
         module: IRModule = builder.get()
     return module

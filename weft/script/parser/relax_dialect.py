@@ -35,7 +35,8 @@ def parse_function(
         stack.enter_context(parser.scopes.nested())
         builder = IRBuilder.current() if local else stack.enter_context(IRBuilder())
         if not local:
-            builder.global_infos = parser.module_infos
+            builder.global_infos, builder.emitted = parser.module_infos, parser.emitted
+            builder.reserved = tuple(parser.functions)
         builder.span = parser.evaluator.span(node)
         frame = FunctionFrame(pure, private)
         with parser.guard(node), frame:
@@ -44,6 +45,8 @@ def parse_function(
             parser.visit_body(node.body)
             if frame.output is None:
                 parser.error(node, f"function {node.name!r} has no return")
+        if not local:
+            parser.emitted = builder.emitted
         made: Function = builder.local_function if local else builder.get()
     return made
 
