@@ -384,8 +384,8 @@ def main(n: T.int32, ptr: T.handle("float32", "shared")) -> T.int32:
 
 def test_global_symbol_prints_only_if_it_is_not_the_name():
     func = PrimFunc([], ZERO, attrs={"global_symbol": "f", "tir.noalias": True})
-    assert 'T.func_attr({"tir.noalias": True})' in func.script()
-    assert 'T.func_attr({"global_symbol": "f", "tir.noalias": True})' in func.script(
+    assert 'T.func_attr({"tir.noalias": T.bool(True)})' in func.script()
+    assert 'T.func_attr({"global_symbol": "f", "tir.noalias": T.bool(True)})' in func.script(
         name="g"
     )
 

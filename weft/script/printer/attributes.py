@@ -26,6 +26,8 @@ def mapping_doc(mapping: Mapping[Any, Any], d: Docsifier) -> DictDoc:
 
 def attribute_doc(value: Any, d: Docsifier) -> Any:
     """The doc of one value; typed constants keep their type, for they differ from plain ones."""
+    if isinstance(value, bool) and not d.relax_mode:
+        return CallDoc(d.tir("bool"), (LiteralDoc(value),))
     if value is None or isinstance(value, bool | int):
         return LiteralDoc(value)
     if isinstance(value, str):
