@@ -39,9 +39,17 @@ COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
     ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
+_REFLECTED: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    **COMPARE, ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
+    ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
+}  # fmt: skip
+"""``1 <= x`` as written: Python would ask ``x`` and so swap the sides."""
 UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
     ast.USub: operator.neg, ast.UAdd: lambda value: value, ast.Invert: operator.invert,
 }  # fmt: skip
+
+
+_CONVERSIONS: Final[dict[int, Callable[[Any], str]]] = {97: ascii, 114: repr, 115: str}
 
 
 class Evaluator:
@@ -105,8 +113,9 @@ class Evaluator:
         return value[index]
 
     def slice_(self, node: ast.Slice) -> slice:
-        parts = [None if p is None else self.evaluate(p) for p in (node.lower, node.upper)]
-        return slice(*parts, None if node.step is None else self.evaluate(node.step))
+        ends = (node.lower, node.upper, node.step)
+        lower, upper, step = [None if end is None else self.evaluate(end) for end in ends]
+        return slice(lower, upper, step)
 
     def items(self, nodes: list[ast.expr]) -> list[Any]:
         """The values of a list of expressions; ``*x`` is spread."""
@@ -172,7 +181,9 @@ class Evaluator:
         result: Any = None
         for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = operand(self.evaluate(item))
-            value = COMPARE[type(op)](left, right)
+            reflected = isinstance(left, bool | int | float) and isinstance(right, ExprOp)
+            table = _REFLECTED if reflected else COMPARE
+            value = table[type(op)](left, right)
             result = value if not position else join(result, value, True)
             left = right
         return result
@@ -189,7 +200,8 @@ class Evaluator:
         for item in node.values:
             if isinstance(item, ast.FormattedValue):
                 value = self.evaluate(item.value)
-                text = {97: ascii, 114: repr, 115: str}.get(item.conversion, lambda v: v)(value)
+                convert = _CONVERSIONS.get(item.conversion)
+                text = value if convert is None else convert(value)
                 form = "" if item.format_spec is None else self.evaluate(item.format_spec)
                 parts.append(format(text, form))
             else:
