@@ -142,31 +142,22 @@ def _outside(parser: Parser, node: ast.stmt) -> None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         _import(parser, node)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-        if _is_metadata(node):
-            value: Any = metadata.from_json(parser.evaluate(node.value.args[0]))
-        else:
-            value = parser.evaluate(node.value)
+        with parser.guard(node):
+            text = _metadata_text(node)
+            value: Any = parser.evaluate(node.value) if text is None else metadata.from_json(text)
         for name, item in parser.evaluator.match(node.targets[0], value):
             parser.scopes.define(name, item)
     elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         parser.error(node, "beside functions and classes a text has imports and assignments only")
 
 
-def _is_metadata(node: Any) -> bool:
-    """Whether the line is ``metadata = ....load_json(text)``, as ``show_meta=True`` prints it."""
+def _metadata_text(node: ast.Assign) -> str | None:
+    """The text of ``metadata = tvm.ir.load_json(text)``, which ``show_meta=True`` prints."""
     call = node.value
-    callee = getattr(getattr(call, "func", None), "attr", "")
-    return getattr(node.targets[0], "id", "") == "metadata" and callee == "load_json"
-
-
-def _metadata(node: ast.expr) -> Any:
-    """The content of ``tvm.ir.load_json("...")``, the block that ``show_meta=True`` prints."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1:
+    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "load_json":
         return None
-    text = getattr(node.args[0], "value", None)
-    if getattr(node.func, "attr", "") != "load_json" or not isinstance(text, str):
-        return None
-    return metadata.from_json(text)
+    text = getattr(call.args[0], "value", None) if len(call.args) == 1 else None
+    return text if isinstance(text, str) else None
 
 
 def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:

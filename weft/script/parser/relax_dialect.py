@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.node import Node
-from weft.relax.expr import Expr, Function, Var
+from weft.relax.expr import Expr, Function, Var, const
 from weft.relax.expr import Tuple as TupleNode
 from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, StructInfo, TupleStructInfo
 from weft.script.ir_builder import relax as build
@@ -188,7 +188,7 @@ def _assigned(parser: Parser, name: str, value: Any, info: StructInfo | None) ->
             _define_symbols(parser, frame)
         return made
     if isinstance(value, bool | int | float) and not isinstance(value, Node):
-        value = build.const(value)
+        value = const(value)
     elif isinstance(value, tuple | list) and not isinstance(value, Node):
         value = build.tuple_(*value)
     if isinstance(value, Expr | GlobalVar):

@@ -10,7 +10,7 @@ from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
 from weft.ir.type import PrimType, TupleType
 from weft.script.ir_builder import tir_statement as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
-from weft.script.ir_builder.tir_frame import ForFrame
+from weft.script.ir_builder.tir_frame import ForFrame, add_statement
 from weft.script.ir_builder.tir_value import DTypeConstructor, LetAnnotation, meta_var
 from weft.script.parser.core import CALLS, Parser, statement
 from weft.script.parser.evaluator import BINARY, operand
@@ -258,7 +258,7 @@ def visit_expr(parser: Parser, node: ast.Expr) -> None:
     if isinstance(value, IRBuilderFrame):
         value.enter_rest()
     elif isinstance(value, Stmt):
-        build.add_statement(value)
+        add_statement(value)
     elif isinstance(value, PrimExpr | int | float):
         build.evaluate(value)
     elif isinstance(value, Var | Buffer | tuple | list):
