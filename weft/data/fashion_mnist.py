@@ -51,8 +51,11 @@ class LabelledImages:
         return scaled.reshape(len(self), 1, 28, 28)
 
     def first(self, count: int) -> LabelledImages:
-        """The first ``count`` images (all, if there are fewer)."""
-        return LabelledImages(self.images[:count], self.labels[:count], self.source)
+        """The first ``count`` images (all, if there are no more)."""
+        if count >= len(self):
+            return self
+        source = f"{count:,} of: {self.source}"
+        return LabelledImages(self.images[:count], self.labels[:count], source)
 
 
 def load_subset() -> LabelledImages:
