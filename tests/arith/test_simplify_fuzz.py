@@ -40,7 +40,9 @@ def integer(rng, depth):
         return nodes.Select(boolean(rng, 1), integer(rng, depth - 1), integer(rng, depth - 1))
     a = integer(rng, depth - 1)
     if kind in (nodes.FloorDiv, nodes.FloorMod, nodes.Div, nodes.Mod):
-        return kind(a, constant(rng, positive=True) if rng.random() < 0.8 else rng.choice(VARIABLES))
+        return kind(
+            a, constant(rng, positive=True) if rng.random() < 0.8 else rng.choice(VARIABLES)
+        )
     return kind(a, constant(rng) if rng.random() < 0.3 else integer(rng, depth - 1))
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic on index expressions: bounds, modular sets, simplification, integer sets, iter maps."""
+"""Arithmetic on index expressions: bounds, simplification, integer sets, iteration maps."""
 
 from weft.support.facade import module_getattr
 
@@ -7,14 +7,23 @@ _NAMES = {
     "ConstIntBound": "weft.arith.const_int_bound",
     "IntSet": "weft.arith.int_set",
     "IntervalSet": "weft.arith.int_set",
+    "IterMapExpr": "weft.arith.iter_map",
+    "IterMapLevel": "weft.arith.iter_map",
+    "IterMapResult": "weft.arith.iter_map",
+    "IterMark": "weft.arith.iter_map",
+    "IterSplitExpr": "weft.arith.iter_map",
+    "IterSumExpr": "weft.arith.iter_map",
     "ModularSet": "weft.arith.modular_set",
     "ProofStrength": "weft.arith.analyzer",
     "detect_clip_bound": "weft.arith.linear",
+    "detect_iter_map": "weft.arith.iter_map",
     "detect_linear_equation": "weft.arith.linear",
     "estimate_region_lower_bound": "weft.arith.region",
     "estimate_region_strict_bound": "weft.arith.region",
     "estimate_region_upper_bound": "weft.arith.region",
+    "iter_map_simplify": "weft.arith.iter_map",
     "neg_inf": "weft.arith.int_set",
+    "normalize_iter_map_to_expr": "weft.arith.iter_map",
     "pos_inf": "weft.arith.int_set",
 }
 __getattr__, __dir__ = module_getattr(__name__, _NAMES, ("analyzer", "int_set"))

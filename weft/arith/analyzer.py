@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from weft.arith import fold, interval
 from weft.arith.canonical_simplify import CanonicalSimplifier
-from weft.arith.data import has_data
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
+from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
 from weft.arith.facts import Facts, is_index
@@ -180,9 +180,7 @@ class Analyzer:
             result = again
         return _kept(expr, result)
 
-    def can_prove(
-        self, expr: PrimExpr, strength: ProofStrength = ProofStrength.DEFAULT
-    ) -> bool:
+    def can_prove(self, expr: PrimExpr, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:
         """Whether the condition always holds under the known facts."""
         if isinstance(expr, bool):
             return expr

@@ -54,9 +54,7 @@ def _as_split(value: Any) -> Split:
 class CanonicalSimplifier:
     """Simplifies under the facts of an Analyzer; ``simplify`` is the entry."""
 
-    def __init__(
-        self, facts: Facts, bounds: BoundAnalyzer, rewriter: RewriteSimplifier
-    ) -> None:
+    def __init__(self, facts: Facts, bounds: BoundAnalyzer, rewriter: RewriteSimplifier) -> None:
         self.facts = facts
         self.bounds = bounds
         self.rewriter = rewriter

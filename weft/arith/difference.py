@@ -68,7 +68,9 @@ class DifferenceAnalyzer:
             if not _related(fact.total, bare):
                 continue
             for sign in (1, -1):
-                fact_low, fact_high = (fact.low, fact.high) if sign == 1 else (-fact.high, -fact.low)
+                fact_low, fact_high = (
+                    (fact.low, fact.high) if sign == 1 else (-fact.high, -fact.low)
+                )
                 rest = bare.plus(fact.total, -sign)
                 if len(rest.splits) >= len(bare.splits) and rest.splits:
                     continue
@@ -109,4 +111,3 @@ def _same_term(mine: Split, its: Split) -> bool:
 
 def _clamp(low: int, high: int) -> Bound:
     return (NEG_INF if low <= -_FAR else low), (POS_INF if high >= _FAR else high)
-

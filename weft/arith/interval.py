@@ -14,7 +14,7 @@ from weft.arith.const_int_bound import type_bound
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import collect
-from weft.ir.node import Array, Node, node
+from weft.ir.node import Node, node
 from weft.support.errors import IRTypeError
 from weft.tir.expr import (
     Add,
@@ -226,7 +226,7 @@ class SetEvaluator:
 
     def depends(self, expr: Any) -> bool:
         """Whether a variable of the domains occurs in ``expr``."""
-        return any([var in self.domains for var in collect(expr, Var)])
+        return any(var in self.domains for var in collect(expr, Var))
 
     def operands(self, expr: Any) -> tuple[IntervalSet, IntervalSet] | None:
         """The sets of both operands, or None where ``expr`` is a point already."""
@@ -250,8 +250,12 @@ class SetEvaluator:
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
-        low = _NEG_INF if _infinite(a.min_value, b.max_value) else fold.sub(a.min_value, b.max_value)
-        high = _POS_INF if _infinite(a.max_value, b.min_value) else fold.sub(a.max_value, b.min_value)
+        low = (
+            _NEG_INF if _infinite(a.min_value, b.max_value) else fold.sub(a.min_value, b.max_value)
+        )
+        high = (
+            _POS_INF if _infinite(a.max_value, b.min_value) else fold.sub(a.max_value, b.min_value)
+        )
         return self.make(low, high)
 
     def make(self, low: Any, high: Any) -> IntervalSet:

@@ -41,7 +41,7 @@ def _linear(expr: Any, wanted: set[Var]) -> _Entry:
         if b:
             a, rest_a, rest_b = b, rest_b, rest_a
         return {v: fold.mul(c, rest_b) for v, c in a.items()}, fold.mul(rest_a, rest_b)
-    if any([var in wanted for var in collect(expr, Var)]):
+    if any(var in wanted for var in collect(expr, Var)):
         raise _NotLinear
     return {}, expr
 

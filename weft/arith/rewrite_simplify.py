@@ -133,7 +133,7 @@ class RewriteSimplifier(Predicates):
                 items = []
                 for item in old:
                     items.append(visit(item) if isinstance(item, PrimExpr) else item)
-                if any([new is not item for new, item in zip(items, old, strict=True)]):
+                if any(new is not item for new, item in zip(items, old, strict=True)):
                     changes[name] = Array(items)
             elif isinstance(old, PrimExpr) and not (isinstance(expr, Let) and name == "var"):
                 new = visit(old)
@@ -151,9 +151,7 @@ class RewriteSimplifier(Predicates):
             true_value = visit(expr.true_value)
         with self.enter(fold.not_(condition)):
             false_value = visit(expr.false_value)
-        return expr.with_(
-            condition=condition, true_value=true_value, false_value=false_value
-        )
+        return expr.with_(condition=condition, true_value=true_value, false_value=false_value)
 
     def rebuild_call(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
         name = getattr(expr.op, "name", "")
@@ -171,7 +169,7 @@ class RewriteSimplifier(Predicates):
         with self.enter(fold.not_(plain)):
             false_value = visit(expr.args[2])
         parts = (condition, true_value, false_value)
-        if all([new is old for new, old in zip(parts, expr.args, strict=True)]):
+        if all(new is old for new, old in zip(parts, expr.args, strict=True)):
             return expr
         return expr.with_(args=Array(parts))
 

@@ -238,7 +238,7 @@ class _BoundsVisitor(Visitor):
 
     def surely_outside(self, ends: list[Any], extent: Any, low: int, high: int) -> bool:
         """Whether the index reaches a value outside: it takes both ends of its bounds."""
-        if not isinstance(extent, IntImm) or not all([self.reaches_ends(end) for end in ends]):
+        if not isinstance(extent, IntImm) or not all(self.reaches_ends(end) for end in ends):
             return False
         return low < 0 or high >= extent.value
 
@@ -262,7 +262,7 @@ def _may_stop(statement: Any) -> bool:
     if collect(statement, (AssertStmt, While)):
         return True
     stopping = (CallEffectKind.UpdateState, CallEffectKind.ControlJump)
-    return any([effect_of(call) in stopping for call in collect(statement, Call)])
+    return any(effect_of(call) in stopping for call in collect(statement, Call))
 
 
 def _assumption(statement: Any) -> Any:
@@ -335,10 +335,8 @@ def OOBChecker() -> Pass:  # noqa: N802 - TVM's name
 def has_unknown_bounds(mod: IRModule) -> bool:
     """Whether a PrimFunc of the module needs run-time checks."""
     return any(
-        [
-            bound.status is AccessStatus.UNKNOWN
-            for func in mod.functions.values()
-            if isinstance(func, PrimFunc)
-            for bound in access_bounds(func)
-        ]
+        bound.status is AccessStatus.UNKNOWN
+        for func in mod.functions.values()
+        if isinstance(func, PrimFunc)
+        for bound in access_bounds(func)
     )

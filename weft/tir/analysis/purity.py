@@ -11,6 +11,7 @@ from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 
+
 class _Purity(Visitor):
     def __init__(self) -> None:
         self.allocated: set[Var] = set()

@@ -92,11 +92,9 @@ def verify_well_formed(obj: PrimFunc | IRModule, assert_mode: bool = True) -> bo
     """
     if isinstance(obj, IRModule):
         return all(
-            [
-                verify_well_formed(func, assert_mode)
-                for func in obj.functions.values()
-                if isinstance(func, PrimFunc)
-            ]
+            verify_well_formed(func, assert_mode)
+            for func in obj.functions.values()
+            if isinstance(func, PrimFunc)
         )
     if not isinstance(obj, PrimFunc):
         raise IRTypeError(f"verify_well_formed: expected a PrimFunc, got {type(obj).__name__}")
