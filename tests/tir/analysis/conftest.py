@@ -25,7 +25,11 @@ class Programs:
 
     def matmul_block(self, size: int = 16):
         a, b, c = (decl_buffer((size, size), "float32", name) for name in "ABC")
-        axes = [self.axis("vi", size), self.axis("vj", size), self.axis("vk", size, IterVar.CommReduce)]
+        axes = [
+            self.axis("vi", size),
+            self.axis("vj", size),
+            self.axis("vk", size, IterVar.CommReduce),
+        ]
         vi, vj, vk = (axis.var for axis in axes)
         block = Block(
             axes, [], [], "C",
