@@ -214,11 +214,15 @@ class _Hasher:
                 self.feed(item, defines)
         elif isinstance(value, dict):
             self.digest.update(b"{%d" % len(value))
-            for key in sorted(value, key=_key_text):
+            for key in sorted(value, key=self.key_order):
                 self.digest.update(_key_text(key).encode())
                 self.feed(value[key], defines)
         else:
             self.digest.update(_plain_bytes(value))
+
+    def key_order(self, key: Any) -> tuple[str, int]:
+        """Names in alphabetical order; variables in the order in which they were met."""
+        return _key_text(key), self.numbers.get(id(key), -1)
 
     def node(self, item: Node, defines: bool) -> None:
         kind = item.KIND
@@ -244,7 +248,9 @@ class _Hasher:
 
 
 def _key_text(key: Any) -> str:
-    """Keys of maps: names; the mapping of variables itself is not part of the order."""
+    """Keys of maps: names; those of variables are no part of a program's structure."""
+    if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
+        return ""
     return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
 
 
