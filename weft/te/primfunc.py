@@ -174,13 +174,19 @@ class _Builder:
         return made
 
     def compute(self, operation: ComputeOp) -> Stmt:
-        levels = nest_levels([*operation.axis, *operation.reduce_axis], self.lower)
+        first = operation.body[0]
+        empty = [1 for axis in operation.reduce_axis if op.is_const_int(axis.dom.extent, 0)]
+        axes = operation.axis if empty else [*operation.axis, *operation.reduce_axis]
+        levels = nest_levels(axes, self.lower)
         buffers = self.outputs(operation)
         annotations = self.annotations(operation)
         leaf = levels[-1]
-        first = operation.body[0]
         if isinstance(first, Reduce):
-            block = self.reduction(operation, first, buffers, leaf, annotations)
+            if empty:  # no iteration would run the init: the result is the identity
+                identity = self.init(operation, first, buffers, leaf)
+                block = self.block(leaf, operation.name, identity, None, annotations)
+            else:
+                block = self.reduction(operation, first, buffers, leaf, annotations)
             body: Stmt = leaf.realize(block)
         else:
             stages: list[Stmt] = []

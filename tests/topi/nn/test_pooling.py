@@ -1,0 +1,66 @@
+import pytest
+
+from weft import te, topi
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+tensor = torch.from_numpy
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "ceil"),
+    [(1, 0, 1, False), (2, 1, 1, False), (2, 1, 1, True), (1, 1, 2, False)],
+)
+def test_max_pool2d(check, floats, stride, padding, dilation, ceil):
+    x = floats(1, 2, 7, 7)
+    expected = F.max_pool2d(tensor(x), 3, stride, padding, dilation, ceil).numpy()
+    check(topi.nn.pool2d, [x], expected, 3, stride, dilation, padding, "max", ceil)
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize(
+    ("stride", "padding", "ceil"), [(1, 0, False), (2, 1, False), (2, 1, True), (3, 1, True)]
+)
+def test_avg_pool2d(check, floats, stride, padding, ceil, include):
+    x = floats(1, 2, 7, 7)
+    expected = F.avg_pool2d(tensor(x), 3, stride, padding, ceil, include).numpy()
+    check(
+        topi.nn.pool2d, [x], expected, 3, stride, 1, padding, "avg", ceil, "NCHW", include, tol=1e-4
+    )
+
+
+def test_pool_when_layout_or_rank_differs(check, floats):
+    x = floats(1, 2, 6, 6)
+    expected = F.max_pool2d(tensor(x), 2).permute(0, 2, 3, 1).numpy()
+    check(topi.nn.pool2d, [x.transpose(0, 2, 3, 1)], expected, 2, 2, 1, 0, "max", False, "NHWC")
+    y = floats(2, 3, 8)
+    check(topi.nn.pool1d, [y], F.avg_pool1d(tensor(y), 2, 2).numpy(), 2, 2, 1, 0, "avg")
+    z = floats(1, 2, 4, 4, 4)
+    check(topi.nn.pool3d, [z], F.max_pool3d(tensor(z), 2).numpy(), 2, 2, 1, 0, "max")
+
+
+@pytest.mark.parametrize("size", [1, 7, (3, 2), 5, 14])
+def test_adaptive_pool(check, floats, size):
+    x = floats(1, 2, 7, 7)
+    average = F.adaptive_avg_pool2d(tensor(x), size).numpy()
+    largest = F.adaptive_max_pool2d(tensor(x), size).numpy()
+    check(topi.nn.adaptive_pool, [x], average, size, "avg", tol=1e-4)
+    check(topi.nn.adaptive_pool, [x], largest, size, "max")
+
+
+def test_adaptive_pool1d_and_global_pool(check, floats):
+    x = floats(2, 3, 9)
+    check(topi.nn.adaptive_pool1d, [x], F.adaptive_avg_pool1d(tensor(x), 4).numpy(), 4, "avg", tol=1e-4)
+    y = floats(1, 2, 3, 5)
+    check(topi.nn.global_pool, [y], y.mean((2, 3), keepdims=True), "avg", tol=1e-4)
+    check(topi.nn.global_pool, [y], y.max((2, 3), keepdims=True), "max")
+
+
+def test_pool_when_arguments_are_wrong():
+    x = te.placeholder((1, 2, 3, 3))
+    with pytest.raises(ValueError, match="window of 5 exceeds the padded extent of axis 2, 3"):
+        topi.nn.pool2d(x, 5, 1, 1, 0, "max")
+    with pytest.raises(ValueError, match="expected the type 'max' or 'avg', got 'min'"):
+        topi.nn.pool2d(x, 2, 1, 1, 0, "min")
+    with pytest.raises(ValueError, match="expected a layout of 4 letters"):
+        topi.nn.pool2d(x, 2, 1, 1, 0, "max", layout="NCW")

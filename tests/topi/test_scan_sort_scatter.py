@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from weft import te, topi
+
+
+def test_cumsum(check, floats):
+    x = floats(2, 5, 3)
+    check(topi.cumsum, [x], np.cumsum(x, 1), 1)
+    check(topi.cumsum, [x], np.cumsum(x))
+    check(topi.cumsum, [x], np.cumsum(x, 1) - x, 1, None, True)
+    check(topi.cumprod, [x], np.cumprod(x, -1), -1)
+    check(topi.cumsum, [floats(2, 0)], np.zeros((2, 0)), 1)
+
+
+def test_cumsum_when_dtype_is_given(check, ints):
+    x = ints(4)
+    check(topi.cumsum, [x], np.cumsum(x), 0, "float32")
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (1, 1), (2, 0), (5,)])
+def test_sort(check, floats, shape):
+    x = floats(*shape)
+    check(topi.sort, [x], np.sort(x, -1))
+    check(topi.sort, [x], -np.sort(-x, -1), -1, False)
+
+
+def test_argsort_when_elements_are_equal(check, ints):
+    x = ints(2, 9, high=3)
+    check(lambda a: topi.argsort(a, axis=1, dtype="int32"), [x], np.argsort(x, 1, kind="stable"))
+    check(
+        lambda a: topi.argsort(a, axis=0, is_ascend=False, dtype="int64"), [x],
+        np.argsort(-x, 0, kind="stable"),
+    )  # fmt: skip
+
+
+def test_sort_when_nan_counts_as_largest(check, floats):
+    x = floats(6)
+    x[2] = np.nan
+    check(topi.sort, [x], np.sort(x))
+
+
+def test_topk(check, floats):
+    x = floats(2, 5)
+    values, indices = -np.sort(-x, 1)[:, :2], np.argsort(-x, 1)[:, :2]
+    check(topi.topk, [x], [values, indices], 2, 1)
+    check(topi.topk, [x], values, 2, 1, "values")
+    check(topi.topk, [x], np.sort(x, 1), 0, 1, "values", True)
+
+
+@pytest.mark.parametrize("reduction", ["update", "add"])
+def test_scatter_elements(check, floats, ints, reduction):
+    data, indices, updates = floats(3, 4), ints(2, 4, low=-3, high=3), floats(2, 4)
+    expected = data.copy()
+    for i in range(2):
+        for j in range(4):
+            old = expected[indices[i, j], j] if reduction == "add" else 0
+            expected[indices[i, j], j] = old + updates[i, j]
+    check(topi.scatter_elements, [data, indices, updates], expected, 0, reduction)
+
+
+def test_scatter_nd(check, floats):
+    data, updates, indices = floats(3, 4), floats(2), np.array([[0, 2], [1, 3]], "int32")
+    expected = data.copy()
+    expected[0, 1], expected[2, 3] = updates
+    check(topi.scatter_nd, [data, indices, updates], expected)
+
+
+def test_errors_name_the_numbers():
+    x = te.placeholder((2, 3))
+    with pytest.raises(ValueError, match="expected both, values or indices"):
+        topi.topk(x, 1, ret_type="all")
+    with pytest.raises(IndexError, match="sort: axis 2"):
+        topi.sort(x, 2)
+    with pytest.raises(ValueError, match="expected the reduction"):
+        topi.scatter_elements(x, te.placeholder((2, 3), "int32"), x, 0, "minus")
