@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from weft.tir import ir_builder
+from weft.tir.buffer import decl_buffer
+from weft.tir.function import PrimFunc
+from weft.tir.interp import run
+from weft.tir.stmt import For, ForKind
+
+
+def execute(build, count=6, dtype="int32"):
+    """Run ``build(ib, out)`` on a zeroed output of ``count`` elements."""
+    buffer = decl_buffer([count], dtype, "out")
+    ib = ir_builder.create()
+    build(ib, ib.buffer_ptr(buffer))
+    result = np.zeros(count, dtype)
+    run(PrimFunc([buffer], ib.get()), result)
+    return result.tolist()
+
+
+def test_for_and_if():
+    def build(ib, out):
+        with ib.for_range(1, 5, "i") as i:
+            with ib.if_scope(i % 2 == 0):
+                out[i] = i * 10
+            with ib.else_scope():
+                out[i] = i
+
+    assert execute(build) == [0, 1, 20, 3, 40, 0]
+
+
+def test_while_allocate_and_let():
+    def build(ib, out):
+        state = ib.allocate("int32", [1], "state")
+        state[0] = 0
+        with ib.while_loop(state[0] < 4):
+            twice = ib.let("twice", state[0] * 2)
+            out[state[0]] = twice
+            state[0] = state[0] + 1
+
+    assert execute(build) == [0, 2, 4, 6, 0, 0]
+
+
+def test_new_scope_and_loop_kinds():
+    def build(ib, out):
+        with ib.new_scope():
+            with ib.for_range(0, 3, kind="unroll") as i:
+                out[i] = 7
+
+    assert execute(build) == [7, 7, 7, 0, 0, 0]
+    ib = ir_builder.create()
+    out = ib.buffer_ptr(decl_buffer([3], "int32"))
+    with ib.for_range(0, 3, kind="parallel") as i:
+        out[i] = 1
+    loop = ib.get()
+    assert isinstance(loop, For)
+    assert loop.kind is ForKind.PARALLEL
+
+
+def test_flat_index_on_two_dimensions():
+    buffer = decl_buffer([2, 3], "int32", "out")
+    ib = ir_builder.create()
+    out = ib.buffer_ptr(buffer)
+    with ib.for_range(0, 6, "i") as i:
+        out[i] = i
+    result = np.zeros((2, 3), "int32")
+    run(PrimFunc([buffer], ib.get()), result)
+    np.testing.assert_array_equal(result, np.arange(6).reshape(2, 3))
+
+
+def test_misuse_is_named():
+    ib = ir_builder.create()
+    with pytest.raises(ValueError, match="must follow an if_scope"):
+        ib.else_scope()
+    with pytest.raises(ValueError, match="expected one of serial"):
+        ib.for_range(0, 3, kind="sideways")
+    out = ib.buffer_ptr(decl_buffer([3], "int32", "out"))
+    with pytest.raises(TypeError, match="out holds int32, the value is float32"):
+        out[0] = ir_builder.as_prim_expr(1.5)
+    ib.for_range(0, 3)
+    with pytest.raises(ValueError, match="1 scopes are still open"):
+        ib.get()
