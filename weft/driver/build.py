@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.codegen.llvm.compile import CompiledObject, compile_module
+from weft.codegen.build import compile_cached
+from weft.codegen.llvm.compile import CompiledObject
 from weft.driver.pipeline import lower_tir, relax_pipeline_of
 from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import HOST_SUFFIX, attach_native, lower_functions
@@ -97,11 +99,20 @@ def build(
         {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
         None, module.attrs,
     )  # fmt: skip
-    lowered = (pipeline or lower_tir())(named)
-    compiled = compile_module(lowered, resolved, checks=checks)
+    compiled = _compiled(named, resolved, pipeline or lower_tir(), checks)
     return TirExecutable(
         load(compiled), sources=_sources(compiled), entry=_entry(named)
     )
+
+
+def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> CompiledObject:
+    """Object code, from the cache where the same module was lowered the same way before."""
+    context = PassContext.current()
+    if context.instruments or not hasattr(pipeline, "info"):
+        return compile_cached(pipeline(mod), target, checks=checks)
+    settings = sorted((name, repr(value)) for name, value in context.config.items())
+    options = (pipeline.info.name, context.opt_level, settings, context.disabled_pass)
+    return compile_cached(mod, target, checks=checks, lower=pipeline, options=options)
 
 
 def _with_symbol(name: str, func: Any) -> PrimFunc:
@@ -158,10 +169,9 @@ def relax_build(
     with resolved:
         module = relax_pipeline_of(pipeline)(module)
     lowered = lower_functions(module)
-    tir = lower_tir()(lowered.tir)
-    if not tir.functions:
+    if not lowered.tir.functions:
         return Executable(lowered.program, TirExecutable({}))
-    compiled = compile_module(tir, resolved, checks=checks)
+    compiled = _compiled(lowered.tir, resolved, lower_tir(), checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
     hosts = {name: functions.pop(name + HOST_SUFFIX) for name in lowered.hosts}

@@ -165,6 +165,11 @@ class Node(metaclass=NodeMeta):
     _cache: dict[Any, Any] | None
     span: Any
 
+    if TYPE_CHECKING:
+        # The generated constructors convert what they are given (numbers, lists, dicts), which no
+        # type checker's transform can say; fields keep their annotated types.
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
     def _check_(self) -> None:
         """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
 
@@ -224,7 +229,6 @@ NODE_TYPES: Final[dict[str, type[Node]]] = {}
 T = TypeVar("T", bound=type[Node])
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(field, derived))
 def node(cls: T) -> T:
     """Generate the constructor and the field tables of a node class (module docstring)."""
     by_name: dict[str, FieldSpec] = {}
