@@ -87,8 +87,9 @@ def test_normalized_expression_has_the_same_values():
 
 def test_random_maps_are_one_to_one():
     """Brute force: accepted maps never send two loop points to one index."""
-    pieces = [I, J, I * 4, J * 8, op.floordiv(I, 2), op.floormod(I, 2), op.floordiv(I * 4 + J, 8),
-              op.floormod(I * 4 + J, 8), I * 4 + J, op.floormod(I, 4) * 4 + J, J * 2 + 1]  # fmt: skip
+    pieces = [I, J, I * 4, J * 8, op.floordiv(I, 2), op.floormod(I, 2),
+              op.floordiv(I * 4 + J, 8), op.floormod(I * 4 + J, 8), I * 4 + J,
+              op.floormod(I, 4) * 4 + J, J * 2 + 1]  # fmt: skip
     accepted = 0
     for pair in itertools.product(pieces, repeat=2):
         found = detect_iter_map(list(pair), LOOPS, check_level=IterMapLevel.Bijective)

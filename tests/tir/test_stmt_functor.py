@@ -17,7 +17,7 @@ from weft.tir.stmt_functor import (
     substitute,
 )
 
-I = Var("i", "int32")  # noqa: E741
+I = Var("i", "int32")
 
 
 def copy_loop():
@@ -59,7 +59,7 @@ def test_ir_transform_does_not_enter_what_preorder_returns():
 
 
 def test_ir_transform_of_an_unknown_class():
-    with pytest.raises(IRTypeError, match="no node class 'tir.Loop'"):
+    with pytest.raises(IRTypeError, match=r"no node class 'tir\.Loop'"):
         ir_transform(copy_loop().body, None, None, ["tir.Loop"])
 
 

@@ -124,7 +124,7 @@ class BoundAnalyzer:
         self.facts.bound_memo[id(expr)] = expr, result
         return result
 
-    def may_wrap(self, expr: PrimExpr) -> bool:
+    def may_wrap(self, expr: Any) -> bool:
         """Whether arithmetic on data inside ``expr`` may leave the range of its type."""
         if not has_data(expr):
             return False
@@ -135,9 +135,9 @@ class BoundAnalyzer:
             if low < type_low or high > type_high:
                 return True
         if kind in BINARY:
-            return self.may_wrap(expr.a) or self.may_wrap(expr.b)  # type: ignore[attr-defined]
+            return self.may_wrap(expr.a) or self.may_wrap(expr.b)
         if kind is Select:
-            return self.may_wrap(expr.true_value) or self.may_wrap(expr.false_value)  # type: ignore[attr-defined]
+            return self.may_wrap(expr.true_value) or self.may_wrap(expr.false_value)
         return False
 
     def visit_var(self, expr: Any) -> Bound:

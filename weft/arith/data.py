@@ -26,7 +26,7 @@ def has_data(expr: PrimExpr) -> bool:
         else:
             known = _other_data(expr)
         cache["data"] = known
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _other_data(expr: Any) -> bool:

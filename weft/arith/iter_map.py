@@ -404,8 +404,8 @@ def detect_iter_map(
         if check_level is not IterMapLevel.NoCheck:
             _Checker(rewriter).check(results, IterMapLevel(check_level))
     except _NotAffine as reason:
-        return IterMapResult((), (str(reason),))
-    return IterMapResult([_sum(digits, base) for digits, base in results])
+        return IterMapResult(Array(), Array([str(reason)]))
+    return IterMapResult(Array([_sum(digits, base) for digits, base in results]))
 
 
 def _is_one(extent: Any) -> bool:

@@ -63,7 +63,7 @@ def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
 
 @deep_recursion
 def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
-    """[low, high] of each variable, joined, as the condition ``expr`` bounds it; None if it does not.
+    """[low, high] of each variable, joined, as the condition bounds it; None if it does not.
 
     Empty where a part of the condition is not a comparison that is linear in one variable.
     """

@@ -91,10 +91,10 @@ def _pattern(tree: ast.expr) -> Pattern:
             return Pattern("const" if name[0] == "c" else "var", name)
         case ast.Constant(value=bool() as truth):
             return Pattern("truth", value=int(truth))
-        case ast.Constant(value=int() as value):
-            return Pattern("literal", value=value)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-            return Pattern("literal", value=-value)
+        case ast.Constant(value=int() as number):
+            return Pattern("literal", value=number)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
+            return Pattern("literal", value=-number)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return Pattern("Not", operands=(_pattern(operand),))
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
@@ -316,13 +316,29 @@ _SCOPE: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class Compiled:
-    """A matcher with what it needs of the operands' classes (None: anything)."""
+    """One variant of a rule: what it needs of the operands' classes (None: anything), its matcher.
 
-    rule: Rule
-    function: Matcher
-    operands: tuple[type | None, ...]
+    The matcher is written and compiled at first use: most programs meet few of the rules.
+    """
+
+    __slots__ = ("_function", "_pattern", "operands", "rule")
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.operands = tuple([_operand_class(operand) for operand in pattern.operands])
+        self._pattern = pattern
+        self._function: Matcher | None = None
+
+    @property
+    def function(self) -> Matcher:
+        """``(expression, predicates) -> result or None``."""
+        if self._function is None:
+            scope: dict[str, Any] = dict(_SCOPE)
+            source = _Emitter(self.rule, self._pattern).source("matcher")
+            exec(compile(source, f"<rule {self.rule.name}>", "exec"), scope)  # noqa: S102
+            self._function = scope["matcher"]
+        return self._function
 
 
 def _operand_class(pattern: Pattern) -> type | None:
@@ -339,20 +355,11 @@ def _operand_class(pattern: Pattern) -> type | None:
 def compile_rules(rules: Iterable[Rule]) -> dict[type, list[Compiled]]:
     """Root class -> matchers in the order of the rows."""
     table: dict[type, list[Compiled]] = {}
-    scope: dict[str, Any] = dict(_SCOPE)
-    sources, entries = [], []
     for rule, pattern in _expanded(rules):
-        name = f"rule_{len(entries)}"
-        sources.append(_Emitter(rule, pattern).source(name))
-        entries.append((name, rule, pattern))
-    exec(compile("\n\n".join(sources), "<rewrite rules>", "exec"), scope)  # noqa: S102
-    for name, rule, pattern in entries:
-        operands = tuple(_operand_class(operand) for operand in pattern.operands)
-        roots: list[type] = [getattr(nodes, pattern.kind)]
+        compiled = Compiled(rule, pattern)
+        table.setdefault(getattr(nodes, pattern.kind), []).append(compiled)
         if pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal"):
-            roots.append(nodes.Sub)
-        for root in roots:
-            table.setdefault(root, []).append(Compiled(rule, scope[name], operands))
+            table.setdefault(nodes.Sub, []).append(compiled)
     return table
 
 

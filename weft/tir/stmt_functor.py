@@ -42,7 +42,7 @@ def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
 
 
 class _Transform(Mutator):
-    """``preorder`` may replace a node (its result is not entered), ``postorder`` its rebuilt form."""
+    """``preorder`` may replace a node (it is not entered), ``postorder`` its rebuilt form."""
 
     def __init__(
         self,

@@ -104,8 +104,8 @@ def test_condition_on_data_is_no_proof(programs):
     i = Var("i", "int32")
     a, index = decl_buffer((8,), "float32", "A"), decl_buffer((16,), "int32", "I")
     inside = op.all(index[i] >= 0, index[i] < 8)
-    body = IfThenElse(inside, seq(BufferStore(index, op.const(99), [i]),
-                                  BufferStore(a, op.const(0.0, "float32"), [index[i]])))  # fmt: skip
+    change = BufferStore(index, op.const(99), [i])
+    body = IfThenElse(inside, seq(change, BufferStore(a, op.const(0.0, "float32"), [index[i]])))
     assert statuses(PrimFunc([a, index], programs.loop(i, 16, body)), "A") == ["unknown"]
 
 

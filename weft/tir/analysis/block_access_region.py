@@ -176,7 +176,7 @@ class _AccessDetector(Visitor):
             for part, extent in zip(region, buffer.shape, strict=True):
                 zero = IntImm(extent.dtype, 0)
                 ranges.append(part.cover_range(Range.from_min_extent(zero, extent), self.analyzer))
-            found.append(BufferRegion(buffer, ranges))
+            found.append(BufferRegion(buffer, Array(ranges)))
         return Array(found)
 
 

@@ -56,7 +56,7 @@ class AccessStatus(Enum):
 class AccessBound:
     """One index of one access: ``buffer`` at dimension ``axis``.
 
-    ``low`` and ``high`` are the constant bounds of the index (None if there are none); ``from_data``
+    ``low`` and ``high`` are the constant bounds of the index (None without); ``from_data``
     says whether the index depends on buffer elements or calls.
     """
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import FloatImm, IntImm, Range
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor
 from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import BinaryExpr, PrimExpr
+from weft.tir.expr import BinaryExpr
 from weft.tir.function import PrimFunc
 
 _FREE_CALLS: Final = frozenset({"tir.likely", "tir.assume", "tir.if_then_else", "tir.reinterpret"})
