@@ -393,6 +393,15 @@ def test_global_symbol_prints_only_if_it_is_not_the_name():
     )
 
 
+def test_blocks_without_a_root_block_stay_so():
+    block = Block([IterVar(Range(0, 8), Var("vi", "int32"), 0)], [], [], "b", ZERO)
+    body = For(i, 0, 8, ForKind.SERIAL, BlockRealize([i], IntImm("bool", 1), block))
+    func = PrimFunc([], body)
+    assert "@T.prim_func(private=True, s_tir=False)" in func.script()
+    assert_comes_back(body)
+    assert_comes_back(BlockRealize([a], IntImm("bool", 1), block))
+
+
 def test_launch_thread():
     thread = IterVar(Range(0, 32), Var("tx", "int32"), 1, "threadIdx.x")
     node = AttrStmt(thread, "thread_extent", IntImm("int32", 32), Evaluate(thread.var))

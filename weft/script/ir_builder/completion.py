@@ -18,8 +18,10 @@ DETECT = "tir.script_parsing_detect_access"
 
 
 @deep_recursion
-def complete(func: PrimFunc, root_buffers: Sequence[Buffer]) -> PrimFunc:
-    """Add the root block and the missing regions."""
+def complete(
+    func: PrimFunc, root_buffers: Sequence[Buffer], adds_root: bool = True
+) -> PrimFunc:
+    """Add the root block (unless told not to) and the missing regions."""
     body = func.body
     has_root = (
         not root_buffers and isinstance(body, BlockRealize) and not body.block.iter_vars
@@ -27,7 +29,8 @@ def complete(func: PrimFunc, root_buffers: Sequence[Buffer]) -> PrimFunc:
     buffers = [*func.buffer_map.values(), *root_buffers]
     completer = _Completer(buffers, has_root)
     body = completer.visit(body)
-    if (completer.contains_block or root_buffers) and not has_root:
+    wanted = root_buffers or (completer.contains_block and adds_root)
+    if wanted and not has_root:
         root = Block((), (), (), "root", body, None, root_buffers)
         body = BlockRealize((), IntImm("bool", 1), root)
     return func.with_(body=body)

@@ -118,6 +118,7 @@ class PrimFuncFrame(TIRFrame):
     def __init__(self, is_private: bool = False) -> None:
         super().__init__()
         self.is_private = is_private
+        self.adds_root = True
         self.name: str | None = None
         self.args: list[Var] = []
         self.buffer_map: dict[Var, Buffer] = {}
@@ -131,7 +132,7 @@ class PrimFuncFrame(TIRFrame):
         if not self.is_private and self.name is not None and "global_symbol" not in attrs:
             attrs = {"global_symbol": self.name, **attrs}
         func = PrimFunc(self.args, self.body(), self.ret_type, self.buffer_map, as_attrs(attrs))
-        func = complete(func, self.root_alloc_buffers)
+        func = complete(func, self.root_alloc_buffers, self.adds_root)
         func.span = self.span
         assert self.builder is not None
         parent = self.builder.frames[-1] if self.builder.frames else None

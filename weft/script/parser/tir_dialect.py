@@ -26,7 +26,8 @@ def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> Pri
     """The PrimFunc of a decorated definition."""
     with parser.in_dialect("tir"), parser.scopes.nested(), IRBuilder() as builder:
         builder.span = parser.evaluator.span(node)
-        with parser.guard(node), build.prim_func(private):
+        with parser.guard(node), build.prim_func(private) as frame:
+            frame.adds_root = not _is_lowered(node)
             build.func_name(node.name)
             _result_type(parser, node)
             for item in _parameters(parser, node):
@@ -36,6 +37,15 @@ def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> Pri
             parser.visit_body(node.body)
         func: PrimFunc = builder.get()
     return func
+
+
+def _is_lowered(node: ast.FunctionDef) -> bool:
+    """Whether the decorator says ``s_tir=False``: blocks without a root block stay so."""
+    for decorator in node.decorator_list:
+        for item in getattr(decorator, "keywords", ()):
+            if item.arg == "s_tir" and getattr(item.value, "value", None) is False:
+                return True
+    return False
 
 
 def _parameters(parser: Parser, node: ast.FunctionDef) -> list[ast.arg]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import IntImm
-from weft.ir.functor import collect
 from weft.ir.type import TupleType
 from weft.script.printer.attributes import mapping_doc
 from weft.script.printer.doc import (
@@ -30,7 +29,7 @@ from weft.script.printer.tir_buffer import (
 from weft.script.printer.tir_stmt import alloc_docs, body_docs
 from weft.tir.expr import SizeVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BlockRealize
+from weft.tir.stmt import Block, BlockRealize, SeqStmt
 
 
 def function_name(func: Any, d: Docsifier) -> str:
@@ -65,8 +64,13 @@ def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
     d.pop()
     d.relax_mode = relax_mode
     decorator: ExprDoc = d.tir("prim_func")
+    keys: list[str] = []
     if "global_symbol" not in func.attrs:
-        decorator = CallDoc(decorator, (), ("private",), (LiteralDoc(True),))
+        keys.append("private")
+    if _lacks_root(func):
+        keys.append("s_tir")
+    if keys:
+        decorator = CallDoc(decorator, (), keys, [LiteralDoc(key == "private") for key in keys])
     return FunctionDoc(IdDoc(name), args, [decorator], returns, frame.stmts)
 
 
@@ -105,6 +109,23 @@ def _handle_of(param: Any, _d: Docsifier) -> Any:
     return lambda: IdDoc(param.name)
 
 
+def contains_block(root: Any) -> bool:
+    """Whether there is a block in a statement (expressions are not looked at)."""
+    stack = [root]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, Block | BlockRealize):
+            return True
+        if isinstance(stmt, SeqStmt):
+            stack.extend(stmt.seq)
+            continue
+        for name in ("body", "then_case", "else_case"):
+            inner = getattr(stmt, name, None)
+            if inner is not None:
+                stack.append(inner)
+    return False
+
+
 def implicit_root(func: PrimFunc) -> BlockRealize | None:
     """The root block that a parser adds by itself, so that it need not be printed."""
     realize: Any = func.body
@@ -121,7 +142,15 @@ def implicit_root(func: PrimFunc) -> BlockRealize | None:
         return realize
     if isinstance(inner, BlockRealize):
         return realize if inner.block.iter_vars else None
-    return realize if collect(inner, BlockRealize) else None
+    return realize if contains_block(inner) else None
+
+
+def _lacks_root(func: PrimFunc) -> bool:
+    """Whether there are blocks, but no root block: a parser must not add one."""
+    body = func.body
+    if isinstance(body, BlockRealize) and not body.block.iter_vars:
+        return False
+    return contains_block(body)
 
 
 def _body(func: PrimFunc, d: Docsifier, frame: Frame) -> None:
