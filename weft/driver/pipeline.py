@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
+from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.normalize import Normalize
 from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
@@ -46,6 +48,8 @@ def lower_tir() -> Pass:
 
 RELAX_DEFAULT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
+    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
 )
 """From graph operators to calls of TensorIR functions."""
 
