@@ -103,12 +103,6 @@ class Expr(RelaxExpr):
         """The tensor converted to ``dtype``."""
         return _operator("astype", self, dtype)
 
-    @property
-    def checked_type(self) -> StructInfo:
-        """The struct info (the name of 2022)."""
-        info: StructInfo = self.struct_info
-        return info
-
 
 def _operator(name: str, *args: Any) -> Expr:
     made: Expr = getattr(slots.relax_operators.get(), name)(*args)

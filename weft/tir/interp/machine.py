@@ -413,10 +413,13 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
     if len(arguments) != len(func.params):
         raise IRValueError(f"expected {len(func.params)} arguments, got {len(arguments)}")
     copies = []
-    for param, argument in zip(func.params, arguments, strict=True):
+    pairs = list(zip(func.params, arguments, strict=True))
+    for param, argument in pairs:  # extents may be expressions of scalars that come later
+        if param not in func.buffer_map:
+            state.values[id(param)] = argument
+    for param, argument in pairs:
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            state.values[id(param)] = argument
             continue
         array = _numpy_of(argument)
         if array.dtype != buffer.dtype.element.numpy or array.ndim != len(buffer.shape):
