@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import IntervalSet, IntSet, eval_set, intersect, neg_inf, pos_inf, union
+from weft.ir.expr import Range
+from weft.ir.functor import substitute
+from weft.ir.structural import structural_equal
+from weft.tir import op
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import Ramp, Select, Var
+
+I, J, N = (Var(name, "int32") for name in "ijn")
+DOMAINS = {I: Range(0, 5), J: Range(-2, 4)}
+
+
+def ends(found):
+    return found.min_value.value, found.max_value.value
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        I + J, I - J, I * 3 + J, I * -2 - J, (I * 4 + J) // 3, (I + 7) % 3, (I + 8) % 16,
+        op.min(I, J), op.max(I * 2, J + 3), I // 2 * 2, Select(I < J, I, J), J % 4, 7 - I,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_interval_holds_every_value(expr):
+    low, high = ends(eval_set(expr, DOMAINS))
+    for i, j in itertools.product(range(5), range(-2, 4)):
+        value = Analyzer().simplify(substitute(expr, {I: op.const(i), J: op.const(j)})).value
+        assert low <= value <= high
+
+
+def test_symbolic_ends():
+    found = eval_set(I * 4 + J, {I: Range(0, N), J: Range(0, 4)})
+    assert found.min_value.value == 0
+    assert structural_equal(found.max_value, N * 4 - 1)
+
+
+def test_free_variables_stay():
+    found = eval_set(N * 4 + J, {J: Range(0, 4)})
+    assert structural_equal(found.min_value, N * 4)
+    assert structural_equal(found.max_value, N * 4 + 3)
+
+
+def test_bounds_that_mention_other_variables_are_relaxed():
+    found = eval_set(J, {I: Range(0, 8), J: Range.from_min_extent(I, 4)})
+    assert ends(found) == (0, 10)
+
+
+def test_data_is_unbounded():
+    a = decl_buffer((8,), "int32", "A")
+    found = eval_set(a[I], {I: Range(0, 8)})
+    assert found.is_everything()
+    assert eval_set(a[N], {I: Range(0, 8)}).is_single_point()
+
+
+def test_vectors():
+    assert ends(IntSet.vector(Ramp(op.const(2), op.const(3), op.const(4)))) == (2, 11)
+    assert ends(eval_set(Ramp(I * 4, op.const(1), op.const(4)), {I: Range(0, 8)})) == (0, 31)
+
+
+def test_sets():
+    assert IntSet.nothing().is_nothing()
+    assert IntSet.everything().is_everything()
+    assert ends(union([IntSet.interval(1, 3), IntSet.interval(7, 9)])) == (1, 9)
+    assert ends(intersect([IntSet.interval(1, 8), IntSet.interval(7, 9)])) == (7, 8)
+    assert intersect([IntSet.interval(1, 3), IntSet.interval(7, 9)]).is_nothing()
+    assert IntervalSet(neg_inf(), pos_inf()).is_everything()
+    assert IntSet.single_point(I).is_single_point()
+
+
+def test_cover_range_falls_back():
+    default = Range(0, 16)
+    assert IntSet.everything().cover_range(default) is default
+    assert IntSet.interval(2, 5).cover_range(default).extent.value == 4
+
+
+def test_analyzer_int_set_uses_bound_ranges():
+    analyzer = Analyzer()
+    analyzer.bind(I, Range(0, 8))
+    assert ends(analyzer.int_set(I * 2)) == (0, 14)
