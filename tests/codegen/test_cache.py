@@ -105,7 +105,8 @@ def test_writers_may_be_killed_at_any_moment(folder):
         number = 0
         while True:
             number += 1
-            cache.store(f"key{number % 5}", {"specs": [], "n": number}, bytes([number % 251]) * 200_000)
+            code = bytes([number % 251]) * 200_000
+            cache.store(f"key{number % 5}", {"specs": [], "n": number}, code)
     """)
     writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
     try:

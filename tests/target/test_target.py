@@ -59,7 +59,11 @@ def test_current_is_the_innermost_scope():
 
 def test_tags_are_known():
     target = Target("nvidia/geforce-rtx-3070")
-    assert (target.kind.name, target.arch, target.tag) == ("cuda", "sm_86", "nvidia/geforce-rtx-3070")
+    assert (target.kind.name, target.arch, target.tag) == (
+        "cuda",
+        "sm_86",
+        "nvidia/geforce-rtx-3070",
+    )
     assert "apple/m1-gpu" in list_tags()
     assert Target("cuda").max_num_threads == 1024
 

@@ -11,6 +11,7 @@ from weft.codegen.llvm.emit import lower_to_llvm, prim_funcs
 from weft.ir.module import IRModule
 from weft.runtime.spec import FunctionSpec
 from weft.target.host import llvm_options
+from weft.target.target import as_target
 
 
 def compile_cached(
@@ -29,8 +30,9 @@ def compile_cached(
     ``lower``; ``options`` are further values that decide the code, such as the pass configuration.
     """
     machine = llvm_options(target)
+    described = as_target("llvm" if target is None else target).structural_bytes()
     functions = prim_funcs(mod if key_of is None else key_of).items()
-    key = cache.make_key(functions, machine, checks, llvm_version(), options)
+    key = cache.make_key(functions, machine, described, checks, llvm_version(), options)
 
     def lowered() -> IRModule:
         return mod if lower is None else lower(mod)

@@ -1,4 +1,4 @@
-"""The object cache: compiled code on disk, found again by what it was compiled from (design.md 3.7).
+"""The object cache: compiled code on disk, found by what it was compiled from (design.md 3.7).
 
 A key digests everything that decides the code: the functions with their names, the target, weft's
 own sources, the version of LLVM, options. An entry is one file: magic, checksum, payload. It is

@@ -26,8 +26,9 @@ _X86_CPUS: Final = frozenset(
     "corei7-avx ivybridge core-avx-i haswell core-avx2 broadwell skylake skylake-avx512 skx "
     "cascadelake cooperlake cannonlake icelake-client icelake-server rocketlake tigerlake "
     "sapphirerapids emeraldrapids graniterapids graniterapids-d alderlake raptorlake meteorlake "
-    "arrowlake arrowlake-s lunarlake pantherlake gracemont sierraforest grandridge clearwaterforest "
-    "silvermont goldmont goldmont-plus tremont knl knm k8 opteron athlon64 amdfam10 barcelona "
+    "arrowlake arrowlake-s lunarlake pantherlake gracemont sierraforest grandridge "
+    "clearwaterforest silvermont goldmont goldmont-plus tremont knl knm k8 opteron athlon64 "
+    "amdfam10 barcelona "
     "btver1 btver2 bdver1 bdver2 bdver3 bdver4 znver1 znver2 znver3 znver4 znver5 nocona "
     "diamondrapids novalake wildcatlake".split()
 )

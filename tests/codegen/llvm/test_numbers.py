@@ -169,7 +169,10 @@ def test_min_and_max_propagate_nan(kind, dtype, lanes, elementwise):
     reference = np.minimum if kind is e.Min else np.maximum
     got = elementwise(kind, dtype, x, y, lanes=lanes).astype("f8")
     np.testing.assert_array_equal(got, reference(x.astype("f8"), y.astype("f8")))
-    for compute in (lambda v: kind(v, constant_like(v, 0.5)), lambda v: kind(constant_like(v, 0.5), v)):
+    for compute in (
+        lambda v: kind(v, constant_like(v, 0.5)),
+        lambda v: kind(constant_like(v, 0.5), v),
+    ):
         got = elementwise(compute, dtype, x, lanes=lanes).astype("f8")
         np.testing.assert_array_equal(got, reference(x.astype("f8"), 0.5))
 
@@ -183,7 +186,8 @@ def constant_like(value, number):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
 def test_comparisons(dtype, elementwise):
     x, y = grid(dtype) if dtype[0] in "iu" else (
-        g.ravel().astype(dtype) for g in np.meshgrid([1, -2, np.nan, np.inf], [1, 0, np.nan, -np.inf])
+        g.ravel().astype(dtype)
+        for g in np.meshgrid([1, -2, np.nan, np.inf], [1, 0, np.nan, -np.inf])
     )  # fmt: skip
     cases = {e.EQ: np.equal, e.NE: np.not_equal, e.LT: np.less, e.LE: np.less_equal,
              e.GT: np.greater, e.GE: np.greater_equal}  # fmt: skip
@@ -197,7 +201,9 @@ def test_logic_and_bits(elementwise):
     a, b = np.array([0, 0, 1, 1], "bool"), np.array([0, 1, 0, 1], "bool")
     for kind, reference in ((e.And, np.logical_and), (e.Or, np.logical_or)):
         for lanes in (1, 4):
-            np.testing.assert_array_equal(elementwise(kind, "bool", a, b, lanes=lanes), reference(a, b))
+            np.testing.assert_array_equal(
+                elementwise(kind, "bool", a, b, lanes=lanes), reference(a, b)
+            )
     np.testing.assert_array_equal(elementwise(e.Not, "bool", a, lanes=4), ~a)
     x = np.array([0, 1, 5, -1, 2**31 - 1, -(2**31), 12, 255], "int32")
     got = elementwise(lambda v: Call(v.dtype, "tir.popcount", [v]), "int32", x, lanes=8)
@@ -215,7 +221,9 @@ def test_classification(elementwise):
     for name, reference in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
         for lanes in (1, 8):
             got = elementwise(
-                lambda v, name=name: Call(DataType("bool").with_lanes(v.dtype.lanes), f"tir.{name}", [v]),
+                lambda v, name=name: Call(
+                    DataType("bool").with_lanes(v.dtype.lanes), f"tir.{name}", [v]
+                ),
                 "bool", x, lanes=lanes,
             )  # fmt: skip
             np.testing.assert_array_equal(got, reference(x))
@@ -229,7 +237,8 @@ def test_float_floor_division_and_rounding(elementwise):
     np.testing.assert_array_equal(got, x - np.floor(x / y) * y)
     np.testing.assert_array_equal(elementwise(e.Mod, "float32", x, y), np.fmod(x, y))
     for name, reference in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc),
-                            ("round", np.rint), ("nearbyint", np.rint), ("fabs", np.abs)):  # fmt: skip
+                            ("round", np.rint), ("nearbyint", np.rint),
+                            ("fabs", np.abs)):  # fmt: skip
         got = elementwise(lambda v, n=name: Call(v.dtype, f"tir.{n}", [v]), "float32", x, lanes=8)
         np.testing.assert_array_equal(got, reference(x))
 

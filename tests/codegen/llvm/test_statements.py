@@ -125,7 +125,11 @@ def test_large_allocations_are_freed_on_every_exit():
 
 def test_stack_arrays_indexed_by_constants_become_registers():
     @T.prim_func
-    def main(A: T.Buffer((64, 6), "float32"), B: T.Buffer((64, 16), "float32"), C: T.Buffer((6, 16), "float32")):
+    def main(
+        A: T.Buffer((64, 6), "float32"),
+        B: T.Buffer((64, 16), "float32"),
+        C: T.Buffer((6, 16), "float32"),
+    ):
         T.func_attr({"tir.noalias": True})
         acc = T.alloc_buffer((6, 16), "float32")
         for m in T.unroll(6):
@@ -148,14 +152,18 @@ def test_stack_arrays_indexed_by_constants_become_registers():
 @pytest.mark.parametrize("index", [-1, 8, 2**31 - 1, -(2**31)])
 def test_indices_from_data_are_checked(index):
     @T.prim_func
-    def main(x: T.Buffer((8,), "float32"), at: T.Buffer((3,), "int32"), out: T.Buffer((3,), "float32")):
+    def main(
+        x: T.Buffer((8,), "float32"), at: T.Buffer((3,), "int32"), out: T.Buffer((3,), "float32")
+    ):
         for i in range(3):
             out[i] = x[at[i]]
 
     x = np.arange(8, dtype="f4")
     good = run(main, x, np.array([7, 0, 3], "int32"), np.zeros(3, "f4"))[2]
     assert list(good) == [7, 0, 3]
-    with pytest.raises(IndexFault, match=rf"main: index {index} is out of bounds for buffer x of extent 8"):
+    with pytest.raises(
+        IndexFault, match=rf"main: index {index} is out of bounds for buffer x of extent 8"
+    ):
         run(main, x, np.array([7, index, 3], "int32"), np.zeros(3, "f4"))
 
 
@@ -163,9 +171,16 @@ def test_vector_gathers_are_checked():
     x, at = decl_buffer((8,), "float32", "x"), decl_buffer((4,), "int32", "at")
     out = decl_buffer((4,), "float32", "out")
     lane = e.Ramp(IntImm("int32", 0), IntImm("int32", 1), IntImm("int32", 4))
-    func = PrimFunc([x, at, out], s.BufferStore(out, x[at[lane]], [lane]), attrs={"global_symbol": "main"})
+    func = PrimFunc(
+        [x, at, out], s.BufferStore(out, x[at[lane]], [lane]), attrs={"global_symbol": "main"}
+    )
     data = np.arange(8, dtype="f4")
-    assert list(run(func, data, np.array([7, 7, 0, 2], "int32"), np.zeros(4, "f4"))[2]) == [7, 7, 0, 2]
+    assert list(run(func, data, np.array([7, 7, 0, 2], "int32"), np.zeros(4, "f4"))[2]) == [
+        7,
+        7,
+        0,
+        2,
+    ]
     with pytest.raises(IndexFault, match="index 9 is out of bounds for buffer x of extent 8"):
         run(func, data, np.array([7, 9, 0, 2], "int32"), np.zeros(4, "f4"))
 
@@ -206,7 +221,9 @@ def test_unproved_affine_accesses_are_checked_and_the_checks_can_be_off():
 def test_a_certain_violation_is_refused_with_the_numbers():
     x = decl_buffer((4,), "float32", "x")
     func = PrimFunc([x], s.BufferStore(x, x[3] + 1.0, [4]), attrs={"global_symbol": "main"})
-    with pytest.raises(IndexError, match="index 4 is out of bounds for buffer x, whose axis 0 has extent 4"):
+    with pytest.raises(
+        IndexError, match="index 4 is out of bounds for buffer x, whose axis 0 has extent 4"
+    ):
         run(func, np.zeros(4, "f4"))
 
 
@@ -224,11 +241,12 @@ def test_predicates_and_strides_of_vectors():
     ramp = e.Ramp(IntImm("int32", 0), IntImm("int32", 1), IntImm("int32", 8))
     every = e.Ramp(IntImm("int32", 1), IntImm("int32", 3), IntImm("int32", 8))
     back = e.Ramp(IntImm("int32", 31), IntImm("int32", -1), IntImm("int32", 8))
+    eight = e.Broadcast(IntImm("int32", 8), IntImm("int32", 8))
     mask = e.LT(ramp, e.Broadcast(IntImm("int32", 5), IntImm("int32", 8)))
     tail = e.Ramp(IntImm("int32", 27), IntImm("int32", 1), IntImm("int32", 8))
     body = s.SeqStmt([
         s.BufferStore(y, x[every], [ramp]),
-        s.BufferStore(y, x[back], [e.Add(ramp, e.Broadcast(IntImm("int32", 8), IntImm("int32", 8)))]),
+        s.BufferStore(y, x[back], [e.Add(ramp, eight)]),
         s.BufferStore(y, e.BufferLoad(x, [tail], mask), [tail], mask),
     ])  # fmt: skip
     func = PrimFunc([x, y], body, attrs={"global_symbol": "main"})
@@ -249,7 +267,16 @@ def test_shuffles_and_halves():
         [x, y], s.BufferStore(y, e.Call("int32x8", "tir.vectorcombine", [high, picked]), [ramp]),
         attrs={"global_symbol": "main"},
     )  # fmt: skip
-    assert list(run(func, np.arange(8, dtype="i4"), np.zeros(8, "i4"))[1]) == [4, 5, 6, 7, 3, 2, 1, 0]
+    assert list(run(func, np.arange(8, dtype="i4"), np.zeros(8, "i4"))[1]) == [
+        4,
+        5,
+        6,
+        7,
+        3,
+        2,
+        1,
+        0,
+    ]
 
 
 def test_return_values():
@@ -352,7 +379,7 @@ def test_exceptions_of_callbacks_come_back():
         A[3] = x[0]
         T.evaluate(T.call_packed("test.codegen.fail", A[3]))
 
-    with pytest.raises(Special, match="2.5"):
+    with pytest.raises(Special, match=r"2\.5"):
         run(main, np.full(4, 2.5, "f4"))
 
 
@@ -375,7 +402,9 @@ def test_functions_call_each_other():
     y = decl_buffer((4,), "int32", "y")
     mod = IRModule({"bump": helper})
     call = e.Call("int32", mod.get_global_var("bump"), [y.data, IntImm("int32", 5)])
-    mod["main"] = PrimFunc([y], s.SeqStmt([s.Evaluate(call), s.Evaluate(call)]), attrs={"global_symbol": "main"})
+    mod["main"] = PrimFunc(
+        [y], s.SeqStmt([s.Evaluate(call), s.Evaluate(call)]), attrs={"global_symbol": "main"}
+    )
     assert list(run(mod, np.zeros(4, "i4"))[0]) == [0, 10, 0, 0]
 
 

@@ -19,6 +19,7 @@ from weft.tir import expr as e
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
+_ONE: Final[Poly] = {(): 1}
 _MAX_TERMS: Final = 40
 _MAX_FACTS: Final = 12
 
@@ -106,13 +107,12 @@ class Bounds:
             kind = {e.LT: e.GE, e.GE: e.LT, e.GT: e.LE, e.LE: e.GT, e.NE: e.EQ}.get(kind, e.NE)
         difference = add_scaled(self.poly(condition.a), self.poly(condition.b), -1)
         negated = {key: -value for key, value in difference.items()}
-        one = {(): 1}
         if kind is e.LT:
-            self.facts.append(add_scaled(difference, one, 1))
+            self.facts.append(add_scaled(difference, _ONE, 1))
         elif kind is e.LE:
             self.facts.append(difference)
         elif kind is e.GT:
-            self.facts.append(add_scaled(negated, one, 1))
+            self.facts.append(add_scaled(negated, _ONE, 1))
         elif kind is e.GE:
             self.facts.append(negated)
         elif kind is e.EQ:
@@ -269,7 +269,7 @@ class Bounds:
             return self._opaque(expr)
         numerator = self.poly(expr.a)
         is_div = isinstance(expr, e.FloorDiv | e.Div)
-        node = expr if is_div else e.FloorDiv(expr.a, expr.b)
+        node = expr if is_div else e.FloorDiv(expr.a, expr.b)  # type: ignore[call-arg]
         key = ("//", frozenset(numerator.items()), divisor.value)
         atom = self._atom(key, node, "//", (numerator, divisor.value))
         if is_div:

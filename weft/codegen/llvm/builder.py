@@ -90,7 +90,9 @@ class FunctionBuilder:
         self.allocas.append(f"  {name} = alloca {text}")
         return name
 
-    def call(self, name: str, result: str, args: list[tuple[str, str]], attributes: str = "") -> str:
+    def call(
+        self, name: str, result: str, args: list[tuple[str, str]], attributes: str = ""
+    ) -> str:
         """Call an external function, declaring it; ``result`` may be void."""
         kinds = ", ".join([kind for kind, _ in args])
         callee = self.context.declare(name, result, kinds, attributes)
@@ -126,7 +128,9 @@ class FunctionBuilder:
         self.exit_with(code)
         self.start(good)
 
-    def raise_unless(self, condition: str, kind: int, text: str, a: str = "0", b: str = "0") -> None:
+    def raise_unless(
+        self, condition: str, kind: int, text: str, a: str = "0", b: str = "0"
+    ) -> None:
         """Leave the function with a new fault unless the i1 ``condition`` holds."""
         bad, good = self.label("fault"), self.label("ok")
         self.branch_if(condition, good, bad, COLD)

@@ -216,9 +216,7 @@ def _half(upper: bool) -> Handler:
         kind = llvm_type(source)
         mask = ", ".join([f"i32 {n}" for n in numbers])
         value = em.value(expr.args[0])
-        return em.b.op(
-            f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>"
-        )
+        return em.b.op(f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>")
 
     return emit
 

@@ -14,7 +14,7 @@ class ModuleContext:
     """
 
     checks: bool = True
-    threads: bool = True
+    contract: bool = True
     declarations: dict[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)

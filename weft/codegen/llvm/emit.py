@@ -26,6 +26,7 @@ from weft.runtime.abi import FaultKind
 from weft.runtime.spec import FunctionSpec
 from weft.support.recursion import deep_recursion
 from weft.target.host import llvm_options
+from weft.target.target import as_target
 from weft.tir.function import PrimFunc
 
 LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
@@ -61,7 +62,9 @@ def emit_module(
     mod: IRModule, target: Any = None, *, checks: bool = True
 ) -> tuple[str, tuple[FunctionSpec, ...]]:
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
-    context = ModuleContext(checks=checks)
+    machine = as_target("llvm" if target is None else target)
+    contract = bool(machine.attrs.get("fast-math-contract", True))
+    context = ModuleContext(checks=checks, contract=contract)
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)
@@ -78,9 +81,7 @@ def header_of(target: Any) -> str:
     return f"attributes #0 = {{ nounwind{wide} }}"
 
 
-def emit_function(
-    context: ModuleContext, func: PrimFunc, name: str, signature: Signature
-) -> None:
+def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: Signature) -> None:
     """Append one function's text (and those of its parallel loops) to the module."""
     facts = FunctionFacts(name, has_noalias(func), signature.ret)
     em = Emitter(context, facts, TABLES)

@@ -46,7 +46,11 @@ class Emitter:
     """See the module's docstring. ``parent`` is set in the body of a parallel loop."""
 
     def __init__(
-        self, context: ModuleContext, facts: FunctionFacts, tables: Any, parent: Emitter | None = None
+        self,
+        context: ModuleContext,
+        facts: FunctionFacts,
+        tables: Any,
+        parent: Emitter | None = None,
     ) -> None:
         self.context = context
         self.function = facts
@@ -55,10 +59,10 @@ class Emitter:
         self.b = FunctionBuilder(context)
         self.env: dict[int, Binding] = {}
         self.captured: dict[int, tuple[Var, Binding]] = {}
-        self.ranges = parent.ranges if parent else Ranges()
-        self.bounds = parent.bounds if parent else Bounds(self.ranges)
+        self.ranges: Ranges = parent.ranges if parent else Ranges()
+        self.bounds: Bounds = parent.bounds if parent else Bounds(self.ranges)
         self.loops: list[tuple[str, str, int]] = []
-        self.conditional = parent.conditional + 1 if parent else 0
+        self.conditional: int = parent.conditional + 1 if parent else 0
         self.masks: list[str] = []
         self.kept: list[Any] = []
 

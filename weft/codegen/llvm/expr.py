@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.calls import call
-from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened, zero
+from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import constant_of, divide
@@ -69,7 +69,8 @@ def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> st
         a, b = convert(em.b, a, dtype, wide), convert(em.b, b, dtype, wide)
         result = em.b.op(f"{op} {llvm_type(wide)} {a}, {b}")
         return convert(em.b, result, wide, dtype)
-    flags = "contract " if op in ("fadd", "fsub", "fmul") else ""
+    contracts = em.context.contract and op in ("fadd", "fsub", "fmul")
+    flags = "contract " if contracts else ""
     return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
 
 
@@ -192,8 +193,10 @@ def if_then_else(em: Emitter, expr: Any) -> str:
     condition, arms = expr.args[0], (expr.args[1], expr.args[2])
     if condition.dtype.lanes != 1:
         return _blend(em, expr, condition, arms)
-    if _is_cheap(arms[0], 6) and _is_cheap(arms[1], 6) and not (
-        can_fault(em, arms[0]) or can_fault(em, arms[1])
+    if (
+        _is_cheap(arms[0], 6)
+        and _is_cheap(arms[1], 6)
+        and not (can_fault(em, arms[0]) or can_fault(em, arms[1]))
     ):
         return _blend(em, expr, condition, arms)
     return _choose(em, expr, condition, arms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.memory import proved
 from weft.ir.node import Node
 from weft.tir import expr as e
@@ -28,10 +27,8 @@ def can_fault(em: Emitter, expr: Any) -> bool:
         not em.context.checks or not proved(em, expr.buffer, expr.indices)
     ):
         return True
-    if isinstance(expr, _DIVISIONS) and expr.dtype.is_integral:
-        constant = constant_of(expr.b)
-        if constant is None and not em.ranges.nonzero(expr.b):
-            return True
+    if isinstance(expr, _DIVISIONS) and expr.dtype.is_integral and not em.ranges.nonzero(expr.b):
+        return True
     if isinstance(expr, e.Call) and effect_of(expr) not in _PURE:
         return True
     for name in expr.CHILDREN if isinstance(expr, Node) else ():

@@ -56,9 +56,7 @@ def test_divisor(em: Emitter, expr: Any, divisor: str) -> None:
     em.b.raise_unless(good, FaultKind.DIVISION, text)
 
 
-def _by_constant(
-    em: Emitter, expr: Any, a: str, divisor: int, floor: bool, remainder: bool
-) -> str:
+def _by_constant(em: Emitter, expr: Any, a: str, divisor: int, floor: bool, remainder: bool) -> str:
     dtype = expr.dtype
     kind = llvm_type(dtype)
     c = splat_int(divisor, dtype.bits, dtype.lanes)
@@ -83,9 +81,7 @@ def _by_constant(
     return em.b.op(f"add {kind} {quotient}, {step}")
 
 
-def _signed(
-    em: Emitter, expr: Any, operands: tuple[str, str], floor: bool, remainder: bool
-) -> str:
+def _signed(em: Emitter, expr: Any, operands: tuple[str, str], floor: bool, remainder: bool) -> str:
     """By a divisor that is not 0 but may be negative; -1 is divided by as 1, then negated."""
     b, dtype = em.b, expr.dtype
     a, divisor = operands

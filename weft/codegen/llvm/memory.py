@@ -50,7 +50,7 @@ def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     a, b = as_ramp(expr.a), as_ramp(expr.b)
     if a is None or b is None:
         return None
-    base = type(expr)(a[0], b[0])
+    base: PrimExpr = type(expr)(a[0], b[0])  # type: ignore[call-arg]
     if a[1] == 0 and b[1] == 0:
         return base, 0
     if isinstance(expr, e.Add):
@@ -58,9 +58,9 @@ def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     if isinstance(expr, e.Sub):
         return base, a[1] - b[1]
     if isinstance(expr, e.Mul):
-        for (_, stride), (factor, zero) in ((a, b), (b, a)):
-            if zero == 0 and isinstance(factor, IntImm):
-                return base, stride * factor.value
+        for one, other in ((a, b), (b, a)):
+            if other[1] == 0 and isinstance(other[0], IntImm):
+                return base, one[1] * other[0].value
     return None
 
 
@@ -104,9 +104,7 @@ def _load_ramp(
     for lane in range(lanes):
         at = _step(em, pointer, buffer.dtype, lane * stride)
         one = _load_one(em, at, buffer.dtype)
-        result = em.b.op(
-            f"insertelement {llvm_type(dtype)} {result}, {element} {one}, i64 {lane}"
-        )
+        result = em.b.op(f"insertelement {llvm_type(dtype)} {result}, {element} {one}, i64 {lane}")
     return result
 
 
@@ -224,7 +222,9 @@ def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
             scaled = times(em, total, em.index(extents[position])) if position else "0"
             total = plus(em, scaled, em.index(index))
     offset = buffer.elem_offset
-    return total if constant_of(offset) == 0 else plus(em, total, em.index(offset))
+    if offset is None or constant_of(offset) == 0:
+        return total
+    return plus(em, total, em.index(offset))
 
 
 def plus(em: Emitter, a: str, b: str) -> str:
@@ -308,7 +308,7 @@ def _span(base: PrimExpr, distance: int) -> tuple[PrimExpr, PrimExpr]:
     if distance == 0:
         return base, base
     wide = base if base.dtype is _I64 else e.Cast(_I64, base)
-    other = e.Add(wide, IntImm(_I64, distance))
+    other = e.Add(wide, IntImm(_I64, distance))  # type: ignore[call-arg]
     return (base, other) if distance > 0 else (other, base)
 
 
@@ -355,9 +355,7 @@ def _refuse_certain(
         )
 
 
-def _check_lanes(
-    em: Emitter, buffer: Buffer, offsets: str, lanes: int, mask: str | None
-) -> None:
+def _check_lanes(em: Emitter, buffer: Buffer, offsets: str, lanes: int, mask: str | None) -> None:
     """Test every active lane of a vector of flat offsets."""
     kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
     size = "1"

@@ -78,7 +78,7 @@ def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
 
 def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
     data = em.variable(buffer.data)
-    offset = em.index(buffer.elem_offset)
+    offset = em.index(buffer.elem_offset or IntImm(DataType("int32"), 0))
     return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
 
 
@@ -89,9 +89,7 @@ def _array_tensor(em: Emitter, call: Any) -> str:
     return _tensor(em, em.value(data), sample.dtype, (lists[0], lists[1]), em.index(offset))
 
 
-def _tensor(
-    em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], offset: str
-) -> str:
+def _tensor(em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], offset: str) -> str:
     """A DLTensor on the stack (layout: weft.runtime.abi)."""
     shape, strides = layout
     header = em.b.alloca(f"[{_TENSOR_BYTES} x i8], align 8")
@@ -195,6 +193,5 @@ def leave_loop(em: Emitter, expr: Any) -> str:
     next_label, exit_label, held = em.loops[-1]
     for item in reversed(em.b.held[held:]):
         em.b.free(item.pointer)
-    em.loop_jumps.append((expr.op.name.endswith("break_loop"), em.b.block))
     em.b.branch(exit_label if expr.op.name.endswith("break_loop") else next_label)
     return "0"

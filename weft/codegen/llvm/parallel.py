@@ -30,7 +30,7 @@ _SLOT: Final = 64
 
 def worthwhile(em: Emitter, stmt: Any) -> bool:
     """Whether the loop is to run in parallel: not nested in another, and not too small."""
-    if em.parent is not None or not em.context.threads:
+    if em.parent is not None:
         return False
     if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
         return False
@@ -97,7 +97,7 @@ def _kind(var: e.Var, inner: Any) -> str:
 
 
 def _operand(inner: Any) -> str:
-    return inner.wide if inner.wide is not None else inner.value
+    return str(inner.wide if inner.wide is not None else inner.value)
 
 
 def _body_function(em: Emitter, inner: Emitter, name: str) -> str:

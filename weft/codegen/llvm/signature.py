@@ -72,15 +72,14 @@ def has_noalias(func: PrimFunc) -> bool:
     return bool(getattr(value, "value", value))
 
 
-def _buffer_param(
-    buffer: Buffer, names: _Names, output: bool | None, noalias: bool
-) -> ParamSpec:
+def _buffer_param(buffer: Buffer, names: _Names, output: bool | None, noalias: bool) -> ParamSpec:
     offset = buffer.elem_offset
+    fixed = offset is None or isinstance(offset, IntImm)
     return ParamSpec(
         "buffer", names.of(buffer.data, buffer.name), str(buffer.dtype),
         tuple(names.extent(extent) for extent in buffer.shape),
         tuple(names.extent(stride) for stride in buffer.strides) if buffer.strides else None,
-        0 if isinstance(offset, IntImm) else names.extent(offset), output, noalias,
+        0 if fixed else names.extent(offset), output, noalias,
     )  # fmt: skip
 
 
@@ -113,7 +112,7 @@ class _Names:
             self.known[id(var)] = found
         return found
 
-    def extent(self, expr: PrimExpr) -> Extent:
+    def extent(self, expr: PrimExpr | None) -> Extent:
         """An extent as a number or as a Python expression over names."""
         if isinstance(expr, IntImm):
             return expr.value
@@ -162,6 +161,7 @@ def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]
     written: set[int] = set()
     unknown: set[int] = set()
     packed, returned = False, None
+    node: Any
     for node in collect(func.body, (s.BufferStore, e.Call)):
         if isinstance(node, s.BufferStore):
             written.add(id(node.buffer.data))

@@ -111,7 +111,7 @@ def _for(em: Emitter, stmt: Any) -> None:
 def serial_loop(em: Emitter, stmt: Any) -> None:
     """A counted loop; the body runs after one test when the extent may be 0."""
     low, extent = em.index(stmt.min), em.index(stmt.extent)
-    low_range, size_range = em.ranges.of(stmt.min), em.ranges.of(stmt.extent)
+    size_range = em.ranges.of(stmt.extent)
     if size_range[1] <= 0:
         return
     end = memory.plus(em, low, extent)
@@ -120,13 +120,12 @@ def serial_loop(em: Emitter, stmt: Any) -> None:
     em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
     if isinstance(stmt.extent, IntImm) and stmt.extent.value == 1:
         em.bind(stmt.loop_var, Binding(None, low))
-        if not _has_jumps(stmt.body):
+        if not [call for call in parallel.calls_in(stmt.body) if call.op.name in _JUMPS]:
             em.statement(stmt.body)
             em.bounds.rewind(mark)
             return
     counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
     em.bounds.rewind(mark)
-    del low_range
 
 
 def bind_loop(em: Emitter, stmt: Any) -> None:
@@ -159,17 +158,11 @@ def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> Non
     b.start(latch)
     b.lines.append(f"  {following} = add nsw i64 {counter}, 1")
     again = b.op(f"icmp slt i64 {following}, {end}")
-    b.branch_if(again, body, done, _loop_metadata(stmt))
+    b.branch_if(again, body, done)
     b.start(done)
 
 
-def _loop_metadata(stmt: Any) -> str:
-    return ""
-
-
-def _has_jumps(stmt: Any) -> bool:
-    return bool([c for c in parallel.calls_in(stmt) if c.op.name.endswith(("_loop",))])
-
+_JUMPS: Final = ("tir.break_loop", "tir.continue_loop")
 
 STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
     s.SeqStmt: _sequence, s.Evaluate: _evaluate, s.LetStmt: _let, s.AttrStmt: _attr,

@@ -30,7 +30,8 @@ _ERF_SMALL: Final = (0.12837916664232682, -0.37612633697101777, 0.11283693942090
 # erf(x) = 1 - exp(P(x)) for 0.92 <= x <= 3.92
 _ERF_LARGE: Final = (0.00015547088108602632, -1.129407845612275, -0.6336034640170922,
                      -0.10793522298076827, 0.02483514417606384, -0.004023994908335246,
-                     0.00038785933050238, -1.2828466544997866e-05, -6.282038876081181e-07)  # fmt: skip
+                     0.00038785933050238, -1.2828466544997866e-05,
+                     -6.282038876081181e-07)  # fmt: skip
 # sin(r) = r + r**3 * P(r**2), cos(r) = 1 - r**2 / 2 + r**4 * Q(r**2) for |r| <= pi / 4
 _SIN: Final = (-0.16666666641425976, 0.00833332936223468, -0.00019839327125058896,
                2.718237186750362e-06)  # fmt: skip
@@ -258,9 +259,7 @@ def library_lanes(k: Kernel, name: str, args: list[str]) -> str:
         return k.b.call(name, k.real, [(k.real, arg) for arg in args])
     result = "poison"
     for lane in range(k.lanes):
-        values = [
-            (k.real, k.b.op(f"extractelement {k.kind} {arg}, i64 {lane}")) for arg in args
-        ]
+        values = [(k.real, k.b.op(f"extractelement {k.kind} {arg}, i64 {lane}")) for arg in args]
         one = k.b.call(name, k.real, values)
         result = k.b.op(f"insertelement {k.kind} {result}, {k.real} {one}, i64 {lane}")
     return result
