@@ -277,7 +277,8 @@ class HostBuilder:
         symbol = StringImm(call.args[0].global_symbol)  # type: ignore[attr-defined]
         passed = [*inputs, *outputs]
         callee = Op.get("tir.tvm_call_packed")
-        self.step(Evaluate(TirCall(DataType("handle"), callee, [symbol, *passed])), passed)
+        arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
+        self.step(Evaluate(TirCall(DataType("handle"), callee, [symbol, *arguments])), passed)
         return result
 
     def step(self, stmt: Stmt, passed: list[Any]) -> None:
@@ -350,6 +351,17 @@ class _Shape:
 
     def __init__(self, values: Array) -> None:
         self.values = values
+
+
+def as_tensor(buffer: Buffer) -> TirCall:
+    """The buffer as a tensor argument that keeps its shape when buffers are flattened."""
+    handle = DataType("handle")
+    shape = TirCall(handle, Op.get("tir.tvm_stack_make_shape"), list(buffer.shape))
+    rank = IntImm(DataType("int32"), len(buffer.shape))
+    offset = buffer.elem_offset if buffer.elem_offset is not None else IntImm(INT64, 0)
+    strides = IntImm(DataType("int32"), 0)  # none: compact
+    arguments = [buffer.data, shape, strides, rank, op.const(0, buffer.dtype), offset]
+    return TirCall(handle, Op.get("tir.tvm_stack_make_array"), arguments)
 
 
 def _identifier(name: str) -> str:
