@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from weft.ir.expr import FloatImm, IntImm
+from weft.ir.global_info import DummyGlobalInfo, VDevice
 from weft.ir.module import IRModule
 from weft.ir.structural import assert_structural_equal
 from weft.relax import expr as rx
@@ -13,6 +14,7 @@ from weft.script import metadata
 from weft.script.parser.entry import from_source
 from weft.script.printer import underlined
 from weft.support.errors import TVMError
+from weft.target.target import Target
 from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, For, ForKind, SeqStmt
@@ -84,6 +86,48 @@ def test_underlined_shows_the_node_and_its_surroundings():
         "                ^^^^^^^^^^^^^^^^^^^^^^^^^^",
         "            C[vi, vj] = C[vi, vj] + A[vi, vk]",
     ]
+
+
+def test_remarks_stand_at_their_statements():
+    func = from_source(SOURCE)
+    loop = func.body.block.body
+    text = func.script(obj_to_annotate={loop: "the loops"})
+    assert "    # the loops\n    for i, j, k in T.grid(8, 8, 8):" in text
+
+
+def test_a_symbol_that_is_no_python_name_stays_an_attribute():
+    func = PrimFunc([], Evaluate(0), attrs={"global_symbol": "fused/add.1"})
+    assert "def fused_add_1():" in func.script()
+    assert_structural_equal(from_source(func.script()), func)
+
+
+def test_external_functions_of_a_module():
+    module = IRModule({"ext": rx.ExternFunc("env.f"), "g": from_source(SOURCE)})
+    assert 'ext = R.ExternFunc("env.f")' in module.script()
+    assert_structural_equal(from_source(module.script()), module)
+
+
+def test_module_attributes_and_virtual_devices():
+    device = VDevice(Target("llvm"), 0, "global")
+    info = TensorStructInfo((2,), "float32", device)
+    x = rx.Var("x", info)
+    func = rx.Function([x], x, attrs={"global_symbol": "main"})
+    module = IRModule(
+        {"main": func},
+        attrs={"system_lib_prefix": "a_", "flag": True, "n": 3},
+        global_infos={"vdevice": [device], "mine": [DummyGlobalInfo()]},
+    )
+    text = module.script()
+    assert 'I.module_attrs({"flag": T.bool(True), "n": 3, "system_lib_prefix": "a_"})' in text
+    assert '"mine": [I.dummy_global_info()]' in text
+    assert 'dtype="float32", vdevice="llvm:0:global")' in text
+    assert_structural_equal(from_source(text), module)
+
+
+def test_a_target_attribute():
+    func = PrimFunc([], Evaluate(0), attrs={"global_symbol": "main", "target": Target("llvm")})
+    assert "T.target({" in func.script()
+    assert_structural_equal(from_source(func.script()), func)
 
 
 def test_a_very_deep_program_prints():

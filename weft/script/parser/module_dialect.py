@@ -7,8 +7,9 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.relax.expr import ExternFunc
 from weft.script.ir_builder.base import IRBuilder
-from weft.script.ir_builder.ir import IRModuleFrame
+from weft.script.ir_builder.ir import IRModuleFrame, find_module
 from weft.script.parser.core import Parser, statement
 from weft.script.parser.relax_dialect import declare_function, parse_function
 from weft.script.parser.tir_dialect import parse_prim_func
@@ -117,10 +118,19 @@ def visit_pass(parser: Parser, node: ast.Pass) -> None:
     """``pass``."""
 
 
+def _external(parser: Parser, name: str, function: ExternFunc) -> GlobalVar:
+    var = parser.functions[name] = GlobalVar(name)
+    var.struct_info = function.struct_info
+    find_module("R.ExternFunc").functions[var] = function
+    return var
+
+
 @statement("ir", ast.Assign)
 def visit_assign(parser: Parser, node: ast.Assign) -> None:
-    """A Python value for the functions of the class."""
+    """A Python value for the functions of the class; an ``R.ExternFunc`` is a function of it."""
     value = parser.evaluate(node.value)
     for target in node.targets:
         for name, item in parser.evaluator.match(target, value):
+            if isinstance(item, ExternFunc):
+                item = _external(parser, name, item)
             parser.scopes.define(name, item)

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.node import Node
-from weft.script.printer.doc import AttrAccessDoc, Doc, ExprDoc, IdDoc, IndexDoc, LiteralDoc
+from weft.script.printer.doc import (
+    AttrAccessDoc,
+    Doc,
+    ExprDoc,
+    IdDoc,
+    IndexDoc,
+    LiteralDoc,
+    StmtDoc,
+)
 from weft.support.errors import IRTypeError
 
 
@@ -115,7 +123,9 @@ class Docsifier:
             "ir": config.ir_prefix, "tir": config.tir_prefix, "relax": config.relax_prefix,
         }  # fmt: skip
         underline = config.obj_to_underline
-        self.tracking = bool(underline or config.path_to_underline or config.obj_to_annotate)
+        self.tracking = bool(underline or config.path_to_underline)
+        self.remarks = {id(k): str(v) for k, v in (config.obj_to_annotate or {}).items()}
+        self.tracking = self.tracking or bool(self.remarks)
 
     # ---- docs of nodes
 
@@ -128,6 +138,8 @@ class Docsifier:
         made = printer(node, self)
         if self.tracking:
             made.source = node
+            if id(node) in self.remarks and isinstance(made, StmtDoc):
+                made.comment = self.remarks[id(node)]
         return made
 
     def _find(self, kind: type) -> Printer:

@@ -105,7 +105,7 @@ def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig) -> str:
 
 def _targets(config: PrinterConfig) -> list[Any]:
     targets: list[Any] = []
-    for given in (config.obj_to_underline, config.path_to_underline, config.obj_to_annotate):
+    for given in (config.obj_to_underline, config.path_to_underline):
         if given is None:
             continue
         if isinstance(given, dict):

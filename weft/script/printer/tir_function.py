@@ -18,7 +18,7 @@ from weft.script.printer.doc import (
     IdDoc,
     LiteralDoc,
 )
-from weft.script.printer.docsifier import Docsifier, Frame, prints
+from weft.script.printer.docsifier import Docsifier, Frame, clean_name, prints
 from weft.script.printer.tir_buffer import (
     MATCH,
     buffer_annotation,
@@ -36,7 +36,7 @@ def function_name(func: Any, d: Docsifier) -> str:
     """The name to print: given, of the module, or the global symbol; else ``main``."""
     if d.binding_names:
         return d.binding_names[-1]
-    return str(func.attrs.get("global_symbol", "main"))
+    return clean_name(str(func.attrs.get("global_symbol", "main")))
 
 
 @prints("PrimFunc")
