@@ -76,7 +76,7 @@ def test_placeholder_when_extent_is_negative():
 
 
 def test_scan_when_called():
-    with pytest.raises(NotImplementedError, match="te.scan cannot"):
+    with pytest.raises(NotImplementedError, match=r"te\.scan cannot"):
         te.scan()
 
 

@@ -6,8 +6,8 @@ from weft.tir.interp import run
 
 MATMUL_RELU = '''
 @T.prim_func
-def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), relu: T.Buffer((128, 128), "float32")):
-    T.func_attr({"tir.noalias": T.bool(True)})
+def main(A: {0}, B: {0}, relu: {0}):
+    T.func_attr({{"tir.noalias": T.bool(True)}})
     # with T.block("root"):
     matmul = T.alloc_buffer((128, 128))
     for i, j, k in T.grid(128, 128, 128):
@@ -25,6 +25,7 @@ def main(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"),
             T.writes(relu[v_i0, v_i1])
             relu[v_i0, v_i1] = T.max(matmul[v_i0, v_i1], T.float32(0.0))
 '''
+MATMUL_RELU = MATMUL_RELU.format('T.Buffer((128, 128), "float32")')
 
 
 def te_matmul(a, b):
@@ -160,7 +161,8 @@ def test_annotations_when_attrs_are_given():
 def test_several_outputs_of_one_compute():
     a = te.placeholder((4,), name="A")
     b, c = te.compute((4,), lambda i: (a[i] + 1.0, a[i] * 2.0), name="pair")
-    data, first, second = np.arange(4, dtype="float32"), np.zeros(4, "float32"), np.zeros(4, "float32")
+    data = np.arange(4, dtype="float32")
+    first, second = np.zeros(4, "float32"), np.zeros(4, "float32")
     run(te.create_prim_func([a, b, c]), data, first, second)
     np.testing.assert_array_equal(first, data + 1)
     np.testing.assert_array_equal(second, data * 2)

@@ -16,6 +16,12 @@ from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
     Add,
     BinaryExpr,
     BufferLoad,
@@ -35,7 +41,6 @@ from weft.tir.expr import (
     Var,
 )
 from weft.tir.expr import Div as TruncDiv
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize, BufferRegion, BufferStore, For, LetStmt
 
@@ -64,7 +69,7 @@ class _IndexDtype(Mutator):
 
     def index(self, expr: PrimExpr) -> PrimExpr:
         """An expression that counts: constants and results are of the index type."""
-        result = self.visit(expr)
+        result: PrimExpr = self.visit(expr)
         if isinstance(result, IntImm) and not result.dtype.is_bool:
             return IntImm(self.dtype, result.value)
         if isinstance(result, Cast) and result.dtype.is_integral and expr.dtype.lanes == 1:

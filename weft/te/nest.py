@@ -63,7 +63,8 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
         level = NestLevel()
         for axis in group:
             outer = levels[-1] if depth else None
-            minimum, extent = lower(axis.dom.min, outer), lower(axis.dom.extent, outer)
+            whole = domain_of(axis)
+            minimum, extent = lower(whole.min, outer), lower(whole.extent, outer)
             domain = Range.from_min_extent(minimum, extent)
             loop_var = Var(axis.var.name, axis.var.dtype)
             level.loops.append((loop_var, domain))
@@ -77,6 +78,13 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
     if not levels:
         levels.append(_scalar_level())
     return levels
+
+
+def domain_of(axis: IterVar) -> Range:
+    """The range of an axis; axes of computations have one."""
+    if axis.dom is None:
+        raise IRValueError(f"axis {axis.var.name} has no range")
+    return axis.dom
 
 
 def _scalar_level() -> NestLevel:
@@ -96,7 +104,8 @@ def _grouped(axes: Sequence[IterVar]) -> list[list[IterVar]]:
     groups: list[list[IterVar]] = []
     for axis in axes:
         depth = 0
-        for variable in collect((axis.dom.min, axis.dom.extent), Var):
+        whole = domain_of(axis)
+        for variable in collect((whole.min, whole.extent), Var):
             if id(variable) in depths:
                 depth = max(depth, depths[id(variable)] + 1)
             elif id(variable) in position:

@@ -324,7 +324,8 @@ def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
 
 def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
     """A scalar variable known to be >= 0."""
-    return SizeVar(name, dtype, span)
+    made: SizeVar = SizeVar(name, dtype, span)
+    return made
 
 
 def const(value: Any, dtype: str = "int32", span: Any = None) -> PrimExpr:

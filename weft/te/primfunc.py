@@ -21,8 +21,8 @@ from weft.support.recursion import deep_recursion
 from weft.te.access import access_regions, full_region
 from weft.te.index_dtype import normalize_index_dtype
 from weft.te.nest import NestLevel, nest_levels
-from weft.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp
-from weft.te.tensor import Tensor
+from weft.te.operation import ComputeOp, ExternOp, PlaceholderOp
+from weft.te.tensor import Operation, Tensor
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
@@ -225,7 +225,8 @@ class _Builder:
         """The expression on buffers and block variables."""
         variables = {} if level is None else level.variables
         result: PrimExpr = _ToBuffers(self.buffers, variables).visit(expr)
-        return self.analyzer.simplify(result)
+        simple: PrimExpr = self.analyzer.simplify(result)
+        return simple
 
     def indices(self, operation: ComputeOp, level: NestLevel) -> list[PrimExpr]:
         return [level.variables[id(axis.var)] for axis in operation.axis]
@@ -323,18 +324,24 @@ class _Builder:
             buffer_map[handle] = self.buffers[argument.key]
         body = seq(*statements)
         is_root = isinstance(body, BlockRealize) and not body.block.iter_vars
-        if self.allocations or (not is_root and collect(body, BlockRealize)):
+        if self.allocations or (not is_root and contains_block(body)):
             root = Block([], [], [], "root", body, None, self.allocations)
             body = BlockRealize([], IntImm(DataType("bool"), 1), root)
         attrs = Attrs({"global_symbol": "main", "tir.noalias": True})
         return PrimFunc(params, body, None, Map(buffer_map), attrs)
 
 
+def contains_block(body: Stmt) -> bool:
+    """Whether there is a block inside a statement."""
+    return bool(collect(body, BlockRealize))
+
+
 def _without_offset(buffer: Buffer) -> Buffer:
     """An allocated buffer has no symbolic offset: nothing would define it."""
-    if isinstance(buffer.elem_offset, IntImm):
+    offset = buffer.elem_offset
+    if offset is None or isinstance(offset, IntImm):
         return buffer
-    return buffer.with_(elem_offset=IntImm(buffer.elem_offset.dtype, 0))
+    return buffer.with_(elem_offset=IntImm(offset.dtype, 0))
 
 
 class _LayoutFree(Mutator):

@@ -60,7 +60,8 @@ def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, 
     else:
         lhs, rhs = [Var(left, dtypes[0])], [Var(right, dtypes[0])]
         results, identities = [fcombine(lhs[0], rhs[0])], [fidentity(dtypes[0])]
-    combiner = CommReducer(lhs, rhs, _typed(name, results, dtypes), _typed(name, identities, dtypes))
+    results, identities = _typed(name, results, dtypes), _typed(name, identities, dtypes)
+    combiner = CommReducer(lhs, rhs, results, identities)
     start = () if init is None else tuple(init) if several else (init,)
     starts = _typed(name, start, dtypes) if start else Array()
     condition = op.const(True, "bool") if where is None else as_prim_expr(where)
@@ -86,6 +87,8 @@ def _typed(name: str, values: Any, dtypes: list[Any]) -> Array:
         raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")
     typed = []
     for value, dtype in zip(values, dtypes, strict=True):
+        if hasattr(value, "as_prim_expr"):
+            value = value.as_prim_expr()
         expr = value if isinstance(value, PrimExpr) else op.const(value, dtype)
         if expr.dtype is not dtype:
             raise IRTypeError(f"{name}: a component is {dtype}, its combination is {expr.dtype}")

@@ -58,7 +58,7 @@ def binary(name: str, lhs: Any, rhs: Any, function: Binary) -> Any:
         return compute_ax(b.shape, lambda *i: function(a, b(*i)), block, tag=tag.ELEMWISE)
     shape = broadcast_shape(a.shape, b.shape, name)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         left = a(*broadcast_indices(a.shape, shape, indices))
         return function(left, b(*broadcast_indices(b.shape, shape, indices)))
 
@@ -216,7 +216,8 @@ def logical_xor(lhs: Any, rhs: Any) -> Any:
 def _logical_xor(a: Any, b: Any) -> PrimExpr:
     if not (a.dtype.is_bool and b.dtype.is_bool):
         raise IRTypeError(f"logical_xor: expected booleans, got {a.dtype} and {b.dtype}")
-    return op.not_equal(a, b)
+    different: PrimExpr = op.not_equal(a, b)
+    return different
 
 
 def bitwise_and(lhs: Any, rhs: Any) -> Any:

@@ -8,11 +8,10 @@ from typing import Any
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
-from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import as_sequence, compute_ax, normalize_axis
+from weft.topi.extents import as_sequence, compute_ax, compute_one, normalize_axis
 from weft.topi.simplify import simplified
 
 
@@ -63,19 +62,18 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") 
     begin, end, width = as_prim_expr(start), as_prim_expr(stop), as_prim_expr(step)
     count = _arange_count(begin, end, width)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         return op.cast(dtype, op.add(begin, op.multiply(width, indices[0])))
 
     return compute_ax([count], element, "T_arange", tag=tag.INJECTIVE)
 
 
 def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Any:
-    numbers = IntImm | FloatImm
-    if isinstance(width, numbers) and width.value == 0:
+    if isinstance(width, IntImm | FloatImm) and width.value == 0:
         raise IRValueError("arange: the step must not be 0")
-    if all(isinstance(item, numbers) for item in (begin, end, width)):
-        span = (end.value - begin.value) / width.value
-        return max(math.ceil(span), 0)
+    numbers = [item.value for item in (begin, end, width) if isinstance(item, IntImm | FloatImm)]
+    if len(numbers) == 3:
+        return max(math.ceil((numbers[1] - numbers[0]) / numbers[2]), 0)
     if not isinstance(width, IntImm):
         raise IRTypeError("arange: a symbolic step is not supported")
     span = op.subtract(end, begin) if width.value > 0 else op.subtract(begin, end)
@@ -89,7 +87,7 @@ def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
         raise IRValueError(f"trilu: expected at least 2 dimensions, got {data.ndim}")
     diagonal = k() if isinstance(k, Tensor) else k
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         row, column = indices[-2], indices[-1]
         if upper:
             inside = op.greater_equal(op.subtract(column, diagonal), row)
@@ -97,7 +95,7 @@ def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
             inside = op.less_equal(op.subtract(column, diagonal), row)
         return op.select(inside, data(*indices), op.const(0, data.dtype))
 
-    return compute(data.shape, element, name="trilu", tag=tag.ELEMWISE)
+    return compute_one(data.shape, element, name="trilu", tag=tag.ELEMWISE)
 
 
 def tril(data: Tensor, k: Any = 0) -> Tensor:
@@ -113,7 +111,7 @@ def triu(data: Tensor, k: Any = 0) -> Tensor:
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: str = "float32") -> Tensor:
     """Ones on diagonal ``k`` of an (n, m) matrix of zeros."""
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         here = op.equal(op.subtract(indices[1], indices[0]), k)
         return op.select(here, op.const(1, dtype), op.const(0, dtype))
 
@@ -128,10 +126,11 @@ def one_hot(
     place = normalize_axis(axis, indices.ndim + 1, "one_hot")
     kind = DataType(dtype)
     on, off = _fill_value(on_value, kind), _fill_value(off_value, kind)
-    extent = op.const(depth, indices.shape[0].dtype) if isinstance(depth, int) and indices.ndim else depth
+    counted = isinstance(depth, int) and indices.ndim > 0
+    extent = op.const(depth, indices.shape[0].dtype) if counted else depth
     shape = [*indices.shape[:place], extent, *indices.shape[place:]]
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         index = indices(*point[:place], *point[place + 1 :])
         return op.select(op.equal(index, op.cast(index.dtype, point[place])), on, off)
 
@@ -142,7 +141,7 @@ def elemwise_sum(xs: Any) -> Tensor:
     """The sum of tensors of one shape."""
     tensors = as_sequence(xs)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         total = tensors[0](*indices)
         for tensor in tensors[1:]:
             total = op.add(total, tensor(*indices))

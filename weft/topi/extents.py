@@ -22,10 +22,29 @@ Shape = Sequence[Any]
 
 def compute_ax(
     shape: Shape, function: Callable[..., Any], name: str, tag: str = "", attrs: Any = None
-) -> Any:
-    """``te.compute`` with the axes named ``ax0, ax1, ...``."""
+) -> Tensor:
+    """``te.compute`` of one output with the axes named ``ax0, ax1, ...``."""
     names = [f"ax{i}" for i in range(len(shape))]
-    return compute(shape, function, name, tag, attrs, varargs_names=names)
+    made: Tensor = compute(shape, function, name, tag, attrs, varargs_names=names)
+    return made
+
+
+def compute_pair(
+    shape: Shape, function: Callable[..., Any], name: str, tag: str = ""
+) -> tuple[Tensor, Tensor]:
+    """``compute_ax`` of two outputs."""
+    names = [f"ax{i}" for i in range(len(shape))]
+    made: tuple[Tensor, Tensor] = compute(shape, function, name, tag, varargs_names=names)
+    return made
+
+
+def compute_one(
+    shape: Shape, function: Callable[..., Any], name: str = "compute", tag: str = "",
+    attrs: Any = None, varargs_names: Sequence[str] | None = None,
+) -> Tensor:  # fmt: skip
+    """``te.compute`` of one output, axes named after the function's parameters."""
+    made: Tensor = compute(shape, function, name, tag, attrs, varargs_names)
+    return made
 
 
 def is_const(extent: Any, value: int | None = None) -> bool:

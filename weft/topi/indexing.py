@@ -38,9 +38,9 @@ def take(
         raise IRValueError(f"take: expected mode clip, wrap, fast or nan, got {mode!r}")
     positions = indices if isinstance(indices, Tensor) else None
     scalar = None if positions is not None else as_prim_expr(indices)
-    lookup = positions if positions is not None else scalar
-    if not lookup.dtype.is_integral:
-        raise IRTypeError(f"take: the indices must be integers, got {lookup.dtype}")
+    kind = positions.dtype if positions is not None else as_prim_expr(indices).dtype
+    if not kind.is_integral:
+        raise IRTypeError(f"take: the indices must be integers, got {kind}")
     inner = () if positions is None else positions.shape
     if axis is None:
         return _take_flat(a, positions, scalar, mode)
@@ -49,7 +49,7 @@ def take(
     count = len(inner) - batch
     shape = [*a.shape[:place], *inner[batch:], *a.shape[place + 1 :]]
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         where = (*point[:batch], *point[place : place + count])
         index = scalar if positions is None else positions(*where)
         return _lookup(a, index, (*point[:place], None, *point[place + count :]), mode)
@@ -60,7 +60,7 @@ def take(
 def _take_flat(a: Tensor, positions: Tensor | None, scalar: Any, mode: str) -> Tensor:
     size = as_prim_expr(product(a.shape))
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         index = scalar if positions is None else positions(*point)
         if mode == "wrap":
             index = op.floormod(index, size)
@@ -75,7 +75,7 @@ def _take_flat(a: Tensor, positions: Tensor | None, scalar: Any, mode: str) -> T
 
 def _lookup(a: Tensor, index: Any, point: tuple[Any, ...], mode: str) -> PrimExpr:
     """a at ``point`` with None replaced by the index."""
-    place = [i for i, item in enumerate(point) if item is None][0]
+    place = next(i for i, item in enumerate(point) if item is None)
     extent = a.shape[place]
     if mode == "wrap":
         index = op.floormod(index, extent)
@@ -107,7 +107,7 @@ def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
     if not indices.dtype.is_integral:
         raise IRTypeError(f"gather: the indices must be integers, got {indices.dtype}")
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         return data(*point[:place], indices(*point), *point[place + 1 :])
 
     return compute_ax(indices.shape, element, "T_gather", tag=tag.INJECTIVE)
@@ -125,7 +125,7 @@ def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     rest = indices.ndim - 1
     shape = [*indices.shape[1:], *a.shape[batch + width :]]
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         where = point[:rest]
         source = [*point[:batch], *[indices(number, *where) for number in range(width)]]
         return a(*source, *point[rest:])
@@ -141,7 +141,7 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
         if isinstance(item, Tensor):
             shape = broadcast_shape(shape, item.shape, "where")
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         values = [
             item(*broadcast_indices(item.shape, shape, point)) if isinstance(item, Tensor) else item
             for item in operands
@@ -167,7 +167,7 @@ def sequence_mask(
             f"{data.shape[1 - place]}"
         )
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         inside = op.less(point[place], valid_length(point[1 - place]))
         return op.select(inside, data(*point), op.const(mask_value, data.dtype))
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import compute, reduce_axis
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.topi import tag
 from weft.topi.extents import (
     as_sequence,
     broadcast_indices,
     broadcast_shape,
+    compute_one,
     may_be_equal,
     normalize_axis,
     shape_text,
@@ -45,7 +45,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
         shape.append(b.shape[-2] if swap_b else b.shape[-1])
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         outer, inner = indices[: len(batch)], list(indices[len(batch) :])
         left = [k.var] if row else [inner.pop(0), k.var]
         right = [k.var] if column else [k.var, inner.pop(0)]
@@ -55,7 +55,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
         return te_reduction.sum(lhs * rhs, axis=k)
 
     names = [f"ax{i}" for i in range(len(shape))]
-    return compute(shape, element, "T_matmul", tag="matmul", varargs_names=names)
+    return compute_one(shape, element, "T_matmul", tag="matmul", varargs_names=names)
 
 
 def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
@@ -75,7 +75,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
     free_a = [i for i in range(a.ndim) if i not in left]
     free_b = [i for i in range(b.ndim) if i not in right]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         lhs: list[Any] = [None] * a.ndim
         rhs: list[Any] = [None] * b.ndim
         for axis, index in zip(free_a, indices, strict=False):
@@ -89,4 +89,4 @@ def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
 
     shape = [a.shape[i] for i in free_a] + [b.shape[i] for i in free_b]
     names = [f"ax{i}" for i in range(len(shape))]
-    return compute(shape, element, "T_tensordot", tag=tag.INJECTIVE, varargs_names=names)
+    return compute_one(shape, element, "T_tensordot", tag=tag.INJECTIVE, varargs_names=names)

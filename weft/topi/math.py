@@ -8,20 +8,19 @@ from typing import Any
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
-from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax
+from weft.topi.extents import compute_ax, compute_one
 
 Scalar = Callable[[PrimExpr], PrimExpr]
 
 
-def elementwise(x: Any, function: Scalar, name: str = "compute") -> Any:
-    """``function`` of every element; of a scalar expression, just its value."""
+def elementwise(x: Any, function: Scalar, name: str = "compute") -> Tensor:
+    """``function`` of every element; of a scalar expression (not in the types), its value."""
     if not isinstance(x, Tensor):
-        return function(as_prim_expr(x))
-    return compute(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
+        return function(as_prim_expr(x))  # type: ignore[return-value]
+    return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 
 def identity(x: Tensor) -> Tensor:

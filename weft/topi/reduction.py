@@ -13,7 +13,7 @@ from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, is_const, normalize_axes, ravel_index
+from weft.topi.extents import compute_ax, compute_pair, is_const, normalize_axes, ravel_index
 
 _prod = comm_reducer(lambda x, y: x * y, lambda dtype: op.const(1, dtype), name="prod")
 _all = comm_reducer(op.logical_and, lambda dtype: op.const(True, dtype), name="all")
@@ -62,7 +62,7 @@ def comm_reduce(
     """Reduce ``data``; without an axis to reduce (0-d) it is copied."""
     plan = ReductionPlan(data, axis, keepdims, name)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         value = data(*plan.indices(indices))
         return reducer(value, axis=plan.reduce_axes) if plan.axes else value
 
@@ -149,7 +149,7 @@ def _arg_reduce(data: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str
         return reducer((position, data(*plan.indices(indices))), axis=plan.reduce_axes)
 
     base = data.op.name
-    found, _ = compute_ax(plan.shape, pair, f"{base}_red_temp", tag=tag.COMM_REDUCE_IDX)
+    found, _ = compute_pair(plan.shape, pair, f"{base}_red_temp", tag=tag.COMM_REDUCE_IDX)
     return compute_ax(plan.shape, lambda *i: found(*i), f"{base}_red", tag=tag.COMM_REDUCE_IDX)
 
 
@@ -169,7 +169,7 @@ def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
         return compute_ax(data.shape, lambda *i: data(*i), f"{data.op.name}_red")
     plan = ReductionPlan(data, axes, False, "collapse_sum")
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         kept = [index for i, index in enumerate(indices) if lead + i not in axes]
         return te_reduction.sum(data(*plan.indices(kept)), axis=plan.reduce_axes)
 

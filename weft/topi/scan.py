@@ -34,7 +34,8 @@ def scanop(
         place = normalize_axis(axis, data.ndim, op_name)
     shape = data.shape
     if [1 for extent in shape if is_const(extent, 0)]:
-        return cast(data, kind)
+        empty: Tensor = cast(data, kind)
+        return empty
     rows = [*shape[:place], *shape[place + 1 :]]
     count = simplified(as_prim_expr(product(rows)))
     extent = shape[place]
@@ -46,7 +47,7 @@ def scanop(
         with ib.for_range(0, count, "fused", kind="parallel") as fused:
             row = [simplified(index) for index in unravel_index(fused, rows)]
 
-            def at(position: Any) -> tuple[Any, ...]:
+            def at(position: Any, row: Any = row) -> tuple[Any, ...]:
                 return (*row[:place], position, *row[place:])
 
             zero = op.const(0, extent.dtype)
@@ -58,10 +59,11 @@ def scanop(
 
     buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
     reads = decl_buffer(data.shape, data.dtype, data.op.name)
-    return extern(
+    made: Tensor = extern(
         [shape], [data], body, name=op_name, dtype=[kind], in_buffers=[reads],
         out_buffers=[buffer], tag=op_name,
     )  # fmt: skip
+    return made
 
 
 def cumsum(

@@ -57,10 +57,11 @@ def _scatter(data: Tensor, others: list[Tensor], emit: Any, name: str) -> Tensor
     inputs = [data, *others]
     reads = [decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs]
     buffer = decl_buffer(data.shape, data.dtype, "out_buf", data_alignment=8)
-    return extern(
+    made: Tensor = extern(
         [data.shape], inputs, body, name=name, dtype=[data.dtype], in_buffers=reads,
         out_buffers=[buffer], tag=name,
     )  # fmt: skip
+    return made
 
 
 def scatter_elements(

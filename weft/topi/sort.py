@@ -16,8 +16,8 @@ from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
 from weft.tir.ir_builder import IRBuilder
-from weft.topi.extents import const_int, is_const, normalize_axis, product, unravel_index
 from weft.topi.creation import full
+from weft.topi.extents import const_int, is_const, normalize_axis, product, unravel_index
 from weft.topi.simplify import simplified
 from weft.topi.transform import strided_slice
 
@@ -26,7 +26,7 @@ Key = Callable[[Any], PrimExpr]
 
 def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExpr:
     """Whether ``first`` must stand before ``second``; false for equal ones."""
-    before = op.less(first, second) if ascending else op.greater(first, second)
+    before: PrimExpr = op.less(first, second) if ascending else op.greater(first, second)
     if not first.dtype.is_float:
         return before
     early, late = (second, first) if ascending else (first, second)
@@ -81,7 +81,7 @@ def _sorted_rows(data: Tensor, place: int, ascending: bool, kinds: list[Any]) ->
         with ib.for_range(0, row_count, "row") as row:
             point = [simplified(index) for index in unravel_index(row, rows)]
 
-            def at(position: Any) -> tuple[Any, ...]:
+            def at(position: Any, point: Any = point) -> tuple[Any, ...]:
                 return (*point[:place], position, *point[place:])
 
             order = _merge_sort(ib, count, lambda i: source[at(i)], ascending)

@@ -5,18 +5,19 @@ Axes may be negative; extents may be symbolic where the result's shape can still
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRIndexError, IRValueError
-from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
     as_sequence,
     compute_ax,
+    compute_one,
     const_int,
     const_ints,
     is_const,
@@ -57,7 +58,7 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
             )
     kept = [extent for i, extent in enumerate(a.shape) if i not in axes]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         remaining = list(indices)
         return a(*[_zero(a, i) if i in axes else remaining.pop(0) for i in range(a.ndim)])
 
@@ -79,7 +80,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
                 f"transpose: {tuple(order)} is no permutation of the {a.ndim} axes"
             )
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         source: list[Any] = [None] * a.ndim
         for index, axis in zip(indices, order, strict=True):
             source[axis] = index
@@ -99,7 +100,7 @@ def reshape(a: Tensor, newshape: Any) -> Tensor:
     if [1 for extent in target if is_const(extent, 0)]:
         return compute_ax(target, lambda *_: op.const(0, a.dtype), "T_reshape", tag=tag.INJECTIVE)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         flat = simplified(ravel_index(indices, target))
         if a.ndim == 0:
             return a()
@@ -131,11 +132,11 @@ def flatten(data: Tensor) -> Tensor:
     rest = simplified(as_prim_expr(product(data.shape[1:])))
     shape = [data.shape[0], rest]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         tail = unravel_index(indices[1], data.shape[1:])
         return data(indices[0], *[simplified(index) for index in tail])
 
-    return compute(shape, element, name="compute", tag=tag.INJECTIVE)
+    return compute_one(shape, element, name="compute", tag=tag.INJECTIVE)
 
 
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -152,10 +153,10 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
         total = total + other.shape[place]
     shape = [*first.shape[:place], simplified(total), *first.shape[place + 1 :]]
 
-    def element(*indices: Any) -> PrimExpr:
-        value = first(*indices)
+    def element(*indices: Any) -> Any:
+        value: PrimExpr = first(*indices)
         position = indices[place]
-        for before, other in zip(tensors, tensors[1:], strict=False):
+        for before, other in itertools.pairwise(tensors):
             position = position - before.shape[place]
             inside = (*indices[:place], position, *indices[place + 1 :])
             value = op.if_then_else(op.less_equal(0, position), other(*inside), value)
@@ -187,9 +188,9 @@ def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
     dtype = first.shape[0].dtype if first.ndim else "int32"
     shape = [*first.shape[:place], op.const(len(tensors), dtype), *first.shape[place:]]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         inside = (*indices[:place], *indices[place + 1 :])
-        value = tensors[0](*inside)
+        value: PrimExpr = tensors[0](*inside)
         for number, other in enumerate(tensors[1:], 1):
             value = op.if_then_else(indices[place] >= number, other(*inside), value)
         return value
@@ -213,7 +214,7 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         cuts = [op.minimum(simplified(step * i), extent) for i in range(sections)] + [extent]
         name = "T_split_sections"
     parts = []
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in itertools.pairwise(cuts):
         parts.append(_slice_part(ary, place, as_prim_expr(begin), as_prim_expr(end), name))
     return parts
 
@@ -223,7 +224,7 @@ def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: s
     dtype = ary.shape[place].dtype
     shape = [*ary.shape[:place], op.cast(dtype, length), *ary.shape[place + 1 :]]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         moved = op.add(indices[place], begin)
         return ary(*indices[:place], moved, *indices[place + 1 :])
 
@@ -256,7 +257,7 @@ def strided_slice(
         window = _window(a.shape[place], start, stop, (step, assume_inbound))
         windows[place], shape[place] = (window[0], step), window[1]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         source = list(indices)
         for place, (first, step) in windows.items():
             source[place] = simplified(op.add(indices[place] * step, first))
@@ -279,7 +280,7 @@ def _window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) -> tu
     last = None if stop is None else as_prim_expr(stop)
     constant = [item for item in (first, last) if item is None or isinstance(item, IntImm)]
     if isinstance(extent, IntImm) and len(constant) == 2:
-        values = [None if item is None else item.value for item in (first, last)]
+        values = [None if item is None else int(item) for item in constant]
         chosen = range(extent.value)[slice(values[0], values[1], step)]
         return op.const(chosen.start if chosen else 0, extent.dtype), op.const(
             len(chosen), extent.dtype
@@ -294,7 +295,7 @@ def _window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) -> tu
     return simplified(low), op.cast(extent.dtype, simplified(length))
 
 
-def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool]) -> PrimExpr:
+def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool]) -> Any:
     step, is_start, assume_inbound = options
     if value is None:
         if step > 0:
@@ -315,10 +316,12 @@ def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool])
     return value if is_const(value, 0) else op.minimum(value, top)
 
 
-def dynamic_strided_slice(a: Tensor, begin: Tensor, end: Tensor, strides: Tensor, output_shape: Any) -> Tensor:
+def dynamic_strided_slice(
+    a: Tensor, begin: Tensor, end: Tensor, strides: Tensor, output_shape: Any
+) -> Tensor:  # fmt: skip
     """A slice whose begin and strides (1-d tensors) are data; ``output_shape`` is given."""
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         source = []
         for position, index in enumerate(indices):
             start = begin(position)
@@ -338,7 +341,7 @@ def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:
     times = const_int(repeats, "repeat: repeats")
     shape = [*a.shape[:place], simplified(a.shape[place] * times), *a.shape[place + 1 :]]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         return a(*indices[:place], op.floordiv(indices[place], times), *indices[place + 1 :])
 
     return compute_ax(shape, element, "T_repeat", tag=tag.BROADCAST)
@@ -354,7 +357,7 @@ def tile(a: Tensor, reps: Any) -> Tensor:
     if [1 for extent in shape if is_const(extent, 0)]:
         return compute_ax(shape, lambda *_: op.const(0, a.dtype), "T_tile", tag=tag.BROADCAST)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         inner = indices[rank - a.ndim :]
         source = [
             index if is_const(time, 1) else op.floormod(index, extent)
@@ -369,7 +372,7 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
     """The order of the elements along ``axis`` turned around."""
     place = normalize_axis(axis, a.ndim, "flip")
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         turned = a.shape[place] - 1 - indices[place]
         return a(*indices[:place], turned, *indices[place + 1 :])
 
@@ -387,7 +390,7 @@ def reverse_sequence(
             f"reverse_sequence: {seq_lengths.shape[0]} lengths for a batch of {a.shape[batch]}"
         )
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         length = seq_lengths(indices[batch])
         place = indices[sequence]
         turned = op.if_then_else(op.less(place, length), length - 1 - place, place)
@@ -400,7 +403,7 @@ def reverse_sequence(
 def shape(array: Tensor, dtype: str = "int32") -> Tensor:
     """The extents of a tensor as a 1-d tensor."""
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         value = op.const(0, dtype)
         for position, extent in enumerate(array.shape):
             here = op.equal(indices[0], position)

@@ -45,7 +45,8 @@ def test_depthwise_conv2d(check, floats):
 
 def test_conv_of_one_and_three_axes(check, floats):
     x, w = floats(2, 3, 8), floats(4, 3, 3)
-    check(topi.nn.conv1d, [x, w], F.conv1d(tensor(x), tensor(w), None, 2, 1).numpy(), 2, 1, tol=1e-4)
+    expected = F.conv1d(tensor(x), tensor(w), None, 2, 1).numpy()
+    check(topi.nn.conv1d, [x, w], expected, 2, 1, tol=1e-4)
     x, w = floats(1, 2, 3, 4, 3), floats(2, 2, 2, 2, 2)
     check(topi.nn.conv3d, [x, w], F.conv3d(tensor(x), tensor(w)).numpy(), 1, 0, 1, tol=1e-4)
 
@@ -79,7 +80,8 @@ def test_conv2d_when_shapes_do_not_fit():
         topi.nn.conv2d(x, te.placeholder((4, 2, 3, 3)), 1, 0, 1)
     with pytest.raises(ValueError, match="window of 7 exceeds the padded extent 5"):
         topi.nn.conv2d(x, te.placeholder((4, 3, 7, 7)), 1, 0, 1)
+    x4, w3 = te.placeholder((1, 4, 5, 5)), te.placeholder((3, 2, 3, 3))
     with pytest.raises(ValueError, match="3 filters do not divide into 2 groups"):
-        topi.nn.group_conv2d_nchw(te.placeholder((1, 4, 5, 5)), te.placeholder((3, 2, 3, 3)), 1, 0, 1, 2)
+        topi.nn.group_conv2d_nchw(x4, w3, 1, 0, 1, 2)
     with pytest.raises(ValueError, match="expected a layout of the letters NCHW"):
         topi.nn.conv2d(x, te.placeholder((4, 3, 3, 3)), 1, 0, 1, "NCXY", "OIHW")

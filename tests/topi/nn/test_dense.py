@@ -9,7 +9,9 @@ def test_dense_when_bias_is_optional(check, floats):
     check(topi.nn.dense, [x, w, b], x @ w.T + b)
 
 
-@pytest.mark.parametrize(("left", "right"), [((1, 1), (1, 1)), ((0, 4), (5, 4)), ((2, 3, 4), (5, 4))])
+@pytest.mark.parametrize(
+    ("left", "right"), [((1, 1), (1, 1)), ((0, 4), (5, 4)), ((2, 3, 4), (5, 4))]
+)
 def test_dense_when_shapes_are_awkward(check, floats, left, right):
     x, w = floats(*left), floats(*right)
     check(topi.nn.dense, [x, w], x @ w.T)

@@ -7,11 +7,10 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
-from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, may_be_equal, normalize_axis, shape_text
+from weft.topi.extents import compute_ax, compute_one, may_be_equal, normalize_axis, shape_text
 from weft.topi.math import elementwise
 
 
@@ -32,7 +31,7 @@ def relu6(x: Tensor) -> Tensor:
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """x where it is positive, else alpha * x."""
 
-    def leaky(value: PrimExpr) -> PrimExpr:
+    def leaky(value: PrimExpr) -> Any:
         slope = _const(alpha, value)
         return op.select(op.greater(value, _const(0, value)), value, value * slope)
 
@@ -47,18 +46,18 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
             f"prelu: expected a slope of shape ({x.shape[place]},), got {shape_text(slope.shape)}"
         )
 
-    def channelwise(*indices: Any) -> PrimExpr:
+    def channelwise(*indices: Any) -> Any:
         value = x(*indices)
         positive = op.greater(value, _const(0, value))
         return op.select(positive, value, value * slope(indices[place]))
 
-    return compute(x.shape, channelwise)
+    return compute_one(x.shape, channelwise)
 
 
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
-    def curve(value: PrimExpr) -> PrimExpr:
+    def curve(value: PrimExpr) -> Any:
         below = _const(alpha, value) * (op.exp(value) - _const(1, value))
         return op.select(op.greater(value, _const(0, value)), value, below)
 
@@ -69,7 +68,7 @@ def selu(x: Tensor) -> Tensor:
     """The scaled elu with its fixed two constants."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
 
-    def curve(value: PrimExpr) -> PrimExpr:
+    def curve(value: PrimExpr) -> Any:
         below = _const(alpha, value) * (op.exp(value) - _const(1, value))
         return _const(scale, value) * op.select(value > _const(0, value), value, below)
 
@@ -79,7 +78,7 @@ def selu(x: Tensor) -> Tensor:
 def gelu(x: Tensor) -> Tensor:
     """x * (1 + erf(x / sqrt 2)) / 2."""
 
-    def curve(value: PrimExpr) -> PrimExpr:
+    def curve(value: PrimExpr) -> Any:
         inner = op.erf(value * _const(math.sqrt(0.5), value))
         return value * (_const(0.5, value) + inner * _const(0.5, value))
 
@@ -89,7 +88,7 @@ def gelu(x: Tensor) -> Tensor:
 def gelu_tanh(x: Tensor) -> Tensor:
     """gelu approximated by tanh."""
 
-    def curve(value: PrimExpr) -> PrimExpr:
+    def curve(value: PrimExpr) -> Any:
         cube = _const(0.044715, value) * value * value * value
         inner = op.tanh(_const(math.sqrt(2 / math.pi), value) * (value + cube))
         return _const(0.5, value) * value * (_const(1, value) + inner)
@@ -105,7 +104,7 @@ def silu(x: Tensor) -> Tensor:
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
 
-    def curve(value: PrimExpr) -> PrimExpr:
+    def curve(value: PrimExpr) -> Any:
         scaled = value * _const(beta, value)
         smooth = op.log(_const(1, value) + op.exp(scaled)) * _const(1 / beta, value)
         return op.select(scaled > _const(threshold, value), value, smooth)
@@ -161,13 +160,13 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
 
 def scale_shift_nchw(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
     """Input * Scale[c] + Shift[c] of NCHW data (inference batch norm, folded)."""
-    return compute(
+    return compute_one(
         Input.shape, lambda b, c, i, j: Input(b, c, i, j) * Scale(c) + Shift(c), name="ScaleShift"
     )
 
 
 def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
     """Input * Scale[c] + Shift[c] of NHWC data."""
-    return compute(
+    return compute_one(
         Input.shape, lambda b, i, j, c: Input(b, i, j, c) * Scale(c) + Shift(c), name="ScaleShift"
     )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import compute, reduce_axis
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import is_const, may_be_equal, shape_text
+from weft.topi.extents import compute_one, is_const, may_be_equal, shape_text
 from weft.topi.nn.convolution import pad_amounts, per_axis
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
@@ -25,7 +24,7 @@ def dilate(
     steps = per_axis(strides, data.ndim, "dilate: strides")
     shape = [simplified((e - 1) * s + 1) for e, s in zip(data.shape, steps, strict=True)]
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         conditions, source = [], []
         for index, step in zip(indices, steps, strict=True):
             if is_const(step, 1):
@@ -40,7 +39,7 @@ def dilate(
         return op.if_then_else(op.all(*conditions), value, filler)
 
     names = [f"i{i}" for i in range(data.ndim)]
-    return compute(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
+    return compute_one(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
 
 
 def conv_transpose(
@@ -77,7 +76,7 @@ def conv_transpose(
     axes = [reduce_axis((0, k), name=n) for k, n in zip(window, ("dh", "dw", "dd"), strict=False)]
     dtype = DataType(out_dtype) if out_dtype else data.dtype
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         b, c, *point = indices
         channel = dc.var if groups == 1 else op.floordiv(c, filters) * depth + dc.var
         filter_index = c if groups == 1 else op.floormod(c, filters)
@@ -93,7 +92,7 @@ def conv_transpose(
         shape.append(simplified(total))
     name = f"conv{dim}d_transpose_nc{('w', 'hw', 'dhw')[dim - 1]}"
     names = ["b", "c", *["h", "w", "d"][:dim]]
-    return compute(shape, element, name="compute", tag=name, varargs_names=names)
+    return compute_one(shape, element, name="compute", tag=name, varargs_names=names)
 
 
 def conv1d_transpose_ncw(
@@ -112,8 +111,9 @@ def group_conv1d_transpose_ncw(
 
 
 def conv2d_transpose_nchw(
-    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str, output_padding: Any  # noqa: N803
-) -> Tensor:
+    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str,  # noqa: N803
+    output_padding: Any,
+) -> Tensor:  # fmt: skip
     """Transposed convolution over two spatial axes."""
     return conv_transpose(Input, Filter, strides, padding, out_dtype, output_padding)
 

@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import compute, reduce_axis
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
-from weft.topi.extents import as_sequence, const_int, is_const, may_be_equal, shape_text
+from weft.topi.extents import (
+    as_sequence,
+    compute_one,
+    const_int,
+    is_const,
+    may_be_equal,
+    shape_text,
+)
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
 
@@ -103,7 +110,7 @@ def conv(
     axes = [reduce_axis((0, k), name=name) for k, name in zip(kernel, names, strict=False)]
     dtype = DataType(out_dtype) if out_dtype else inp.dtype
 
-    def element(*args: Any) -> PrimExpr:
+    def element(*args: Any) -> Any:
         n, f, *point = [args[i] for i in data_at]
         channel: Any = rc.var
         if group_count > 1:
@@ -114,13 +121,14 @@ def conv(
         data_index = _placed([n, channel, *moved], data_at)
         kernel_index = _placed([f, rc.var, *[axis.var for axis in axes]], kernel_at)
         value = op.cast(dtype, padded(*data_index)) * op.cast(dtype, filt(*kernel_index))
-        reduced = [axis for _, axis in sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)]
+        ordered = sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)
+        reduced = [axis for _, axis in ordered]
         return te_reduction.sum(value, axis=reduced)
 
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
     axis_names = _placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
-    return compute(
+    return compute_one(
         _placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
         varargs_names=axis_names,
     )  # fmt: skip
@@ -153,7 +161,8 @@ def _check_channels(
 
 def conv1d(
     data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
-    groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "", out_dtype: str | None = None,
+    groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
+    out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Convolution over one spatial axis."""
     layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
@@ -191,16 +200,16 @@ def conv2d_nhwc(
 
 
 def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,  # noqa: N803
-    out_dtype: str | None = None,
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nchw in groups."""
     return conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
 
 
 def group_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,  # noqa: N803
-    out_dtype: str | None = None,
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nhwc in groups."""
     return conv(Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype)
@@ -238,7 +247,7 @@ def depthwise_conv2d_nchw(
         room = extent + before[i] + after[i] - window[i]
         shape.append(simplified(op.floordiv(room, steps[i]) + 1))
 
-    def element(b: Any, c: Any, i: Any, j: Any) -> PrimExpr:
+    def element(b: Any, c: Any, i: Any, j: Any) -> Any:
         source = padded(
             b, op.floordiv(c, multiplier), i * steps[0] + di.var * widths[0],
             j * steps[1] + dj.var * widths[1],
@@ -247,5 +256,5 @@ def depthwise_conv2d_nchw(
         value = op.cast(dtype, source) * op.cast(dtype, weight)
         return te_reduction.sum(value, axis=[di, dj])
 
-    return compute(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+    return compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import compute, reduce_axis
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
     broadcast_indices,
     broadcast_shape,
+    compute_one,
     may_be_equal,
     shape_text,
 )
@@ -46,7 +46,7 @@ def matmul(
     batch = broadcast_shape(tensor_a.shape[:-2], tensor_b.shape[:-2], "nn.matmul")
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         *outer, i, j = indices
         left = (k.var, i) if transpose_a else (i, k.var)
         right = (j, k.var) if transpose_b else (k.var, j)
@@ -56,7 +56,7 @@ def matmul(
 
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
     shape = [*batch, rows, columns]
-    product = compute(
+    product = compute_one(
         shape, element, name=f"T_matmul_{letters}", tag="dense" if letters == "NT" else "matmul",
         attrs={"layout_free_placeholders": [tensor_b]},
     )  # fmt: skip
@@ -66,7 +66,7 @@ def matmul(
         raise IRValueError(
             f"nn.matmul: expected a bias of shape ({columns},), got {shape_text(bias.shape)}"
         )
-    return compute(
+    return compute_one(
         shape, lambda *i: product(*i) + op.cast(dtype, bias(i[-1])), tag=tag.BROADCAST
     )
 
@@ -104,7 +104,7 @@ def batch_matmul(
     batch = broadcast_shape(tensor_a.shape[:1], tensor_b.shape[:1], "batch_matmul")
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(b: Any, i: Any, j: Any) -> PrimExpr:
+    def element(b: Any, i: Any, j: Any) -> Any:
         left = (k.var, i) if transpose_a else (i, k.var)
         right = (j, k.var) if transpose_b else (k.var, j)
         lhs = tensor_a(*broadcast_indices(tensor_a.shape[:1], batch, [b]), *left)
@@ -113,7 +113,7 @@ def batch_matmul(
 
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
     shape = [*batch, rows, columns] if oshape is None else oshape
-    return compute(
+    return compute_one(
         shape, element, name=f"T_batch_matmul_{letters}", tag="batch_matmul",
         attrs={"layout_free_placeholders": [tensor_b]},
     )  # fmt: skip

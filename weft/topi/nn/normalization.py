@@ -19,6 +19,7 @@ from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
+    compute_pair,
     const_int,
     is_const,
     may_be_equal,
@@ -71,11 +72,11 @@ class _Moments:
             return _two_sums((value, value * value), axis=ks)
 
         outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
-        self.total, self.squares = compute_ax(
+        self.total, self.squares = compute_pair(
             outer_shape, sums, f"{name}_red_temp", tag=tag.COMM_REDUCE
         )
 
-    def normalized(self, point: Sequence[Any], epsilon: float) -> PrimExpr:
+    def normalized(self, point: Sequence[Any], epsilon: float) -> Any:
         """(x - mean) / sqrt(variance + epsilon) at a point, in the wide type."""
         outer = [index for i, index in enumerate(point) if i not in self.axes]
         count = op.cast(self.dtype, as_prim_expr(self.count))
@@ -101,7 +102,7 @@ def layer_norm(
     _check_parameter("layer_norm: beta", beta, shape)
     moments = _Moments(data, axes, data.op.name)
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         value = moments.normalized(point, epsilon)
         result = _affine(value, gamma, beta, [point[i] for i in axes])
         return op.cast(data.dtype, result)
@@ -133,7 +134,7 @@ def group_norm(
     reduced = [channel + 1, *[axis + (axis > channel) for axis in spatial]]
     moments = _Moments(grouped, sorted(reduced), data.op.name)
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         index = point[channel]
         inside = (op.floordiv(index, width), op.floormod(index, width))
         value = moments.normalized((*point[:channel], *inside, *point[channel + 1 :]), epsilon)
@@ -153,7 +154,7 @@ def instance_norm(
     _check_parameter("instance_norm: beta", beta, [data.shape[channel]])
     moments = _Moments(data, axes, data.op.name)
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         value = moments.normalized(point, epsilon)
         return op.cast(data.dtype, _affine(value, gamma, beta, [point[channel]]))
 
@@ -168,7 +169,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
     ks = [reduce_axis((0, data.shape[i]), name=f"k{i}") for i in axes]
     outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
 
-    def square_sum(*outer: Any) -> PrimExpr:
+    def square_sum(*outer: Any) -> Any:
         remaining = list(outer)
         source = [
             ks[axes.index(i)].var if i in axes else remaining.pop(0) for i in range(data.ndim)
@@ -184,7 +185,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
         "rsqrt", tag=tag.INJECTIVE,
     )  # fmt: skip
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         outer = [index for i, index in enumerate(point) if i not in axes]
         value = inverse(*outer) * op.cast(dtype, data(*point))
         return op.cast(data.dtype, _affine(value, weight, None, [point[i] for i in axes]))
@@ -211,7 +212,7 @@ def batch_norm(
     if training:
         mean, variance = _batch_statistics(data, place)
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         channel = point[place]
         deviation = op.sqrt(variance(channel) + op.const(small, variance.dtype))
         value = op.div(data(*point) - mean(channel), deviation)
@@ -259,16 +260,16 @@ def lrn(
     window = reduce_axis((0, size), name="rxs")
     half = size // 2
 
-    def squares(*point: Any) -> PrimExpr:
+    def squares(*point: Any) -> Any:
         moved = point[place] + window.var - half
         inside = op.logical_and(op.less_equal(0, moved), op.less(moved, data.shape[place]))
-        value = data(*point[:place], moved, *point[place + 1 :])
+        value: PrimExpr = data(*point[:place], moved, *point[place + 1 :])
         value = op.if_then_else(inside, value, op.const(0, data.dtype))
         return te_reduction.sum(value * value, axis=window)
 
     total = compute_ax(data.shape, squares, "tensor")
 
-    def element(*point: Any) -> PrimExpr:
+    def element(*point: Any) -> Any:
         scale = op.const(bias, data.dtype) + op.const(alpha / size, data.dtype) * total(*point)
         return op.div(data(*point), op.power(scale, op.const(beta, data.dtype)))
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
-from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import as_sequence, compute_ax, is_const
+from weft.topi.extents import as_sequence, compute_ax, compute_one, is_const
 from weft.topi.simplify import simplified
 
 
@@ -26,7 +25,7 @@ def pad(
     )  # fmt: skip
     shape = _padded_shape(data, before, after)
 
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         inside: list[PrimExpr] = []
         source: list[Any] = []
         for index, extent, low, high in zip(indices, data.shape, before, after, strict=True):
@@ -40,7 +39,7 @@ def pad(
         return op.if_then_else(op.all(*inside), value_inside, value) if inside else value_inside
 
     names = [f"i{i}" for i in range(data.ndim)]
-    return compute(shape, element, name=name, tag=tag.INJECTIVE, attrs=attrs, varargs_names=names)
+    return compute_one(shape, element, name, tag.INJECTIVE, attrs, names)
 
 
 def _both(data: Tensor, before: Any, after: Any, name: str) -> tuple[list[Any], list[Any]]:
@@ -69,7 +68,7 @@ def mirror_pad(
     before, after = _both(data, pad_before, pad_after, "mirror_pad")
     shift = 0 if mode.upper() == "SYMMETRIC" else 1
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
         low, high = amounts
         inner = op.subtract(index, low)
         if not is_const(high, 0):
@@ -95,7 +94,7 @@ def replicate_pad(
     """Padding with the edge's element (numpy's "edge")."""
     before, after = _both(data, pad_before, pad_after, "replicate_pad")
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
         inner = op.subtract(index, amounts[0])
         return op.minimum(op.maximum(inner, op.const(0, inner.dtype)), extent - 1)
 
@@ -108,7 +107,7 @@ def circular_pad(
     """Padding with the elements of the other end (numpy's "wrap")."""
     before, after = _both(data, pad_before, pad_after, "circular_pad")
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> PrimExpr:
+    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
         return op.floormod(op.subtract(index, amounts[0]), extent)
 
     return _remapped(data, before, after, source, name)
@@ -117,7 +116,7 @@ def circular_pad(
 def _remapped(
     data: Tensor, before: Sequence[Any], after: Sequence[Any], source: Any, name: str
 ) -> Tensor:
-    def element(*indices: Any) -> PrimExpr:
+    def element(*indices: Any) -> Any:
         found = []
         for i, index in enumerate(indices):
             untouched = is_const(before[i], 0) and is_const(after[i], 0)

@@ -68,9 +68,10 @@ class _Windows:
             lows[axis], highs[axis] = self.before[i], self.after[i] + self.extra[i]
         if not [1 for amount in (*lows, *highs) if not is_const(amount, 0)]:
             return self.data
-        shape = [simplified(e + lo + hi) for e, lo, hi in zip(self.data.shape, lows, highs, strict=True)]
+        around = zip(self.data.shape, lows, highs, strict=True)
+        shape = [simplified(extent + low + high) for extent, low, high in around]
 
-        def element(*indices: Any) -> PrimExpr:
+        def element(*indices: Any) -> Any:
             inside = []
             for index, extent, low, high in zip(indices, self.data.shape, lows, highs, strict=True):
                 if not is_const(low, 0):
@@ -130,7 +131,7 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
         "pool_sum", tag="pool_sum",
     )  # fmt: skip
 
-    def average(*indices: Any) -> PrimExpr:
+    def average(*indices: Any) -> Any:
         if count_include_pad and not ceil_mode:
             divisor: Any = op.cast("int32", product(windows.kernel)) if isinstance(
                 product(windows.kernel), PrimExpr) else op.const(product(windows.kernel), "int32")
@@ -248,7 +249,7 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
 
     rule = f"meta_schedule.adaptive_pool_{pool_type}"
 
-    def reduced(*indices: Any) -> PrimExpr:
+    def reduced(*indices: Any) -> Any:
         source, axes = pieces(indices)
         reducer = te_reduction.max if pool_type == "max" else te_reduction.sum
         return reducer(data(*source), axis=axes)
@@ -258,7 +259,7 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
         return compute_ax(shape, reduced, "adaptive_pool_max", "adaptive_pool_max", attrs)
     total = compute_ax(shape, reduced, "adaptive_pool_sum", "adaptive_pool_sum")
 
-    def average(*indices: Any) -> PrimExpr:
+    def average(*indices: Any) -> Any:
         count: Any = product([axis.dom.extent for axis in pieces(indices)[1]])
         return op.div(total(*indices), op.cast(data.dtype, count))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import PrimExpr
 from weft.te import reduction as te_reduction
-from weft.te.operation import compute, reduce_axis
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
-from weft.topi.extents import normalize_axis
+from weft.topi.extents import compute_one, normalize_axis
 
 
 class _Rows:
@@ -24,11 +23,11 @@ class _Rows:
         """``reducer`` of ``value(row, full indices)`` over every row."""
         k = reduce_axis((0, self.x.shape[self.axis]), name="k")
 
-        def element(*row: Any) -> PrimExpr:
+        def element(*row: Any) -> Any:
             full = (*row[: self.axis], k.var, *row[self.axis :])
             return reducer(value(row, full), axis=k)
 
-        return compute(self.outer, element, name=name)
+        return compute_one(self.outer, element, name=name)
 
     def row(self, indices: Any) -> tuple[Any, ...]:
         """The indices without the axis."""
@@ -45,11 +44,11 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along ``axis``."""
     rows = _Rows(x, axis, "softmax")
     top = rows.largest()
-    powers = compute(
+    powers = compute_one(
         x.shape, lambda *i: op.exp(x(*i) - top(*rows.row(i))), name="T_softmax_exp"
     )
     total = rows.reduce(te_reduction.sum, lambda row, full: powers(*full), "T_softmax_expsum")
-    return compute(
+    return compute_one(
         x.shape, lambda *i: op.div(powers(*i), total(*rows.row(i))), name="T_softmax_norm",
         attrs={"axis": rows.axis},
     )  # fmt: skip
@@ -67,7 +66,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     total = rows.reduce(
         te_reduction.sum, lambda row, full: op.exp(x(*full) - top(*row)), "compute"
     )
-    return compute(
+    return compute_one(
         x.shape, lambda *i: x(*i) - top(*rows.row(i)) - op.log(total(*rows.row(i))),
         attrs={"axis": rows.axis},
     )  # fmt: skip
