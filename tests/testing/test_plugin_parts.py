@@ -1,0 +1,139 @@
+"""Marks, parameters, targets: small test files run in a pytest of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+@pytest.fixture
+def run_pytest(tmp_path, pytestconfig):
+    """``run_pytest(text)``: outcomes line and output of a test file with that text."""
+
+    def run(text: str) -> str:
+        path = tmp_path / "test_inner.py"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "weft.testing.plugin", "-p", "no:cacheprovider",
+             "-c", "/dev/null", "--rootdir", str(tmp_path), "-rA", "-q", str(path)],
+            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_parameters_go_together_and_targets_are_given(run_pytest):
+    out = run_pytest("""
+        import pytest, weft.testing as wt
+        size = wt.parameter(1, 2)
+        kind = wt.parameter(by_dict={"one": 1, "two": 2})
+        low, high = wt.parameters((1, 10), (2, 20))
+        class TestInside:
+            width = wt.parameter(3, 4)
+            a, b = wt.parameters((5, 50), (6, 60), ids=["five", "six"])
+            def test_in_class(self, width, a, b): assert b == 10 * a and width in (3, 4)
+        def test_single(size): assert size in (1, 2)
+        def test_ids(kind): pass
+        def test_tied(low, high): assert high == 10 * low
+        def test_target(target, dev): assert target == "llvm" and str(dev) == "cpu:0"
+        @wt.parametrize_targets("llvm", "cuda")
+        def test_two(target, dev): assert target == "llvm"
+        @wt.exclude_targets("llvm")
+        def test_none(target, dev): assert False
+        @wt.known_failing_targets("llvm")
+        def test_fails(target): assert False
+        @pytest.mark.parametrize("target", ["a", "b"])
+        def test_own(target): assert target in "ab"
+    """)
+    assert "test_ids[one]" in out
+    assert "test_in_class[five-3]" in out or "test_in_class[3-five]" in out
+    assert "14 passed, 2 skipped, 1 xfailed" in out, out
+
+
+def test_kept_fixture_is_computed_once_and_copied(run_pytest):
+    out = run_pytest("""
+        import weft.testing as wt
+        calls = []
+        size = wt.parameter(1, 2)
+        @wt.fixture(cache_return_value=True)
+        def table(size):
+            calls.append(size)
+            return [size]
+        def test_one(table): table.append("changed")
+        def test_two(table): assert len(table) == 1
+        def test_calls(): assert sorted(calls) == [1, 2]
+    """)
+    assert "5 passed" in out, out
+
+
+def test_features(run_pytest):
+    out = run_pytest("""
+        import weft.testing as wt
+        @wt.requires_llvm
+        def test_llvm(): pass
+        @wt.requires_llvm()
+        def test_llvm_called(): pass
+        @wt.requires_cuda
+        def test_cuda(): assert False
+        @wt.requires_package("numpy")
+        def test_numpy(): pass
+        @wt.requires_package("no_such_package_at_all")
+        def test_nothing(): assert False
+        @wt.requires_cuda_compute_version(8)
+        def test_compute(): assert False
+        @wt.uses_gpu
+        def test_uses(): pass
+        class TestMarks:
+            pytestmark = wt.requires_cuda.marks()
+            def test_in(self): assert False
+    """)
+    assert "4 passed, 4 skipped" in out, out
+    assert "this machine has no CUDA" in out
+
+
+def test_compare_before_after(run_pytest):
+    out = run_pytest("""
+        import pytest, weft, weft.testing as wt
+        from weft.script import tir as T, ir as I
+        class Base(wt.CompareBeforeAfter):
+            def transform(self):
+                return weft.tir.transform.Simplify()
+        class TestBare(Base):
+            def before(A: T.Buffer(4, "int32")):
+                A[0] = 1 + 2 * 3
+            def expected(A: T.Buffer(4, "int32")):
+                A[0] = 7
+        class TestMethod(Base):
+            def before(self):
+                @T.prim_func(private=True)
+                def func(A: T.Buffer(4, "int32")):
+                    A[0] = 1
+                return func
+            expected = before
+        class TestModule(Base):
+            @I.ir_module
+            class before:
+                @T.prim_func
+                def main(A: T.Buffer(4, "int32")):
+                    A[0] = 3
+            expected = before
+        class TestWrong(Base):
+            def before(A: T.Buffer(4, "int32")):
+                A[0] = 1
+            def expected(A: T.Buffer(4, "int32")):
+                A[0] = 2
+        def refuse(mod):
+            raise ValueError("no")
+        class TestRaises(wt.CompareBeforeAfter):
+            transform = lambda self: refuse
+            def before(A: T.Buffer(4, "int32")):
+                A[0] = 1
+            expected = ValueError
+    """)
+    assert "4 passed" in out, out
+    assert "1 failed" in out, out
+    assert "# expected" in out

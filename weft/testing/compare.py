@@ -1,0 +1,131 @@
+"""``CompareBeforeAfter``: a pass as a class with ``before``, ``transform`` and ``expected``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from weft.ir.function import BaseFunc
+from weft.ir.module import IRModule
+from weft.ir.structural import assert_structural_equal
+from weft.ir.transform import Pass
+from weft.script.parser.entry import parse_definition
+from weft.support.errors import IRTypeError
+
+SYMBOL: Final = "global_symbol"
+
+
+class CompareBeforeAfter:
+    """The base of tests that a pass makes ``expected`` of ``before``.
+
+    - ``transform``: a pass, or a method or fixture that gives a pass or a function of modules;
+    - ``before``: a function or module, a method or fixture that gives one, or the bare text of one:
+      a function without a decorator is read as TensorIR, a class as a module;
+    - ``expected``: the same, or an exception class that the pass must raise.
+    """
+
+    check_well_formed = True
+    __test__ = True
+
+    def __init_subclass__(cls) -> None:
+        """Make fixtures of the three attributes that the class itself defines."""
+        own = cls.__dict__
+        if "before" in own:
+            cls.before = _program(own["before"])  # type: ignore[attr-defined]
+        if "expected" in own:
+            cls.expected = _program(own["expected"])  # type: ignore[attr-defined]
+        if "transform" in own:
+            cls.transform = _transform(own["transform"])  # type: ignore[attr-defined]
+
+    _normalize_before = classmethod(lambda cls, given: _program(given))
+    _normalize_expected = _normalize_before
+    _normalize_transform = classmethod(lambda cls, given: _transform(given))
+
+    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
+        """Run the pass and compare."""
+        run = _applied(transform)
+        if isinstance(expected, type) and issubclass(expected, Exception):
+            with pytest.raises(expected):
+                run(before)
+            return
+        after = run(before)
+        try:
+            assert_structural_equal(after, expected)
+        except ValueError as error:
+            texts = [f"{error}"]
+            for name, made in (("before", before), ("after", after), ("expected", expected)):
+                texts.append(f"# {name}\n{made.script()}")
+            raise AssertionError("\n\n".join(texts)) from None
+
+
+def _is_fixture(value: Any) -> bool:
+    return type(value).__name__ == "FixtureFunctionDefinition" or hasattr(
+        value, "_pytestfixturefunction"
+    )
+
+
+def _is_method(value: Any) -> bool:
+    return inspect.isfunction(value) and "self" in inspect.signature(value).parameters
+
+
+def _program(given: Any) -> Any:
+    """A fixture that gives the program, or the exception class."""
+    if _is_fixture(given):
+        return given
+    if _is_method(given):
+
+        @functools.wraps(given)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            return _named(given(*args, **kwargs))
+
+        return pytest.fixture(made)
+
+    def value(self: CompareBeforeAfter) -> Any:
+        if isinstance(given, IRModule | BaseFunc):
+            return _named(given)
+        if inspect.isclass(given) and issubclass(given, Exception):
+            return given
+        if inspect.isclass(given) or inspect.isfunction(given):
+            token = "ir" if inspect.isclass(given) else "tir"
+            check = self.check_well_formed
+            return _named(parse_definition(given, sys._getframe(), token, {}, check))
+        raise IRTypeError(
+            f"CompareBeforeAfter: expected a function, a module or the text of one, got "
+            f"{type(given).__name__}"
+        )
+
+    return pytest.fixture(value)
+
+
+def _named(program: Any) -> Any:
+    """A function whose symbol is its role in the class (``before``) becomes ``main``."""
+    if isinstance(program, BaseFunc) and program.attrs.get(SYMBOL) in ("before", "expected"):
+        return program.with_attr(SYMBOL, "main")
+    return program
+
+
+def _transform(given: Any) -> Any:
+    """A fixture that gives the pass or function of modules."""
+    if _is_fixture(given):
+        return given
+    if _is_method(given):
+        return pytest.fixture(given)
+    return pytest.fixture(lambda self: given)
+
+
+def _applied(transform: Any) -> Callable[[Any], Any]:
+    """The pass on a module; a single function is put into a module and taken out again."""
+    if not isinstance(transform, Pass) and not callable(transform):
+        raise IRTypeError(f"transform: expected a pass, got {type(transform).__name__}")
+
+    def run(program: Any) -> Any:
+        if not isinstance(program, BaseFunc):
+            return transform(program)
+        return transform(IRModule({"main": program}))["main"]
+
+    return run

@@ -1,0 +1,101 @@
+"""On which targets a test runs: the enabled ones, and the marks that choose among them.
+
+``TVM_TEST_TARGETS`` (targets with ``;`` between them) restricts the list, as it does for TVM.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from weft.runtime.device import Device, device
+from weft.target.target import Target
+
+DEFAULT: Final = ("llvm",)
+"""weft generates code for CPUs."""
+
+
+def target_text(target: Any) -> str:
+    """A target as tests write it."""
+    return target if isinstance(target, str) else str(Target(target))
+
+
+def kind_of(target: Any) -> str:
+    """The kind of a target: ``llvm`` of ``llvm -mcpu=znver3``."""
+    if isinstance(target, str) and not target.lstrip().startswith("{"):
+        return target.split()[0]
+    return str(Target(target).kind.name)
+
+
+def device_of(target: Any) -> Device:
+    """The device that code of a target runs on."""
+    return device(kind_of(target))
+
+
+def test_targets() -> list[str]:
+    """The targets to be tested: of the environment, else the default ones."""
+    text = os.environ.get("TVM_TEST_TARGETS", "")
+    wanted = [item.strip() for item in text.split(";") if item.strip()]
+    return wanted or list(DEFAULT)
+
+
+test_targets.__test__ = False  # type: ignore[attr-defined]
+
+
+def device_enabled(target: Any) -> bool:
+    """Whether tests of that target run here."""
+    kinds = [kind_of(item) for item in test_targets()]
+    return kind_of(target) in kinds and can_run(target)
+
+
+def can_run(target: Any) -> bool:
+    """Whether code for that target can be compiled and run here."""
+    return kind_of(target) in ("llvm", "c") and bool(device_of(target).exist)
+
+
+def enabled_targets() -> list[tuple[str, Device]]:
+    """``(target, device)`` of every target that tests run on here."""
+    return [(text, device_of(text)) for text in test_targets() if can_run(text)]
+
+
+def parametrize_targets(*args: Any) -> Any:
+    """Run a test, which takes ``target`` and ``dev``, on those targets.
+
+    Written ``@parametrize_targets("llvm", "cuda")``, or bare for the enabled targets.
+    """
+    if len(args) == 1 and callable(args[0]) and not isinstance(args[0], Target):
+        return pytest.mark.weft_targets()(args[0])
+    return pytest.mark.weft_targets(*args)
+
+
+def exclude_targets(*args: Any) -> Callable[..., Any]:
+    """Leave targets of those kinds out of the ones a test runs on."""
+    return pytest.mark.weft_exclude_targets(*args)
+
+
+def known_failing_targets(*args: Any) -> Callable[..., Any]:
+    """Expect a test to fail on targets of those kinds."""
+    return pytest.mark.weft_known_failing_targets(*args)
+
+
+def params_of(function_marks: Callable[[str], list[Any]]) -> list[Any]:
+    """The parameters ``target`` of a test with those marks (``name -> marks``)."""
+    chosen = [item for mark in function_marks("weft_targets") for item in mark.args]
+    targets = chosen or test_targets()
+    excluded = {kind_of(a) for m in function_marks("weft_exclude_targets") for a in m.args}
+    failing = {kind_of(a) for m in function_marks("weft_known_failing_targets") for a in m.args}
+    params = []
+    for target in targets:
+        kind = kind_of(target)
+        if kind in excluded:
+            continue
+        marks = []
+        if not can_run(target):
+            marks.append(pytest.mark.skip(reason=f"target {target_text(target)} cannot run here"))
+        if kind in failing:
+            marks.append(pytest.mark.xfail(reason=f"known to fail on {kind}"))
+        params.append(pytest.param(target, marks=marks, id=target_text(target)))
+    return params
