@@ -244,7 +244,8 @@ class CanonicalSimplifier:
         if scale > 0 and by % scale == 0:
             new_upper = lower * (by // scale)
             if upper is None:
-                return self.plain(Split(split.index, lower, new_upper, scale, floor))
+                index = self.reduced(split.index, new_upper) if floor else split.index
+                return self.plain(Split(index, lower, new_upper, scale, floor))
             if upper % new_upper == 0:
                 # the smaller remainder may simplify the index itself
                 modulo = fold.floormod if floor else fold.truncmod
@@ -255,6 +256,13 @@ class CanonicalSimplifier:
             if new_upper % upper == 0:
                 return split
         return Split(split.build(), 1, by, 1, floor)
+
+    def reduced(self, index: Any, upper: int) -> Any:
+        """The index with its constant in [0, upper): the remainder by ``upper`` is the same."""
+        total = as_sum(self.mutate(index))
+        if 0 <= total.base < upper or not total.splits or self.bounds.may_wrap(index):
+            return index
+        return Sum(total.dtype, total.splits, total.base % upper).build()
 
     def visit_less(self, expr: Any) -> Any:
         """``x*8 + y < 16`` becomes ``x < 2`` where y lies in [0, 8)."""
