@@ -269,7 +269,7 @@ class Bounds:
             return self._opaque(expr)
         numerator = self.poly(expr.a)
         is_div = isinstance(expr, e.FloorDiv | e.Div)
-        node = expr if is_div else e.FloorDiv(expr.a, expr.b)  # type: ignore[call-arg]
+        node = expr if is_div else e.FloorDiv(expr.a, expr.b)
         key = ("//", frozenset(numerator.items()), divisor.value)
         atom = self._atom(key, node, "//", (numerator, divisor.value))
         if is_div:

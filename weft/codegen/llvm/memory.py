@@ -50,7 +50,7 @@ def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     a, b = as_ramp(expr.a), as_ramp(expr.b)
     if a is None or b is None:
         return None
-    base: PrimExpr = type(expr)(a[0], b[0])  # type: ignore[call-arg]
+    base: PrimExpr = type(expr)(a[0], b[0])
     if a[1] == 0 and b[1] == 0:
         return base, 0
     if isinstance(expr, e.Add):
@@ -308,7 +308,7 @@ def _span(base: PrimExpr, distance: int) -> tuple[PrimExpr, PrimExpr]:
     if distance == 0:
         return base, base
     wide = base if base.dtype is _I64 else e.Cast(_I64, base)
-    other = e.Add(wide, IntImm(_I64, distance))  # type: ignore[call-arg]
+    other = e.Add(wide, IntImm(_I64, distance))
     return (base, other) if distance > 0 else (other, base)
 
 
