@@ -180,7 +180,8 @@ class BlockBuilder:
         attributes = dict(attrs or {})
         if not private:
             attributes["global_symbol"] = name
-        return FunctionScope(self, name, None if params is None else Array(params), attributes, pure)
+        params = None if params is None else Array(params)
+        return FunctionScope(self, name, params, attributes, pure)
 
     def testing_scope(self, def_vars: Sequence[Any]) -> TestingScope:
         """A scope that defines symbolic variables (for tests)."""
@@ -359,7 +360,7 @@ class BlockBuilder:
     def _make_outputs(self, scope: FunctionScope, result: Any) -> Any:
         """Turn dataflow variables in the result into outputs of their blocks."""
         leaves = result.fields if isinstance(result, Tuple) else [result]
-        mapping = {
+        mapping: dict[Var, Var] = {
             leaf: Var(leaf.name_hint, leaf.struct_info)
             for leaf in leaves
             if isinstance(leaf, DataflowVar)
@@ -460,6 +461,11 @@ class BlockBuilder:
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
         """The struct info of a function of the module, None if it is not there (yet)."""
         return function_info(self._mod[gvar]) if gvar in self._mod else None
+
+    def function_of(self, gvar: GlobalVar) -> BaseFunc | None:
+        """The function of the module that a GlobalVar names, or None."""
+        func: BaseFunc | None = self._mod[gvar] if gvar in self._mod else None
+        return func
 
     def get(self) -> IRModule:
         """The module as it is now."""

@@ -7,7 +7,7 @@ for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,11 +31,14 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
+Callee = Any
+"""What a call calls: an Op, a GlobalVar, an ExternFunc or a variable of a closure."""
+
 
 class Expr(RelaxExpr):
     """The base of graph expressions; Python's operators build operator calls."""
 
-    _extra_slots_ = ()
+    _extra_slots_: ClassVar[tuple[str, ...]] = ()
 
     def __add__(self, other: Any) -> Expr:
         return _operator("add", self, other)
@@ -139,7 +142,7 @@ class Var(Expr):
         if not isinstance(self.name_hint, str):
             raise IRTypeError(f"Var: expected a name, got {type(self.name_hint).__name__}")
         is_old = isinstance(self.span, StructInfo)  # Var(name, None, type), as in 2022
-        if is_old or self.struct_info is not None and not isinstance(self.struct_info, StructInfo):
+        if is_old or not isinstance(self.struct_info, StructInfo | None):
             given = (self.name_hint, self.struct_info, self.span)
             adapted = slots.legacy.get().adapt("relax.Var", given, {})
             if adapted is None:
@@ -170,7 +173,7 @@ class Call(Expr):
     """
 
     KIND = "RelaxCall"
-    op: RelaxExpr
+    op: Callee
     args: Array[Expr]
     attrs: Attrs = field(default=None)
     sinfo_args: Array[StructInfo] = field(default=())
@@ -311,6 +314,10 @@ class ExternFunc(BaseFunc, Expr):
 class Binding(Node):
     """The base of bindings: ``var`` gets a value."""
 
+    if TYPE_CHECKING:
+        var: Var
+        value: Any
+
 
 @node
 class VarBinding(Binding):
@@ -371,7 +378,7 @@ class Function(BaseFunc, Expr):
     """A graph function. ``ret_struct_info`` None is derived from the body."""
 
     params: Array[Var] = field(defines=True)
-    body: Expr
+    body: SeqExpr
     ret_struct_info: StructInfo | None = None
     is_pure: bool = True
     attrs: Attrs = field(default=None)
@@ -461,12 +468,11 @@ def extern(name: str, struct_info: StructInfo | None = None) -> ExternFunc:
     return ExternFunc(name, struct_info)
 
 
-def get_shape_of(expr: Expr) -> Expr:
+def get_shape_of(expr: Expr) -> RelaxExpr:
     """The shape of a tensor: its ShapeExpr where known, else a call of shape_of."""
     info = expr.struct_info
     if isinstance(info, TensorStructInfo) and info.shape is not None:
-        shape: Expr = info.shape
-        return shape
+        return info.shape
     return _operator("shape_of", expr)
 
 

@@ -250,7 +250,8 @@ def erase_to_well_defined(
     var_map: Mapping[Any, Expr] | None = None,
 ) -> StructInfo:
     """The info with every part dropped that mentions variables outside of the maps."""
-    return _Eraser(shape_var_map or {}, var_map or {}).erase(info)
+    erased: StructInfo = _Eraser(shape_var_map or {}, var_map or {}).erase(info)
+    return erased
 
 
 class _Eraser:
@@ -309,6 +310,8 @@ def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
 
 
 def _match(param: Any, arg: Any, mapping: dict[TirVar, PrimExpr]) -> None:
+    mine: Any
+    its: Any
     if isinstance(param, TensorStructInfo) and isinstance(arg, TensorStructInfo):
         mine, its = tensor_dims(param), tensor_dims(arg)
     elif isinstance(param, ShapeStructInfo) and isinstance(arg, ShapeStructInfo):
@@ -337,8 +340,8 @@ def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = No
         if call.sinfo_args:
             return combined(call.sinfo_args)
         if callable(func_info.derive_func):
-            derived: StructInfo = func_info.derive_func(call, ctx)
-            return derived
+            made: StructInfo = func_info.derive_func(call, ctx)
+            return made
         return func_info.ret
     name = getattr(call.op, "name_hint", "the function")
     if len(call.args) != len(func_info.params):

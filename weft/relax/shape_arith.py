@@ -80,7 +80,7 @@ def product(dims: Iterable[Any]) -> PrimExpr:
 
 def broadcast(lhs: Sequence[Any], rhs: Sequence[Any]) -> list[PrimExpr] | str | None:
     """The broadcast shape; None if it cannot be decided; a text if the shapes are incompatible."""
-    result: list[PrimExpr] = []
+    result: list[Any] = []
     for offset in range(1, max(len(lhs), len(rhs)) + 1):
         a = lhs[-offset] if offset <= len(lhs) else None
         b = rhs[-offset] if offset <= len(rhs) else None

@@ -250,7 +250,7 @@ def test_symbolic_shapes_serve_every_size(build, evaluate):
     n = TirVar("n", "int64")
     infos = [TensorStructInfo((n, 4)), TensorStructInfo((n, 4))]
     mod = relax.transform.LegalizeOps()(
-        build(lambda x, y: op.nn.softmax(op.add(op.concat([x, y], 0), op.concat([y, x], 0))), *infos)
+        build(lambda x, y: op.nn.softmax(op.concat([x, y], 0) + op.concat([y, x], 0)), *infos)
     )
     for rows in (1, 3):
         x, y = X[0][:rows], X[1][:rows]

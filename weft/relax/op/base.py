@@ -11,7 +11,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.op import Op
-from weft.relax.expr import Call, Expr, ExternFunc, ShapeExpr, StringImm, Tuple, as_relax_expr
+from weft.relax.expr import Call, Expr, ExternFunc, StringImm, Tuple, as_relax_expr
 from weft.relax.lattice import combined
 from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
 from weft.relax.op.infer import constants, dims_of, shape_arg, tensor
@@ -67,7 +67,7 @@ def as_sinfo_args(value: Any, what: str) -> list[StructInfo]:
     return made
 
 
-def inline_tuple(args: Any) -> Expr:
+def inline_tuple(args: Any) -> Any:
     """The argument tuple of call_tir: a list, one tensor, or a tuple-valued expression."""
     if isinstance(args, Tuple):
         return args
@@ -296,7 +296,7 @@ def tensor_to_shape(expr: Expr) -> Any:
 
 def _infer_shape_to_tensor(call: Call) -> StructInfo:
     rank = shape_arg(call, 0).ndim
-    return TensorStructInfo([rank], "int64") if rank != -1 else TensorStructInfo(None, "int64", ndim=1)
+    return TensorStructInfo(None if rank == -1 else [rank], "int64", ndim=1)
 
 
 @operator("relax.shape_to_tensor", _infer_shape_to_tensor)

@@ -50,11 +50,12 @@ def infer_comparison(call: Call) -> StructInfo:
 
 def infer_bits(call: Call) -> StructInfo:
     """As arithmetic, on integers or booleans."""
-    made = infer_arithmetic(call)
+    made: Any = infer_arithmetic(call)
     dtype = DataType(made.dtype)
     if dtype != VOID and not dtype.is_integral:
         raise IRTypeError(f"{call.op.name}: expected integers or booleans, got {dtype}")
-    return made
+    info: StructInfo = made
+    return info
 
 
 def infer_logic(call: Call) -> StructInfo:

@@ -135,7 +135,9 @@ def arange(
     """start, start + step, ... below end."""
     if end is None:
         start, end = PrimValue(0), start
-    values = [item if isinstance(item, Expr) else PrimValue(item) for item in (start, end, step)]
+    values: list[Any] = [
+        item if isinstance(item, Expr) else PrimValue(item) for item in (start, end, step)
+    ]
     if any(value.value.dtype.is_float for value in values):
         values = [
             value if value.value.dtype.is_float else PrimValue(float(int(value.value)))

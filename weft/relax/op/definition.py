@@ -8,9 +8,10 @@
 
 The signature is TVM 0.20's. Parameters annotated with one of the kinds of ``ARGUMENTS`` become
 the call's arguments, all others its attributes, in that order, converted as their annotation
-says. The body is usually empty (and annotated ``-> Any`` for the type checker); it may return a dict that replaces some values (a default that
-depends on others), keyed by parameter name. The rule gets the finished Call and returns its
-struct info or raises; the block builder's ``normalize`` runs it.
+says. The body is usually empty (and annotated ``-> Any`` for the type checker); it may return a
+dict that replaces some values (a default that depends on others), keyed by parameter name. The
+rule gets the finished Call and returns its struct info or raises; the block builder's
+``normalize`` runs it.
 
 ``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, function``
 and puts the builder function into ``FUNCTIONS`` under the name without ``relax.``.
@@ -82,12 +83,11 @@ def as_prim(value: Any) -> Expr:
     return PrimValue(value.item() if isinstance(value, np.generic) else value)
 
 
-def as_operand(value: Any) -> Expr:
+def as_operand(value: Any) -> Any:
     """A tensor argument: what ``as_relax_expr`` takes."""
     if isinstance(value, NDArray | np.ndarray):
         return const(value)
-    made: Expr = as_relax_expr(value)
-    return made
+    return as_relax_expr(value)
 
 
 ARGUMENTS: Final[dict[str, Callable[[Any], Expr]]] = {

@@ -3,7 +3,9 @@
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
+from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
@@ -15,7 +17,9 @@ __all__ = [
     "AttachGlobalSymbol",
     "BindParams",
     "BindSymbolicVars",
+    "CanonicalizeBindings",
     "DeadCodeElimination",
+    "FoldConstant",
     "FuseTIR",
     "LegalizeOps",
     "Normalize",

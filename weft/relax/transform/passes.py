@@ -43,8 +43,10 @@ def dataflowblock_pass(
     pass_func: Any = None, opt_level: int = 0, name: str | None = None,
     required: Sequence[str] | None = None, traceable: bool = False,
 ) -> Any:  # fmt: skip
-    """Make a pass of ``(block, mod, ctx) -> block``, or of a class with
-    ``transform_dataflowblock``."""
+    """Make a pass of ``(block, mod, ctx) -> block`` or a class with that as its method.
+
+    The method is ``transform_dataflowblock``.
+    """
 
     def apply(given: Any) -> Any:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)

@@ -139,7 +139,7 @@ def attention(
     query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
 ) -> Any:  # fmt: skip
-    """softmax(query key^T * scale + bias) value, per head; tensors are (batch, length, heads, n)."""
+    """softmax(query key^T * scale + bias) value; tensors are (batch, length, heads, features)."""
 
 
 def infer_cross_entropy(call: Call) -> TensorStructInfo:

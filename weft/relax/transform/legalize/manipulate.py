@@ -153,7 +153,7 @@ def te_full(shape: Any, dtype: str, value: Any) -> Any:
 
 
 def _arange(bb: BlockBuilder, call: Call) -> Any:
-    values = [constant_value(arg.value) if not arg.value.dtype.is_float else
+    values: list[Any] = [constant_value(arg.value) if not arg.value.dtype.is_float else
               getattr(arg.value, "value", None) for arg in call.args]  # fmt: skip
     dtype = str(call.attrs["dtype"])
     if all(value is not None for value in values):

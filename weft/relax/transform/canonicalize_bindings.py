@@ -1,0 +1,106 @@
+"""CanonicalizeBindings: bindings that only rename go.
+
+``y = x`` makes uses of y uses of x; an output that only renames a dataflow variable takes its
+place (``lv = f(x); gv = lv`` becomes ``gv = f(x)``); a field of a tuple at hand is the field; a
+match_cast to what is known already is a renaming.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import (
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.passes import make_function_pass
+
+
+class _Canonicalizer(PyExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.outputs: dict[Var, Var] = {}
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+        defined = {binding.var for binding in block.bindings}
+        for binding in block.bindings:
+            value = getattr(binding, "value", None)
+            if (
+                isinstance(binding, VarBinding)
+                and not isinstance(binding.var, DataflowVar)
+                and isinstance(value, DataflowVar)
+                and value in defined
+                and value not in self.outputs
+            ):
+                self.outputs[value] = binding.var
+        return super().visit_dataflow_block_(block)
+
+    def visit_dataflow_var_def_(self, var: DataflowVar) -> Any:
+        output = self.outputs.get(var)
+        if output is None:
+            return var
+        self.set_var_remap(var.vid, output)
+        return output
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value = self.visit_expr(binding.value)
+        if isinstance(value, Var):
+            hides = isinstance(value, DataflowVar) and not isinstance(binding.var, DataflowVar)
+            if value is binding.var:
+                return
+            if not hides:
+                self.set_var_remap(binding.var.vid, value)
+                return
+        var = self.visit_var_def(binding.var)
+        if var is binding.var and value is binding.value:
+            self.builder_.emit_normalized(binding)
+        else:
+            self.reemit(binding, var, value)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        value = self.visit_expr(binding.value)
+        if isinstance(value, Var) and value.struct_info == binding.struct_info:
+            hides = isinstance(value, DataflowVar) and not isinstance(binding.var, DataflowVar)
+            if not hides:
+                self.set_var_remap(binding.var.vid, value)
+                return
+        super().visit_match_cast_(binding)
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+        made = super().visit_tuple_getitem_(op)
+        value = self.lookup_binding(made.tuple_value)
+        if isinstance(made.tuple_value, Tuple):
+            value = made.tuple_value
+        return value.fields[made.index] if isinstance(value, Tuple) else made
+
+    def visit_tuple_(self, op: Tuple) -> Any:
+        made = super().visit_tuple_(op)
+        sources = [self.lookup_binding(item) for item in made.fields]
+        if not sources or not all(isinstance(item, TupleGetItem) for item in sources):
+            return made
+        whole: Any = sources[0].tuple_value  # type: ignore[union-attr]
+        same = all(
+            item.tuple_value is whole and item.index == index  # type: ignore[union-attr]
+            for index, item in enumerate(sources)
+        )
+        complete = whole.struct_info is not None and len(whole.struct_info.fields) == len(sources)
+        return whole if same and complete else made
+
+
+def canonicalize_bindings(func: Function) -> Function:
+    """The function without bindings that only rename."""
+    made: Function = _Canonicalizer().visit_expr(func)
+    return func if made is func else remove_all_unused(made)
+
+
+def CanonicalizeBindings() -> Any:  # noqa: N802 - TVM's name
+    """The pass that removes bindings that only rename."""
+    return make_function_pass("CanonicalizeBindings", canonicalize_bindings)

@@ -1,0 +1,144 @@
+"""FoldConstant: what depends on constants only is computed at build time, by compiled code.
+
+A call_tir of constants of known shapes becomes a constant; an operator on constants is lowered by
+its rule first. Arrays above ``LIMIT`` bytes that do not come from at least as large inputs
+(``R.zeros``) stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.ir.transform import PassContext
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import constant_value
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.transform.passes import make_module_pass
+from weft.support import slots
+from weft.tir.function import PrimFunc
+
+LIMIT: Final = 1 << 20
+"""Bytes up to which a folded array may be larger than what it is made from."""
+
+
+class _Folder(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+
+    def visit_var_(self, op: Var) -> Any:
+        var = super().visit_var_(op)
+        value = self.lookup_binding(var)
+        return value if isinstance(value, Constant) else var
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+        made = super().visit_tuple_getitem_(op)
+        value = self.lookup_binding(getattr(made, "tuple_value", None))
+        if isinstance(value, Tuple) and isinstance(value.fields[made.index], Constant):
+            return value.fields[made.index]
+        return made
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call.op, Op):
+            return call
+        if call.op is Op.get("relax.call_tir"):
+            return self.fold(call, self.builder_.function_of(call.args[0]))
+        return self.fold_operator(call)
+
+    def fold_operator(self, call: Call) -> Any:
+        """Lower an operator on constants in a scratch builder and fold the call_tir."""
+        rule = LEGALIZE.get(call.op)
+        if rule is None or not _all_constant(call.args) or not _is_small(call):
+            return call
+        scratch = type(self.builder_)()
+        lowered = rule(scratch, call)
+        if isinstance(lowered, Constant):
+            return lowered
+        if not isinstance(lowered, Call) or lowered.op is not Op.get("relax.call_tir"):
+            return call
+        made = self.fold(lowered, scratch.function_of(lowered.args[0]))
+        return call if made is lowered else made
+
+    def fold(self, call: Call, func: Any) -> Any:
+        if len(call.args) > 2 or not isinstance(func, PrimFunc) or not _is_small(call):
+            return call
+        if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
+            return call
+        outputs = slots.evaluate.get()(func, [arg.data for arg in call.args[1].fields])
+        constants = [Constant(array) for array in outputs]
+        if isinstance(call.sinfo_args[0], TupleStructInfo):
+            return Tuple(constants)
+        return constants[0]
+
+
+def _all_constant(args: Any) -> bool:
+    """Whether every tensor among the arguments is a constant, at least one of them."""
+    found = [arg for arg in args if isinstance(arg.struct_info, TensorStructInfo)]
+    tuples = [arg for arg in args if isinstance(arg, Tuple)]
+    if any(not _all_constant(item.fields) for item in tuples):
+        return False
+    return bool(found or tuples) and all(isinstance(arg, Constant) for arg in found)
+
+
+def _bytes(info: Any) -> int | None:
+    """The size of a tensor or tuple of known shape."""
+    if isinstance(info, TupleStructInfo):
+        sizes = [_bytes(field) for field in info.fields]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+    dims = tensor_dims(info)
+    if dims is None or info.dtype == "void":
+        return None
+    total = int(info.dtype.itemsize)
+    for dim in dims:
+        value = constant_value(dim)
+        if value is None:
+            return None
+        total *= value
+    return total
+
+
+def _is_small(call: Call) -> bool:
+    """Whether the result is of known size and not much larger than the inputs."""
+    info = call.sinfo_args[0] if call.sinfo_args else call.struct_info
+    if not isinstance(info, TensorStructInfo | TupleStructInfo):
+        return False
+    size = _bytes(info)
+    inputs = sum(_bytes(arg.struct_info) or 0 for arg in _tensors(call.args))
+    return size is not None and (size <= LIMIT or size <= 2 * inputs)
+
+
+def _tensors(args: Any) -> list[Any]:
+    found: list[Any] = []
+    for arg in args:
+        if isinstance(arg, Tuple):
+            found.extend(_tensors(arg.fields))
+        elif isinstance(arg.struct_info, TensorStructInfo):
+            found.append(arg)
+    return found
+
+
+def fold_constant(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    """The module with constant parts computed; the same if there are none."""
+    folder = _Folder(mod)
+    functions: dict[Any, Any] = {}
+    for gvar, func in mod.functions.items():
+        made = func
+        if isinstance(func, Function):
+            made = folder.visit_expr(func)
+            if made is not func:
+                made = remove_all_unused(made)
+        functions[gvar] = made
+    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+        return mod
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def FoldConstant() -> Any:  # noqa: N802 - TVM's name
+    """The pass that computes what depends on constants only."""
+    return make_module_pass("FoldConstant", fold_constant)
