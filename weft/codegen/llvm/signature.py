@@ -42,8 +42,10 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
     for param in func.params:
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            kind = "handle" if param.dtype.is_handle else "scalar"
-            params.append(ParamSpec(kind, names.of(param), str(param.dtype)))  # type: ignore[arg-type]
+            if param.dtype.is_handle:
+                params.append(ParamSpec("handle", names.of(param)))
+            else:
+                params.append(ParamSpec("scalar", names.of(param), str(param.dtype)))
             continue
         key = id(buffer.data)
         output = True if key in written else None if key in unknown else False
