@@ -7,7 +7,7 @@ slot ``operators``, so that constant folding and type promotion live in one plac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -158,7 +158,7 @@ def _convertible(value: Any) -> bool:
 class PrimExpr(ExprOp, BaseExpr):
     """The base of scalar expressions; ``dtype`` is the type of the value."""
 
-    _extra_slots_ = ("dtype",)
+    _extra_slots_: ClassVar[tuple[str, ...]] = ("dtype",)
     if TYPE_CHECKING:
         dtype: DataType
 

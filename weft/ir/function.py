@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
@@ -17,7 +17,7 @@ class BaseFunc(RelaxExpr):
     from tensor expressions): printing, attributes and equality do not see it.
     """
 
-    _extra_slots_ = ("attrs", "provenance")
+    _extra_slots_: ClassVar[tuple[str, ...]] = ("attrs", "provenance")
     attrs: Attrs = derived()
     provenance: str | None = derived()
 

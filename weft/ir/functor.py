@@ -2,8 +2,8 @@
 
 A subclass defines ``visit_For``, ``visit_BufferStore`` ... (the class names of nodes); what it
 does not define goes through the node's children. Where both IRs have a class of one name, relax's
-says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node is a TypeError
-when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
+says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node is
+a TypeError when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ class _Dispatcher:
 
 
 # Bases that are no nodes themselves, and the two node classes of higher rooms named in this module.
-_ABSTRACT = frozenset({"Var", "Buffer", "PrimExpr", "RelaxExpr", "Expr", "Stmt", "StructInfo", "BinaryExpr", "Type",
-                       "BaseFunc", "Binding", "CompareExpr"})  # fmt: skip
+_ABSTRACT = frozenset(
+    "Var Buffer PrimExpr RelaxExpr Expr Stmt StructInfo BinaryExpr Type BaseFunc Binding "
+    "CompareExpr".split()
+)
 
 
 class Visitor(_Dispatcher):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,7 @@ def pass_instrument(cls: Any = None) -> Any:
 
     def apply(given: type) -> type:
         @functools.wraps(given, updated=())
-        class Instrument(given, PassInstrument):  # type: ignore[misc, valid-type]
+        class Instrument(given, PassInstrument):
             pass
 
         return Instrument
@@ -122,13 +123,13 @@ class DumpIR(PassInstrument):
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Write the module."""
-        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in info.name)
+        name = re.sub(r"[^\w.-]", "_", info.name)
         (self.folder / f"{self.count:03d}_{name}.py").write_text(mod.script() + "\n")
         self.count += 1
 
 
 class VerifyInstrument(PassInstrument):
-    """Calls a check on the module after each pass; the check raises, and the note names the pass."""
+    """Calls a check on the module after each pass; its error gets a note that names the pass."""
 
     def __init__(self, check: Callable[[IRModule], object]) -> None:
         self.check = check

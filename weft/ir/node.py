@@ -30,13 +30,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from weft.support import slots
 from weft.support.errors import IRTypeError
 from weft.support.missing import missing_attribute
 
 MISSING: Final[Any] = object()
+E = TypeVar("E")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,15 @@ class FieldSpec:
         return "None" in self.annotation
 
 
-class Array(tuple[Any, ...]):
+class Array(tuple[E, ...]):
     """The sequence of a node's children: a tuple that prints ``[...]`` and adds to any sequence."""
 
     __slots__ = ()
 
-    def __add__(self, other: Iterable[Any]) -> Array:  # type: ignore[override]
+    def __add__(self, other: Iterable[Any]) -> Array[Any]:
         return Array((*self, *other))
 
-    def __radd__(self, other: Iterable[Any]) -> Array:
+    def __radd__(self, other: Iterable[Any]) -> Array[Any]:
         return Array((*other, *self))
 
     def __getitem__(self, index: Any) -> Any:
@@ -93,7 +96,7 @@ class Array(tuple[Any, ...]):
         return self is other
 
 
-class Map(dict[Any, Any]):
+class Map(dict[K, V]):
     """A mapping inside a node: a dict that nobody changes after construction.
 
     String keys are plain ``str``. ``items()`` keep insertion order.
@@ -150,7 +153,7 @@ def _spec(name: str, annotation: str, given: Any) -> FieldSpec:
 class Node(metaclass=NodeMeta):
     """The base of everything in both IRs."""
 
-    _extra_slots_ = ("_cache", "span", "__weakref__")
+    _extra_slots_: ClassVar[tuple[str, ...]] = ("_cache", "span", "__weakref__")
     KIND: ClassVar[str] = "Node"
     """The name that visitors dispatch on: the class name, unless both IRs have that name."""
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = ()
@@ -285,7 +288,7 @@ def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = init  # type: ignore[method-assign, misc]
+    cls.__init__ = init
 
 
 def _conversion(spec: FieldSpec) -> str:

@@ -139,10 +139,10 @@ class FuncStructInfo(StructInfo):
 def as_dimension(value: Any) -> PrimExpr:
     """A dimension: a Python int becomes int64; an expression must be an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return slots.operators.get().const(value, "int64")  # type: ignore[no-any-return]
+        return slots.operators.get().const(value, "int64")
     expr = as_prim_expr(value)
     if not expr.dtype.is_integral:
         raise IRTypeError(f"a dimension must be an integer, got {expr.dtype}: {expr}")
     if expr.dtype.bits < 64 and getattr(expr, "value", None) is not None:
-        return slots.operators.get().const(expr.value, "int64")  # type: ignore[attr-defined, no-any-return]
+        return slots.operators.get().const(expr.value, "int64")
     return expr

@@ -20,7 +20,13 @@ from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS
 from weft.runtime.vm_patterns import evaluate, match
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError, RuntimeFault, UnsupportedError
+from weft.support.errors import (
+    IRKeyError,
+    IRTypeError,
+    IRValueError,
+    RuntimeFault,
+    UnsupportedError,
+)
 
 
 class Executable:
@@ -62,11 +68,11 @@ class Executable:
 
     def __getitem__(self, name: str) -> PackedFunc:
         """A kernel by name."""
-        return self.kernels[name]  # type: ignore[no-any-return]
+        return self.kernels[name]
 
     def get_source(self, fmt: str = "") -> str:
         """The source of the kernels (``ll`` or ``asm``)."""
-        return self.kernels.get_source(fmt)  # type: ignore[no-any-return]
+        return self.kernels.get_source(fmt)
 
     def export_library(self, path: str, **options: Any) -> None:
         """Write a shared library: comes with the deployment issue."""
@@ -116,7 +122,9 @@ class VirtualMachine:
             )
         if exec_mode not in ("native", "bytecode", "compiled"):
             raise IRValueError(f"exec_mode: expected 'native' or 'bytecode', got {exec_mode!r}")
-        devices = device if isinstance(device, list | tuple) else [device or Device(1, 0)]
+        devices: list[Any] = (
+            list(device) if isinstance(device, list | tuple) else [device or Device(1, 0)]
+        )
         for item in devices:
             require_cpu(item)
         self.executable = rt_mod

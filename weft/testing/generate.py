@@ -235,8 +235,8 @@ class _Generator:
             return pick.choice((op.logical_and, op.logical_or))(a, b)
         if dtype.is_integral and pick.random() < 0.3:
             divide = pick.choice((op.floordiv, op.floormod, op.truncdiv, op.truncmod))
-            return divide(a, op.maximum(b, op.const(1, dtype)))  # type: ignore[no-any-return]
-        return pick.choice(operators)(a, b)  # type: ignore[no-any-return]
+            return divide(a, op.maximum(b, op.const(1, dtype)))
+        return pick.choice(operators)(a, b)
 
     def special(self, dtype: DataType, variables: list[Var], depth: int) -> PrimExpr:
         """Bit operations on integers, intrinsics on floats."""
@@ -252,9 +252,9 @@ class _Generator:
                 value = op.abs(value)
             if name == "exp":
                 value = op.minimum(value, op.const(4, dtype))
-            return getattr(op, name)(value)  # type: ignore[no-any-return]
+            return getattr(op, name)(value)
         other = self.value(dtype, variables, depth - 1)
-        return pick.choice(  # type: ignore[no-any-return]
+        return pick.choice(
             (op.bitwise_and, op.bitwise_or, op.bitwise_xor, op.shift_left, op.shift_right)
         )(value, other)
 
@@ -263,7 +263,7 @@ class _Generator:
         dtype = DataType(self.random.choice(self.dtypes))
         compare = self.random.choice((op.less, op.less_equal, op.equal, op.not_equal, op.greater))
         a, b = (self.value(dtype, variables, 1) for _ in range(2))
-        return compare(a, b)  # type: ignore[no-any-return]
+        return compare(a, b)
 
     def leaf(self, dtype: DataType, variables: list[Var]) -> PrimExpr:
         """A constant, a variable or a load."""

@@ -19,8 +19,8 @@ _OP = (
     "floormod fmod hypot if_then_else indexdiv indexmod infinity isfinite isinf isnan isnullptr "
     "ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint negative "
     "nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt shift_left "
-    "shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod tvm_access_ptr "
-    "undef vectorlow vectorhigh vectorcombine vscale"
+    "shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod "
+    "tvm_access_ptr undef vectorlow vectorhigh vectorcombine vscale"
 )
 _NAMES = {
     **dict.fromkeys(_EXPR.split(), "weft.tir.expr"),

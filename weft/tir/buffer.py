@@ -62,7 +62,7 @@ class Buffer(Node):
         """A load, or a region where an index is a slice (with step 1 or None)."""
         if not isinstance(indices, tuple | list):
             indices = (indices,)
-        return slots.operators.get().index_buffer(self, indices)  # type: ignore[no-any-return]
+        return slots.operators.get().index_buffer(self, indices)
 
     def vload(self, begin: Any, dtype: str | None = None, predicate: Any = None) -> BufferLoad:
         """A load at ``begin``; with a vector ``dtype``, of that many consecutive elements."""
@@ -97,7 +97,7 @@ class Buffer(Node):
 
     def get_flattened_buffer(self) -> Buffer:
         """The buffer as one dimension over the same data."""
-        return slots.operators.get().flattened_buffer(self)  # type: ignore[no-any-return]
+        return slots.operators.get().flattened_buffer(self)
 
 
 def decl_buffer(

@@ -280,8 +280,8 @@ class Block(Stmt):
     annotations: Attrs = field(default=None)
 
     STRUCTURE = (
-        ("iter_vars", True), ("alloc_buffers", True), ("match_buffers", False), ("name_hint", False),
-        ("annotations", False), ("reads", False), ("writes", False), ("init", False),
+        ("iter_vars", True), ("alloc_buffers", True), ("match_buffers", False),
+        ("name_hint", False), ("annotations", False), ("reads", False), ("writes", False), ("init", False),
         ("body", False),
     )  # fmt: skip
 

@@ -210,7 +210,7 @@ class FunctionBuilder:
     def checked(self, register: int, call: Call, foreign: bool) -> None:
         """Check what a foreign function returned against the declared struct info."""
         if foreign and call.sinfo_args and len(call.sinfo_args) == 1:
-            what = f"{self.name}: the result of {call.op.global_symbol}"  # type: ignore[attr-defined]
+            what = f"{self.name}: the result of {call.op.global_symbol}"
             self.code.append(("match", register, self.symbols.pattern(call.sinfo_args[0]), what))
 
     def destinations(self, call: Call) -> tuple[list[Operand], Operand]:

@@ -114,8 +114,10 @@ class HostBuilder:
         info = param.struct_info
         if isinstance(info, TensorStructInfo):
             return self.tensor(param.name_hint or f"arg{index}", info)
-        if isinstance(info, PrimStructInfo) and (info.value is None or isinstance(info.value, TirVar)):
-            return info.value if info.value is not None else TirVar(param.name_hint, info.dtype)
+        if isinstance(info, PrimStructInfo) and info.value is None:
+            return TirVar(param.name_hint, info.dtype)
+        if isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
+            return info.value
         raise NotNative(f"parameter {param.name_hint} is neither a tensor nor a scalar")
 
     def tensor(self, name: str, info: TensorStructInfo) -> Buffer:
@@ -274,7 +276,7 @@ class HostBuilder:
         inputs = self.arguments(call.args[1])
         result = self.allocated(call.sinfo_args[0], name)
         outputs = result if isinstance(result, list) else [result]
-        symbol = StringImm(call.args[0].global_symbol)  # type: ignore[attr-defined]
+        symbol = StringImm(call.args[0].global_symbol)
         passed = [*inputs, *outputs]
         callee = Op.get("tir.tvm_call_packed")
         arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]

@@ -111,7 +111,7 @@ class State:
         kind = buffer.dtype.element.numpy
         flat = memory if memory.dtype == kind else memory.view(kind)
         shape = [int(self.evaluate(extent)) for extent in buffer.shape]
-        offset = int(self.evaluate(buffer.elem_offset))
+        offset = int(self.evaluate(op.convert(buffer.elem_offset)))
         strides = [int(self.evaluate(stride)) for stride in buffer.strides] or _compact(shape)
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if 0 not in shape and (offset < 0 or last >= flat.size):
@@ -228,7 +228,7 @@ class Machine:
         )
 
     def compile_Evaluate(self, stmt: Evaluate) -> Action:
-        return self.expression(stmt.value)  # type: ignore[no-any-return]
+        return self.expression(stmt.value)
 
     def compile_AssertStmt(self, stmt: AssertStmt) -> Action:
         condition, body = self.expression(stmt.condition), self.compile(stmt.body)

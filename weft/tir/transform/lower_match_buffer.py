@@ -78,14 +78,14 @@ class _Lower(Mutator):
     def visit_BufferStore(self, store: BufferStore) -> BufferStore:
         source = self.matched.get(id(store.buffer))
         if source is None:
-            return self.visit_default(store)  # type: ignore[no-any-return]
+            return self.visit_default(store)
         indices = _shift(source, self.visit(store.indices))
         return BufferStore(source.buffer, self.visit(store.value), indices, store.predicate)
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
         source = self.matched.get(id(region.buffer))
         if source is None:
-            return self.visit_default(region)  # type: ignore[no-any-return]
+            return self.visit_default(region)
         inner = self.visit(region.region)
         lead = len(source.region) - len(inner)
         moved = [

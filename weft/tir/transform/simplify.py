@@ -50,7 +50,7 @@ class _Simplify(Mutator):
     def visit_Block(self, block: Block) -> Stmt:
         for axis in block.iter_vars:
             self.analyzer.bind(axis.var, axis.dom, True)
-        return self.visit_default(block)  # type: ignore[no-any-return]
+        return self.visit_default(block)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         values, predicate = self.visit(realize.iter_values), self.visit(realize.predicate)
@@ -66,7 +66,7 @@ class _Simplify(Mutator):
         condition = self.visit(stmt.condition)
         if isinstance(condition, IntImm):
             if condition.value:
-                return self.visit(stmt.then_case)  # type: ignore[no-any-return]
+                return self.visit(stmt.then_case)
             return Evaluate(0) if stmt.else_case is None else self.visit(stmt.else_case)
         with self.analyzer.constraint_scope(condition):
             then_case = self.visit(stmt.then_case)

@@ -42,8 +42,8 @@ class _Unroll(Mutator):
             self.max_step = outer
             return body
         if attr.attr_key in ("pragma_unroll_explicit", "pragma_auto_unroll_max_depth"):
-            return self.visit(attr.body)  # type: ignore[no-any-return]
-        return self.visit_default(attr)  # type: ignore[no-any-return]
+            return self.visit(attr.body)
+        return self.visit_default(attr)
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
@@ -86,7 +86,7 @@ def renewed(body: Stmt) -> Stmt:
             data = mapping.get(item.buffer.data)
             if data is not None:
                 mapping[item.buffer] = item.buffer.with_(data=data)
-    return substitute(body, mapping) if mapping else body  # type: ignore[no-any-return]
+    return substitute(body, mapping) if mapping else body
 
 
 def _fresh(var: Var) -> Var:
