@@ -68,6 +68,10 @@ def int32(value):
     return IntImm("int32", value)
 
 
+FOUR = Broadcast(x, int32(4))
+LANES = Ramp(int32(0), int32(1), int32(4))
+THREAD = IterVar(None, Var("t", "int32"), 1, "threadIdx.x")
+
 EXPRESSIONS = [
     (a + b, "a + b"),
     (a - b, "a - b"),
@@ -148,7 +152,7 @@ EXPRESSIONS = [
     (op.ret(a), "T.ret(a)"),
     (op.undef(), "T.undef()"),
     (op.type_annotation("float32"), 'T.type_annotation("float32")'),
-    (op.vectorlow("float32x2", Broadcast(x, int32(4))), 'T.vectorlow("float32x2", T.Broadcast(x, 4))'),
+    (op.vectorlow("float32x2", FOUR), 'T.vectorlow("float32x2", T.Broadcast(x, 4))'),
     (Call("int32", "tir.exp", [x]), 'T.Call("int32", "tir.exp", [x])'),
     (A[1, i], "A[1, i]"),
     (F[i, Ramp(j, int32(1), int32(4))], "F[i, j:j + 4]"),
@@ -200,7 +204,7 @@ STATEMENTS = [
     (Evaluate(op.call_extern("int32", "f")), 'T.call_extern("int32", "f")'),
     (BufferStore(A, A[1, 2] + FloatImm("float16", 1), [1, 2]),
      'A = T.Buffer((128, 128), "float16")\nA[1, 2] = A[1, 2] + T.float16(1.0)'),
-    (BufferStore(F, Broadcast(FloatImm("float32", 1), int32(4)), [1, Ramp(int32(0), int32(1), int32(4))],
+    (BufferStore(F, Broadcast(FloatImm("float32", 1), int32(4)), [1, LANES],
                  Broadcast(IntImm("bool", 1), int32(4))),
      "F = T.Buffer((128, 128))\n"
      "F.vstore([1, T.Ramp(0, 1, 4)], T.Broadcast(T.float32(1.0), 4), "
@@ -213,7 +217,7 @@ STATEMENTS = [
     (For(i, 0, 10, ForKind.PARALLEL, ZERO), "for i in T.parallel(10):\n    T.evaluate(0)"),
     (For(i, 0, 10, ForKind.VECTORIZED, ZERO), "for i in T.vectorized(10):\n    T.evaluate(0)"),
     (For(i, 0, 10, ForKind.UNROLLED, ZERO), "for i in T.unroll(10):\n    T.evaluate(0)"),
-    (For(i, 0, 10, ForKind.THREAD_BINDING, ZERO, IterVar(None, Var("t", "int32"), 1, "threadIdx.x")),
+    (For(i, 0, 10, ForKind.THREAD_BINDING, ZERO, THREAD),
      'for i in T.thread_binding(10, thread="threadIdx.x"):\n    T.evaluate(0)'),
     (For(i, 0, 10, ForKind.SERIAL, ZERO, None, {"k": 1, "s": "x"}),
      'for i in T.serial(10, annotations={"k": 1, "s": "x"}):\n    T.evaluate(0)'),
@@ -229,7 +233,8 @@ STATEMENTS = [
      "p = T.bool()\nif p:\n    T.evaluate(0)\nelse:\n    T.evaluate(1)\n    T.evaluate(2)"),
     (LetStmt(x, FloatImm("float32", 10), ZERO),
      "with T.LetStmt(T.float32(10.0)) as x:\n    T.evaluate(0)"),
-    (AttrStmt("pragma", "unroll", 1, ZERO), 'with T.attr("pragma", "unroll", 1):\n    T.evaluate(0)'),
+    (AttrStmt("pragma", "unroll", 1, ZERO),
+     'with T.attr("pragma", "unroll", 1):\n    T.evaluate(0)'),
     (AssertStmt(IntImm("bool", 1), StringImm("message"), ZERO),
      'with T.Assert(T.bool(True), "message"):\n    T.evaluate(0)'),
     (Allocate(HANDLE, "float32", [128, 128], IntImm("bool", 1), ZERO),
@@ -355,7 +360,8 @@ def f(var_A: T.handle, m: T.int64(is_size_var=True)):
 
 def test_match_buffer_defines_strides_and_offset():
     handle = Var("a", "handle")
-    buffer = decl_buffer((8, 8), "float32", name="A", strides=[Var("s0", "int32"), Var("s1", "int32")],
+    strides = [Var("s0", "int32"), Var("s1", "int32")]
+    buffer = decl_buffer((8, 8), "float32", name="A", strides=strides,
                          offset_factor=8)  # fmt: skip
     body = Evaluate(buffer.strides[0] + buffer.elem_offset)
     func = PrimFunc([handle], body, None, {handle: buffer})
@@ -369,6 +375,19 @@ def main(a: T.handle):
     A = T.match_buffer(a, (8, 8), strides=("s0", "s1"), offset_factor=8)
     T.evaluate(A.strides[0] + A.elem_offset)"""
     )
+
+
+def test_a_handle_that_the_body_uses_keeps_its_name():
+    handle = Var("a", "handle")
+    func = PrimFunc([handle], Evaluate(op.isnullptr(handle)), None, {handle: F})
+    assert func.script() == """\
+# from tvm.script import tir as T
+
+@T.prim_func(private=True)
+def main(a: T.handle):
+    F = T.match_buffer(a, (128, 128))
+    T.isnullptr(a)"""
+    assert_structural_equal(from_source(func.script()), func)
 
 
 def test_return_type_scalar_parameters_and_pointers():

@@ -10,7 +10,7 @@ from weft.ir.expr import FloatImm, IntImm, StringImm
 from weft.ir.node import Node
 from weft.runtime.ndarray import NDArray
 from weft.script.printer.doc import CallDoc, DictDoc, Doc, ExprDoc, ListDoc, LiteralDoc
-from weft.script.printer.docsifier import PRINTERS, Docsifier
+from weft.script.printer.docsifier import Docsifier
 from weft.support.errors import TVMError
 
 
@@ -90,8 +90,3 @@ def _dummy_global_info(_value: Any, d: Docsifier) -> Doc:
 SPECIAL: Final[dict[str, Callable[[Any, Docsifier], Any]]] = {
     "Target": _target, "VDevice": _vdevice, "DummyGlobalInfo": _dummy_global_info,
 }  # fmt: skip
-
-
-def has_literal(kind: str) -> bool:
-    """Whether nodes of that kind print."""
-    return kind in PRINTERS or kind in SPECIAL

@@ -116,6 +116,7 @@ class Docsifier:
         self.relax_mode = False
         self.in_module = False
         self.short = False
+        self.used_handles: set[int] = set()
         self.globals: dict[str, Any] = {}
         self.global_infos: Any = None
         self._printers: dict[type, Printer] = {}

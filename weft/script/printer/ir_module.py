@@ -15,7 +15,6 @@ from weft.script.printer.doc import (
     ClassDoc,
     CommentDoc,
     Doc,
-    ExprDoc,
     ExprStmtDoc,
     FunctionDoc,
     IdDoc,
@@ -100,11 +99,6 @@ def with_header(doc: Doc, d: Docsifier) -> list[Doc]:
             line = f"from tvm.script import {room} as {d.prefixes[room]}"
             lines.append(CommentDoc(line))
     return [*lines, CommentDoc(""), doc] if lines else [doc]
-
-
-def expression_statement(doc: ExprDoc) -> Doc:
-    """An expression as a line."""
-    return ExprStmtDoc(doc)
 
 
 def block(stmts: list[Doc]) -> Doc:

@@ -181,7 +181,7 @@ def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
     made: Any = None
     for part in op.name.split(".")[1:]:
         made = d.relax(part) if made is None else AttrAccessDoc(made, part)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def relax_attribute(value: Any, d: Docsifier) -> Any:

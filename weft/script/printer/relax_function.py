@@ -112,8 +112,9 @@ def _dataflow(node: nodes.DataflowBlock, d: Docsifier) -> Doc:
     outputs: list[Any] = []
     for binding in node.bindings:
         _extend(stmts, d.doc(binding))
-        if not isinstance(binding.var, nodes.DataflowVar):
-            outputs.append(d.doc(binding.var))
+        var: Any = getattr(binding, "var", None)
+        if not isinstance(var, nodes.DataflowVar):
+            outputs.append(d.doc(var))
     stmts.append(ExprStmtDoc(CallDoc(d.relax("output"), outputs)))
     return ScopeDoc(None, CallDoc(d.relax("dataflow")), stmts)
 

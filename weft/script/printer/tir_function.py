@@ -27,7 +27,7 @@ from weft.script.printer.tir_buffer import (
     is_simple,
 )
 from weft.script.printer.tir_stmt import alloc_docs, body_docs
-from weft.tir.expr import SizeVar
+from weft.tir.expr import SizeVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, SeqStmt
 
@@ -58,6 +58,10 @@ def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
             d.docs[id(buffer)] = (buffer, _constant_name(name_doc.name))
             frame.stmts.append(AssignDoc(name_doc, rhs))
     _body(func, d, frame)
+    if inlined & d.used_handles:
+        d.pop()
+        d.relax_mode = relax_mode
+        return _prim_func(func, d)
     returns = None
     if not (isinstance(func.ret_type, TupleType) and not func.ret_type.fields) and func.ret_type:
         returns = d.doc(func.ret_type)
@@ -81,13 +85,13 @@ def _constant_name(name: str) -> Any:
 def _parameters(func: PrimFunc, d: Docsifier, frame: Frame) -> tuple[list[AssignDoc], set[int]]:
     """The parameters, and the handles whose buffer is said in the annotation."""
     shared: dict[int, int] = {}
-    for buffer in func.buffer_map.values():
-        shared[id(buffer.data)] = shared.get(id(buffer.data), 0) + 1
+    for mapped in func.buffer_map.values():
+        shared[id(mapped.data)] = shared.get(id(mapped.data), 0) + 1
     args: list[AssignDoc] = []
     inlined: set[int] = set()
     for param in func.params:
         buffer = func.buffer_map.get(param)
-        plain = type(param) is not SizeVar and _is_plain_handle(param)
+        plain = _is_plain_handle(param) and id(param) not in d.used_handles
         if buffer is not None and plain and is_simple(buffer) and shared[id(buffer.data)] == 1:
             annotation = buffer_annotation(buffer, d, frame)
             args.append(AssignDoc(define_buffer(buffer, d, frame), None, annotation))
@@ -102,11 +106,19 @@ def _parameters(func: PrimFunc, d: Docsifier, frame: Frame) -> tuple[list[Assign
 
 
 def _is_plain_handle(param: Any) -> bool:
-    return param.dtype == "handle" and type(param.type_annotation).__name__ == "PrimType"
+    if type(param) is not Var or param.dtype != "handle":
+        return False
+    return type(param.type_annotation).__name__ == "PrimType"
 
 
-def _handle_of(param: Any, _d: Docsifier) -> Any:
-    return lambda: IdDoc(param.name)
+def _handle_of(param: Any, d: Docsifier) -> Any:
+    """The doc of a handle that the annotation hides: its use makes the function print anew."""
+
+    def make() -> IdDoc:
+        d.used_handles.add(id(param))
+        return IdDoc(param.name)
+
+    return make
 
 
 def contains_block(root: Any) -> bool:
