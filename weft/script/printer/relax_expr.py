@@ -178,9 +178,10 @@ def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
     """``R.nn.conv2d``."""
     if not op.name.startswith("relax."):
         return IdDoc(op.name)
-    made: Any = None
-    for part in op.name.split(".")[1:]:
-        made = d.relax(part) if made is None else AttrAccessDoc(made, part)
+    first, *rest = op.name.split(".")[1:]
+    made: ExprDoc = d.relax(first)
+    for part in rest:
+        made = AttrAccessDoc(made, part)
     return made
 
 
