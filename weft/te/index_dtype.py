@@ -76,7 +76,7 @@ class _IndexDtype(Mutator):
             return op.cast(self.dtype, result.value)
         return result
 
-    def indices(self, values: Any) -> Array:
+    def indices(self, values: Any) -> Array[Any]:
         """Index expressions; the same object if nothing changed."""
         made = [self.index(value) for value in values]
         changed = [1 for new, old in zip(made, values, strict=True) if new is not old]

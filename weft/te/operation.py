@@ -34,7 +34,7 @@ class PlaceholderOp(Operation):
     shape: Array[PrimExpr] = field(default=(), visit=False)
     dtype: str = field(default="float32", visit=False)
 
-    def _output_type(self, index: int) -> tuple[Array, DataType]:  # noqa: ARG002 - one output
+    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:  # noqa: ARG002 - one output
         return self.shape, DataType(self.dtype)
 
 
@@ -61,18 +61,18 @@ class ComputeOp(BaseComputeOp):
         return len(self.body)
 
     @property
-    def reduce_axis(self) -> Array:
+    def reduce_axis(self) -> Array[Any]:
         """The axes that the body reduces over."""
         first = self.body[0]
         return first.axis if isinstance(first, Reduce) else Array()
 
     @property
-    def shape(self) -> Array:
+    def shape(self) -> Array[Any]:
         """The extents of the axes."""
-        return Array([axis.dom.extent for axis in self.axis])
+        return Array([axis.dom.extent for axis in self.axis if axis.dom is not None])
 
     @property
-    def input_tensors(self) -> Array:
+    def input_tensors(self) -> Array[Any]:
         """The tensors that the body and the axes' ranges read, in order of appearance."""
         found: dict[Any, Tensor] = {}
         bodies = self.body[:1] if isinstance(self.body[0], Reduce) else self.body
@@ -80,7 +80,7 @@ class ComputeOp(BaseComputeOp):
             found.setdefault(load.producer.key, load.producer)
         return Array(found.values())
 
-    def _output_type(self, index: int) -> tuple[Array, DataType]:
+    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
         return self.shape, self.body[index].dtype
 
 
@@ -101,7 +101,7 @@ def _check_reductions(compute_op: ComputeOp) -> None:
             and other.combiner is first.combiner
             and structural_equal(other.source, first.source)
         )
-        if not same or other.value_index != position:
+        if not same or getattr(other, "value_index", None) != position:
             raise IRValueError(
                 f"compute {compute_op.name}: the outputs of a reduction must be the components "
                 "of one reduction, in order"
@@ -126,11 +126,11 @@ class ExternOp(Operation):
         return len(self.output_placeholders)
 
     @property
-    def input_tensors(self) -> Array:
+    def input_tensors(self) -> Array[Any]:
         """The tensors read."""
         return self.inputs
 
-    def _output_type(self, index: int) -> tuple[Array, DataType]:
+    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
         buffer = self.output_placeholders[index]
         return buffer.shape, buffer.dtype
 
@@ -142,7 +142,7 @@ def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder")
     return PlaceholderOp(name, "", None, extents, kind).output(0)
 
 
-def as_shape(shape: Any) -> Array:
+def as_shape(shape: Any) -> Array[Any]:
     """A shape from one extent or a sequence of extents (ints, expressions)."""
     if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
         shape = (shape,)
@@ -275,7 +275,7 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _shapes(shape: Any) -> list[Array]:
+def _shapes(shape: Any) -> list[Array[Any]]:
     one = not isinstance(shape, list | tuple) or not shape
     return [as_shape(shape)] if one or not isinstance(shape[0], list | tuple) else [
         as_shape(item) for item in shape

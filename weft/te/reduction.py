@@ -71,7 +71,7 @@ def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, 
     return made if several else made[0]
 
 
-def _axes(name: str, axis: Any) -> Array:
+def _axes(name: str, axis: Any) -> Array[Any]:
     axes = Array(axis if isinstance(axis, list | tuple) else [axis])
     for item in axes:
         if not isinstance(item, IterVar):
@@ -81,7 +81,7 @@ def _axes(name: str, axis: Any) -> Array:
     return axes
 
 
-def _typed(name: str, values: Any, dtypes: list[Any]) -> Array:
+def _typed(name: str, values: Any, dtypes: list[Any]) -> Array[Any]:
     """One expression a component, each of the component's type (numbers are converted)."""
     if len(values) != len(dtypes):
         raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")

@@ -47,7 +47,7 @@ class Operation(Node):
         return 1
 
     @property
-    def input_tensors(self) -> Array:
+    def input_tensors(self) -> Array[Any]:
         """The tensors that the operation reads, in order of appearance."""
         return Array()
 
@@ -60,7 +60,7 @@ class Operation(Node):
         shape, dtype = self._output_type(index)
         return Tensor(shape, dtype, self, index)
 
-    def _output_type(self, index: int) -> tuple[Array, DataType]:
+    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
         raise UnsupportedError(f"{type(self).__name__} has no outputs")
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Tensor(Node):
         return id(self.op), self.value_index
 
     @property
-    def axis(self) -> Array:
+    def axis(self) -> Array[Any]:
         """The axes of the operation."""
         return Array(getattr(self.op, "axis", ()))
 

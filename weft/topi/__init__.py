@@ -5,7 +5,7 @@ whole tensors their arithmetic: ``A + B``.
 """
 
 from weft.te.tensor import register_tensor_operators
-from weft.topi import broadcast, math, nn, tag, utils
+from weft.topi import broadcast, image, math, nn, tag, utils
 from weft.topi.broadcast import (
     add,
     atan2,
@@ -51,6 +51,7 @@ from weft.topi.creation import (
     zeros,
     zeros_like,
 )
+from weft.topi.einsum import einsum
 from weft.topi.indexing import gather, gather_nd, sequence_mask, take, where
 from weft.topi.linear import matmul, tensordot
 from weft.topi.math import (

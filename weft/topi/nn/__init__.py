@@ -41,6 +41,7 @@ from weft.topi.nn.convolution import (
     group_conv2d_nhwc,
 )
 from weft.topi.nn.dense import batch_matmul, dense, matmul
+from weft.topi.nn.loss import nll_loss
 from weft.topi.nn.normalization import (
     batch_norm,
     group_norm,

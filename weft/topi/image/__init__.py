@@ -1,0 +1,3 @@
+"""Operators of images."""
+
+from weft.topi.image.resize import resize1d, resize2d, resize3d

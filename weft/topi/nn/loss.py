@@ -1,0 +1,62 @@
+"""Losses over classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.support.errors import IRValueError
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.broadcast import divide
+from weft.topi.extents import compute_ax, may_be_equal, shape_text
+from weft.topi.reduction import sum as reduce_sum
+
+
+def nll_loss(
+    predictions: Tensor, targets: Tensor, weights: Tensor, reduction: str, ignore_index: int
+) -> Tensor:
+    """-weights[target] * predictions[target]: predictions (n, c, ...) or (c,), targets (n, ...).
+
+    ``reduction`` is none, sum or mean (weighted); targets equal to ``ignore_index`` count nothing.
+    """
+    if reduction not in ("none", "sum", "mean"):
+        raise IRValueError(f"nll_loss: expected reduction none, sum or mean, got {reduction!r}")
+    batched = predictions.ndim > 1
+    outer = [*predictions.shape[:1], *predictions.shape[2:]] if batched else []
+    pairs = zip(outer, targets.shape, strict=False)
+    if targets.ndim != len(outer) or [1 for a, b in pairs if not may_be_equal(a, b)]:
+        raise IRValueError(
+            f"nll_loss: predictions {shape_text(predictions.shape)} want targets "
+            f"{shape_text(outer)}, got {shape_text(targets.shape)}"
+        )
+
+    def picked(point: Any, value: Any) -> Any:
+        target = targets(*point)
+        kept = op.not_equal(target, ignore_index)
+        return op.if_then_else(kept, value(target), op.const(0, predictions.dtype))
+
+    def loss(*point: Any) -> Any:
+        def value(target: Any) -> Any:
+            place = (point[0], target, *point[1:]) if batched else (target,)
+            return -predictions(*place) * weights(target)
+
+        return picked(point, value)
+
+    losses = compute_ax(outer, loss, "nll_loss", tag=tag.INJECTIVE)
+    if reduction == "none" or not outer:
+        if reduction == "mean":
+            losses = divide(losses, _weights(outer, picked, weights))
+        return losses
+    total = reduce_sum(losses)
+    if reduction == "sum":
+        return total
+    mean: Tensor = divide(total, reduce_sum(_weights(outer, picked, weights)))
+    return mean
+
+
+def _weights(outer: Any, picked: Any, weights: Tensor) -> Tensor:
+    return compute_ax(
+        outer, lambda *point: picked(point, lambda target: weights(target)), "weight_sum",
+        tag=tag.INJECTIVE,
+    )  # fmt: skip
