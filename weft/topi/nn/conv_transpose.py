@@ -57,7 +57,8 @@ def conv_transpose(
         )
     batch, channels, *extents = data.shape
     owners, filters, *window = kernel.shape
-    if not may_be_equal(channels, owners) or (is_const(channels) and not is_const(op.floormod(channels, groups), 0)):
+    uneven = is_const(channels) and not is_const(op.floormod(channels, groups), 0)
+    if uneven or not may_be_equal(channels, owners):
         raise IRValueError(
             f"conv_transpose: the data {shape_text(data.shape)} has {channels} channels, the "
             f"kernel {shape_text(kernel.shape)} {owners}, in {groups} groups"
