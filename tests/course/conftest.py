@@ -30,8 +30,6 @@ PROGRAMS = HERE / "programs"
 TEST_IMAGES = 200  # of the real test set; the texts go through all of theirs
 
 collect_ignore_glob = ["programs/*"]
-# Programs whose rooms are still being built.
-NOT_YET: tuple[str, ...] = ("text5",)
 
 
 @dataclass
@@ -159,8 +157,6 @@ def run_program(course_folder, runs_so_far, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
     def run(program: str, way: str) -> Run:
-        if program.startswith(NOT_YET):
-            pytest.skip(f"{program}: not yet")
         found = runs_so_far.get((program, way))
         if found is not None:
             return found
