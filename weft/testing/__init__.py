@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from weft.testing.targets import enabled_targets as enabled_targets
 
 _FEATURES = (
-    "requires_aarch64 requires_adreno_opencl requires_arm_dot requires_cblas requires_cublas "
-    "requires_cuda requires_cudagraph requires_cudnn requires_cutlass requires_gpu requires_hexagon "
-    "requires_hipblas requires_llvm requires_matrixcore requires_metal requires_multi_gpu "
-    "requires_nccl requires_nnapi requires_opencl requires_openclml requires_rocm requires_rpc "
-    "requires_tensorcore requires_vulkan requires_x86 requires_x86_avx512 requires_x86_vnni "
-    "requires_cuda_compute_version requires_llvm_minimum_version requires_nvcc_version "
-    "requires_package Feature skip_if_32bit skip_if_no_reference_system skip_if_wheel_test "
-    "slow uses_gpu"
+    "Feature requires_aarch64 requires_adreno_opencl requires_arm_dot requires_cblas "
+    "requires_cublas requires_cuda requires_cuda_compute_version requires_cudagraph "
+    "requires_cudnn requires_cutlass requires_gpu requires_hexagon requires_hipblas "
+    "requires_llvm requires_llvm_minimum_version requires_matrixcore requires_metal "
+    "requires_multi_gpu requires_nccl requires_nnapi requires_nvcc_version requires_opencl "
+    "requires_openclml requires_package requires_rocm requires_rpc requires_tensorcore "
+    "requires_vulkan requires_x86 requires_x86_avx512 requires_x86_vnni skip_if_32bit "
+    "skip_if_no_reference_system skip_if_wheel_test slow uses_gpu "
 )
 NAMES: Final = {
     **dict.fromkeys(_FEATURES.split(), "weft.testing.features"),
