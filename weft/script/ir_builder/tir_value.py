@@ -217,6 +217,9 @@ def Range(begin: Any, end: Any) -> RangeNode:  # noqa: N802 - TVM's name
     return RangeNode(begin, end)
 
 
+Range.from_min_extent = RangeNode.from_min_extent  # type: ignore[attr-defined] # as it is printed
+
+
 def boolean(expr: Any = None, is_size_var: bool = False) -> PrimExpr:
     """``T.bool`` by its other name."""
     return DTypeConstructor("bool")(expr, is_size_var)
