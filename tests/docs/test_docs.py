@@ -1,4 +1,4 @@
-"""Every ``python`` block of the documentation runs, in order, file by file, and prints what it says.
+"""Every ``python`` block of the documentation runs, in order, and prints what the document says.
 
 The blocks of one file share a namespace and are written to a real file first, so that TVMScript's
 parser finds their source. A ``text`` block right after a ``python`` block is what that block
