@@ -10,6 +10,7 @@ machine does, and no rule for floats changes a result (0 * x stays, for x may be
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -221,7 +222,7 @@ def _common_type(a: DataType, b: DataType) -> DataType:
         if left.bits == right.bits:
             raise IRTypeError(f"cannot match the types {a} and {b}: cast one explicitly")
     else:
-        element = DataType(f"int{max(left.bits, right.bits)}")
+        element = DataType(f"int{builtins.max(left.bits, right.bits)}")
     return element if lanes == 1 and not scalable else element.with_lanes(lanes, scalable)
 
 
@@ -294,13 +295,21 @@ def truncdiv(a: Any, b: Any, span: Any = None) -> PrimExpr:
     return _truncated(a, b, span, "truncdiv")
 
 
+def _quotient(x: int, y: int) -> int:
+    return builtins.abs(x) // builtins.abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _remainder(x: int, y: int) -> int:
+    return x - _quotient(x, y) * y
+
+
 def _truncated(a: Any, b: Any, span: Any, name: str) -> PrimExpr:
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, name)
     if isinstance(lhs, FloatImm):
         folded = _constants(lhs, rhs, lambda x, y: x / y)
     else:
-        folded = _constants(lhs, rhs, lambda x, y: abs(x) // abs(y) * (1 if x * y >= 0 else -1))
+        folded = _constants(lhs, rhs, _quotient)
     if folded is not None:
         return folded
     return lhs if _is(rhs, 1) else nodes.Div(lhs, rhs, span)
@@ -310,8 +319,7 @@ def truncmod(a: Any, b: Any, span: Any = None) -> PrimExpr:
     """The remainder of truncdiv; its sign is a's."""
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, "truncmod")
-    folded = _constants(lhs, rhs, lambda x, y: math.fmod(x, y) if isinstance(x, np.floating)
-                        else abs(x) % abs(y) * (1 if x >= 0 else -1))  # fmt: skip
+    folded = _constants(lhs, rhs, np.fmod if isinstance(lhs, FloatImm) else _remainder)
     if folded is not None:
         return folded
     return IntImm(lhs.dtype, 0) if _is(rhs, 1) else nodes.Mod(lhs, rhs, span)
