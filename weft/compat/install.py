@@ -122,6 +122,8 @@ def _unknown(fullname: str) -> str:
             return removed_message(row)
     package = resolve(parent[len(NAME) + 1 :])
     siblings = {entry.name for entry in pkgutil.iter_modules(getattr(package, "__path__", ()))}
+    if last in dir(package) or f"{parent}.{last}"[len(NAME) + 1 :] in ALIASES:
+        return f"{fullname} is not part of weft yet"
     siblings.update(dir(package))
     prefix = f"{parent}."[len(NAME) + 1 :]
     for path in (*ALIASES, *SHELLS):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 ALIASES: Final[dict[str, str]] = {
+    "contrib.pickle_memoize": "weft.compat.contrib",
+    "contrib.utils": "weft.compat.contrib",
     "driver.build_module": "weft.driver.build",
     "ir.attrs": "weft.ir.attrs",
     "ir.base": "weft.ir",

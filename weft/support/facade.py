@@ -11,6 +11,7 @@ import difflib
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from weft.support import slots
@@ -30,9 +31,9 @@ def module_getattr(
         target = table.get(name)
         if target is not None:
             module_name, _, attribute = target.partition(":")
-            value = getattr(importlib.import_module(module_name), attribute or name)
+            value = getattr(_module(module_name, package, name), attribute or name)
         elif name in submodules:
-            value = importlib.import_module(f"{package}.{name}")
+            value = _module(f"{package}.{name}", package, name)
         elif name == "__all__":
             return names()
         elif name.startswith("__"):
@@ -47,6 +48,16 @@ def module_getattr(
         return sorted({*table, *submodules})
 
     return resolve, names
+
+
+def _module(module: str, package: str, name: str) -> ModuleType:
+    """The module; a room that is planned and not there yet is an attribute that is missing."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").rpartition(".")[2] != module.rpartition(".")[2]:
+            raise
+        raise IRAttributeError(f"{package}.{name} is not part of weft yet") from None
 
 
 def _old_or_unknown(package: str, name: str, known: set[str]) -> Any:
