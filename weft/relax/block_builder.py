@@ -216,10 +216,10 @@ class BlockBuilder:
         """Close the innermost scope."""
         self._scopes.pop()
 
-    def known_symbols(self) -> dict[Any, Any]:
-        """The symbolic variables that enclosing scopes define, each mapped to itself."""
+    def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
+        """The symbolic variables that the scopes define, ``skip`` inner ones left out."""
         known: dict[Any, Any] = {}
-        for scope in self._scopes:
+        for scope in self._scopes[: len(self._scopes) - skip]:
             known.update(scope)
         return known
 
@@ -285,7 +285,7 @@ class BlockBuilder:
     def emit_normalized(self, binding: Binding) -> Var:
         """Add a binding that is in normal form already."""
         self._frame().bindings.append(binding)
-        var: Var = binding.var  # type: ignore[attr-defined]
+        var: Var = binding.var
         if isinstance(binding, VarBinding):
             self._values[var] = binding.value
         elif isinstance(binding, MatchCast):
@@ -334,9 +334,12 @@ class BlockBuilder:
         result = self._make_outputs(scope, result)
         body = self.normalize(SeqExpr(scope.blocks, result))
         func = Function(
-            scope.params, body, self._normalizer.visible(body.struct_info), scope.is_pure,
+            scope.params,
+            body,
+            self._normalizer.visible(body.struct_info, scope.params),
+            scope.is_pure,
             scope.attrs,
-        )  # fmt: skip
+        )
         self.end_scope()
         scope.has_output = True
         return self.add_func(func, scope.name)

@@ -182,7 +182,8 @@ class Call(Expr):
         self, op: RelaxExpr, args: Any, attrs: Any = None, sinfo_args: Any = None, span: Any = None
     ) -> None:
         self.op = Op.get(op) if isinstance(op, str) else op
-        self.args = Array([a if isinstance(a, RelaxExpr) else as_relax_expr(a) for a in args])
+        operands: list[Any] = [a if isinstance(a, RelaxExpr) else as_relax_expr(a) for a in args]
+        self.args = Array(operands)
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
         self.sinfo_args = Array(sinfo_args or ())
         self.struct_info, self.span, self._cache = None, span, None

@@ -43,7 +43,7 @@ class BaseCheckResult(IntEnum):
     """Every value of the derived one is of the base."""
 
 
-def tensor_dims(info: Any) -> Array | None:
+def tensor_dims(info: Any) -> Array[Any] | None:
     """The dimensions of a tensor whose shape is explicit (or a variable of known shape)."""
     shape = getattr(info, "shape", None)
     if shape is None:

@@ -76,8 +76,8 @@ class Scopes(Protocol):
     def lookup_binding(self, var: Var) -> Expr | None:
         """The value of a variable."""
 
-    def known_symbols(self) -> dict[Any, Any]:
-        """The symbolic variables in scope, each mapped to itself."""
+    def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
+        """The symbolic variables in scope, each mapped to itself, ``skip`` inner scopes left out."""
 
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
         """The struct info of a function of the module."""
@@ -175,7 +175,7 @@ class Normalizer:
         then, other = self.branch(expr.true_branch), self.branch(expr.false_branch)
         made = expr.with_(cond=cond, true_branch=then, false_branch=other)
         if made.struct_info is None:
-            made.struct_info = struct_info_lca(then.struct_info, other.struct_info)
+            made.struct_info = self.visible(struct_info_lca(then.struct_info, other.struct_info))
         return made
 
     def branch(self, expr: Any) -> SeqExpr:
@@ -231,18 +231,24 @@ class Normalizer:
             body = self.seq(body)
             ret = func.ret_struct_info
             if ret is None or isinstance(ret, ObjectStructInfo):
-                ret = self.visible(body.struct_info)
+                ret = self.visible(body.struct_info, func.params)
         finally:
             self.builder.end_scope()
         if body is func.body and ret is func.ret_struct_info:
             return func
         return func.with_(body=body, ret_struct_info=ret)
 
-    def visible(self, info: StructInfo) -> StructInfo:
-        """The info without symbols that the enclosing scopes do not define."""
+    def visible(self, info: StructInfo, params: Any = None) -> StructInfo:
+        """The info without symbols that are defined inside.
+
+        With ``params``, seen from outside of the function whose scope is the innermost one.
+        """
         if not symbolic_vars(info):
             return info
-        return erase_to_well_defined(info, self.builder.known_symbols())
+        if params is None:
+            return erase_to_well_defined(info, self.builder.known_symbols())
+        known = {**self.builder.known_symbols(skip=1), **collect_symbols(params)}
+        return erase_to_well_defined(info, known)
 
 
 def _is_plain(expr: Any) -> bool:

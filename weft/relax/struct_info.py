@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+
+_INT64 = DataType("int64")
 
 
 class StructInfo(Node):
@@ -107,7 +109,7 @@ class TensorStructInfo(StructInfo):
             raise IRValueError(f"TensorStructInfo: shape of rank {rank}, but ndim={self.ndim}")
         self.ndim = rank
 
-    def same_shape(self) -> Array | None:
+    def same_shape(self) -> Array[Any] | None:
         """The dimensions as an Array where the shape is explicit, else None."""
         return getattr(self.shape, "values", None)
 
@@ -139,10 +141,10 @@ class FuncStructInfo(StructInfo):
 def as_dimension(value: Any) -> PrimExpr:
     """A dimension: a Python int becomes int64; an expression must be an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return slots.operators.get().const(value, "int64")
+        return IntImm(_INT64, value)
     expr = as_prim_expr(value)
     if not expr.dtype.is_integral:
         raise IRTypeError(f"a dimension must be an integer, got {expr.dtype}: {expr}")
-    if expr.dtype.bits < 64 and getattr(expr, "value", None) is not None:
-        return slots.operators.get().const(expr.value, "int64")
+    if expr.dtype.bits < 64 and isinstance(expr, IntImm):
+        return IntImm(_INT64, expr.value)
     return expr

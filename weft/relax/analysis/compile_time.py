@@ -18,7 +18,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 
 
-def computable_at_compile_time(func: Function) -> Array:
+def computable_at_compile_time(func: Function) -> Array[Any]:
     """The bound variables that depend on no run-time input.
 
     Attribute ``num_input`` of the function counts the leading parameters that are inputs; the
@@ -62,7 +62,8 @@ def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
         return False
     analyzer = Analyzer()
     for axis in block.iter_vars:
-        analyzer.bind(axis.var, axis.dom)
+        if axis.dom is not None:
+            analyzer.bind(axis.var, axis.dom)
     return analyzer.can_prove_equal(_flat(load.indices, from_dims), _flat(store.indices, to_dims))
 
 

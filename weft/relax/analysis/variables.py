@@ -34,17 +34,17 @@ def _variables(expr: Any) -> _Variables:
     return found
 
 
-def all_vars(expr: Expr) -> Array:
+def all_vars(expr: Expr) -> Array[Any]:
     """All graph variables, used or defined, in the order in which they are met."""
     return Array(_variables(expr).met)
 
 
-def bound_vars(expr: Expr) -> Array:
+def bound_vars(expr: Expr) -> Array[Any]:
     """The graph variables that parameters and bindings define."""
     return Array(_variables(expr).bound)
 
 
-def free_vars(expr: Expr) -> Array:
+def free_vars(expr: Expr) -> Array[Any]:
     """The graph variables that are used and not defined inside of ``expr``."""
     found = _variables(expr)
     return Array([var for var in found.used if var not in found.bound])
@@ -64,14 +64,14 @@ class _Globals(PyExprVisitor):
         super().visit_call_(op)
 
 
-def all_global_vars(expr: Expr) -> Array:
+def all_global_vars(expr: Expr) -> Array[Any]:
     """All references to functions of the module."""
     found = _Globals()
     found.visit_expr(expr)
     return Array(found.all)
 
 
-def called_global_vars(expr: Expr) -> Array:
+def called_global_vars(expr: Expr) -> Array[Any]:
     """The functions of the module that are called directly (call_tir is no such call)."""
     found = _Globals()
     found.visit_expr(expr)
@@ -108,14 +108,14 @@ def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
     return used, defined
 
 
-def defined_symbolic_vars(func: Any) -> Array:
+def defined_symbolic_vars(func: Any) -> Array[Any]:
     """The symbolic variables that parameters and match_casts (or a struct info) define."""
     if isinstance(func, StructInfo):
         return Array(defining_vars(func))
     return Array(_symbol_uses(func)[1])
 
 
-def free_symbolic_vars(func: Any) -> Array:
+def free_symbolic_vars(func: Any) -> Array[Any]:
     """The symbolic variables that are used and defined nowhere inside."""
     if isinstance(func, StructInfo):
         bound = defining_vars(func)

@@ -245,7 +245,11 @@ def print(*values: Any, format: str | Expr = "") -> Call:  # noqa: A001, A002 - 
     return Call(Op.get("relax.print"), [text, *[as_operand(value) for value in values]])
 
 
-def assert_op(condition: Any, format_args: Any = None, format: str | Expr = "") -> Call:  # noqa: A002
+def assert_op(
+    condition: Any,
+    format_args: Any = None,
+    format: str | Expr = "",  # noqa: A002 - TVM's name
+) -> Call:
     """Stop with a message unless the boolean scalar holds."""
     if format_args is None:
         format_args = []

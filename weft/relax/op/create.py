@@ -91,7 +91,7 @@ def infer_eye(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.eye", infer_eye)
-def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Any:  # type: ignore[assignment]
+def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Any:
     """Ones on the diagonal number k, zeros elsewhere."""
     return {"m": n if m is None else m}
 
@@ -103,7 +103,7 @@ def infer_eye_like(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.eye_like", infer_eye_like)
-def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> Any:  # type: ignore[assignment]
+def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> Any:
     """An identity of the shape of a matrix."""
 
 
@@ -130,7 +130,7 @@ def len_of_range(start: Any, end: Any, step: Any) -> int:
 
 @operator("relax.arange", infer_arange)
 def arange(
-    start: Prim, end: Prim | None = None, step: Prim = 1, dtype: Dtype | None = None  # type: ignore[assignment]
+    start: Prim, end: Prim | None = None, step: Prim = 1, dtype: Dtype | None = None
 ) -> Any:
     """start, start + step, ... below end."""
     if end is None:
@@ -160,10 +160,10 @@ def infer_triangle(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.tril", infer_triangle)
-def tril(x: Expr, k: Prim = 0) -> Any:  # type: ignore[assignment]
+def tril(x: Expr, k: Prim = 0) -> Any:
     """The lower triangle up to diagonal k; zeros above."""
 
 
 @operator("relax.triu", infer_triangle)
-def triu(x: Expr, k: Prim = 0) -> Any:  # type: ignore[assignment]
+def triu(x: Expr, k: Prim = 0) -> Any:
     """The upper triangle from diagonal k; zeros below."""

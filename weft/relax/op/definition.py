@@ -50,15 +50,15 @@ Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
 """Builder functions by name without ``relax.``: ``add``, ``nn.relu``."""
 
-Exprs = Expr
+Exprs = Any
 """Annotation: several tensors (a list or tuple), one Tuple argument."""
-Shape = Expr
+Shape = Any
 """Annotation: a shape (a list of ints and expressions, a ShapeExpr, or an Expr)."""
-Prim = Expr
+Prim = Any
 """Annotation: a scalar argument (a PrimValue)."""
-Ints = Array
+Ints = Any
 """Annotation: an attribute that is a list of ints; one int stands for a list of it."""
-Dtype = DataType
+Dtype = Any
 """Annotation: an attribute that is a data type; None or "" is void."""
 
 
@@ -110,7 +110,7 @@ def as_int(value: Any) -> Any:
     return int(value)
 
 
-def as_ints(value: Any) -> Array:
+def as_ints(value: Any) -> Array[Any]:
     """A list of ints."""
     return Array([as_int(v) for v in (value if isinstance(value, list | tuple) else [value])])
 

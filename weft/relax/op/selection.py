@@ -69,7 +69,7 @@ def astype(x: Expr, dtype: Dtype) -> Any:
 
 
 @operator("relax.wrap_param", infer_astype)
-def wrap_param(data: Expr, dtype: Dtype = "float32") -> Any:  # type: ignore[assignment]
+def wrap_param(data: Expr, dtype: Dtype = "float32") -> Any:
     """A parameter, converted (marks where mixed precision put a cast)."""
 
 
@@ -91,7 +91,7 @@ def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
 
 
 @operator("relax.argsort", infer_argsort)
-def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:  # type: ignore[assignment]
+def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:
     """The indices that put the values in order along an axis."""
 
 
@@ -112,7 +112,7 @@ def infer_topk(call: Call) -> StructInfo:
 @operator("relax.topk", infer_topk)
 def topk(
     data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
-    dtype: Dtype = "int32",  # type: ignore[assignment]
+    dtype: Dtype = "int32",
 ) -> Any:  # fmt: skip
     """The k largest (or smallest) values along an axis and their indices."""
 
@@ -154,10 +154,10 @@ def infer_unique(call: Call) -> StructInfo:
 @operator("relax.unique", infer_unique)
 def unique(
     x: Expr,
-    sorted: Prim = True,  # type: ignore[assignment]  # noqa: A002 - TVM's name
-    return_index: Prim = False,  # type: ignore[assignment]
-    return_inverse: Prim = False,  # type: ignore[assignment]
-    return_counts: Prim = False,  # type: ignore[assignment]
+    sorted: Prim = True,  # noqa: A002 - TVM's name
+    return_index: Prim = False,
+    return_inverse: Prim = False,
+    return_counts: Prim = False,
     axis: Prim | None = None,
 ) -> Any:
     """The distinct values."""

@@ -70,11 +70,15 @@ class _Folder(PyExprMutator):
             return call
         if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
             return call
-        outputs = slots.evaluate.get()(func, [arg.data for arg in call.args[1].fields])
+        outputs = slots.evaluate.get()(func, _arrays(call.args[1]))
         constants = [Constant(array) for array in outputs]
         if isinstance(call.sinfo_args[0], TupleStructInfo):
             return Tuple(constants)
         return constants[0]
+
+
+def _arrays(args: Any) -> list[Any]:
+    return [arg.data for arg in args.fields]
 
 
 def _all_constant(args: Any) -> bool:

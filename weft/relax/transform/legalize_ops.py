@@ -78,7 +78,8 @@ def legalize_ops(mod: IRModule, custom: Mapping[Op, Rule]) -> IRModule:
 
 
 def LegalizeOps(  # noqa: N802 - TVM's name
-    customize_legalize_map: Mapping[str, Rule] | None = None, enable_warning: bool = False  # noqa: ARG001
+    customize_legalize_map: Mapping[str, Rule] | None = None,
+    enable_warning: bool = False,  # noqa: ARG001 - of TVM's signature
 ) -> Any:
     """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables."""
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}

@@ -116,7 +116,7 @@ def _attrs(rank: int, strides: Any, padding: Any, dilation: Any, layout: str, ou
 
 @operator("relax.nn.conv1d", infer_conv)
 def conv1d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
@@ -126,7 +126,7 @@ def conv1d(
 
 @operator("relax.nn.conv2d", infer_conv)
 def conv2d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
@@ -136,7 +136,7 @@ def conv2d(
 
 @operator("relax.nn.conv3d", infer_conv)
 def conv3d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
@@ -146,8 +146,8 @@ def conv3d(
 
 @operator("relax.nn.conv1d_transpose", infer_conv_transpose)
 def conv1d_transpose(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,  # type: ignore[assignment]
-    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",  # type: ignore[assignment]
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
     """The transpose of conv1d."""
@@ -157,8 +157,8 @@ def conv1d_transpose(
 
 @operator("relax.nn.conv2d_transpose", infer_conv_transpose)
 def conv2d_transpose(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,  # type: ignore[assignment]
-    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",  # type: ignore[assignment]
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
     """The transpose of conv2d."""

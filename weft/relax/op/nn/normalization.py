@@ -75,7 +75,7 @@ def layer_norm(
 
 
 @operator("relax.nn.rms_norm", infer_layer_norm)
-def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> Any:  # type: ignore[assignment]
+def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> Any:
     """Division by the root of the mean square over axes."""
 
 

@@ -13,7 +13,7 @@ from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
 
 
-def each(value: Any, rank: int, name: str) -> Array:
+def each(value: Any, rank: int, name: str) -> Array[Any]:
     """One int for each spatial axis, from one for all or a list."""
     values = as_ints(value)
     if len(values) == 1:
@@ -23,7 +23,7 @@ def each(value: Any, rank: int, name: str) -> Array:
     return values
 
 
-def both_sides(value: Any, rank: int) -> Array:
+def both_sides(value: Any, rank: int) -> Array[Any]:
     """Padding before every axis, then after: from one value, one an axis, or all."""
     values = as_ints(value)
     if len(values) == 1:

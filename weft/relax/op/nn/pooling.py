@@ -80,7 +80,7 @@ def _out(made: Any, layout: str, out_layout: Any) -> Any:
 
 @operator("relax.nn.max_pool1d", infer_pool)
 def max_pool1d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
@@ -90,7 +90,7 @@ def max_pool1d(
 
 @operator("relax.nn.max_pool2d", infer_pool)
 def max_pool2d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
@@ -100,7 +100,7 @@ def max_pool2d(
 
 @operator("relax.nn.max_pool3d", infer_pool)
 def max_pool3d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
@@ -110,7 +110,7 @@ def max_pool3d(
 
 @operator("relax.nn.avg_pool1d", infer_pool)
 def avg_pool1d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
@@ -120,7 +120,7 @@ def avg_pool1d(
 
 @operator("relax.nn.avg_pool2d", infer_pool)
 def avg_pool2d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
@@ -130,7 +130,7 @@ def avg_pool2d(
 
 @operator("relax.nn.avg_pool3d", infer_pool)
 def avg_pool3d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,  # type: ignore[assignment]
+    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip

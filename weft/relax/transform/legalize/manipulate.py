@@ -89,7 +89,8 @@ def _split(bb: BlockBuilder, call: Call) -> Any:
 
 
 def _take(bb: BlockBuilder, call: Call) -> Any:
-    x, indices = call.args
+    x: Any = call.args[0]
+    indices: Any = call.args[1]
     if isinstance(indices, PrimValue):
         indices = indices.value
     axis = call.attrs["axis"]
@@ -153,19 +154,18 @@ def te_full(shape: Any, dtype: str, value: Any) -> Any:
 
 
 def _arange(bb: BlockBuilder, call: Call) -> Any:
-    values: list[Any] = [constant_value(arg.value) if not arg.value.dtype.is_float else
-              getattr(arg.value, "value", None) for arg in call.args]  # fmt: skip
+    operands: list[Any] = [_scalar(arg) for arg in call.args]
+    values: list[Any] = [getattr(operand, "value", None) for operand in operands]
     dtype = str(call.attrs["dtype"])
     if all(value is not None for value in values):
         return const(np.arange(*values, dtype=dtype), dtype)
-    operands = [arg.value for arg in call.args]
     return bb.call_te(topi.arange, *operands, dtype, primfunc_name_hint="arange")
 
 
 def _triangle(upper: bool) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         hint = "triu" if upper else "tril"
-        k = call.args[1].value
+        k = _scalar(call.args[1])
         number = constant_value(k)
         k = k if number is None else number
         return bb.call_te(topi.trilu, call.args[0], k, upper, primfunc_name_hint=hint)
@@ -173,15 +173,20 @@ def _triangle(upper: bool) -> Rule:
     return rule
 
 
+def _scalar(arg: Any) -> Any:
+    """The expression of a PrimValue."""
+    return arg.value
+
+
 def _eye(bb: BlockBuilder, call: Call) -> Any:
-    operands = [arg.value for arg in call.args]
+    operands = [_scalar(arg) for arg in call.args]
     return bb.call_te(topi.eye, *operands, str(call.attrs["dtype"]), primfunc_name_hint="eye")
 
 
 def _eye_like(bb: BlockBuilder, call: Call) -> Any:
     rows, columns = dims(call.args[0])
     dtype = str(call.struct_info.dtype)
-    return bb.call_te(topi.eye, rows, columns, call.args[1].value, dtype,
+    return bb.call_te(topi.eye, rows, columns, _scalar(call.args[1]), dtype,
                       primfunc_name_hint="eye_like")  # fmt: skip
 
 
