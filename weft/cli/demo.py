@@ -44,6 +44,18 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """One network with its parameters, the images in batches, and PyTorch's answers to them."""
+
+    model: Model
+    parameters: Parameters
+    batches: list[np.ndarray]
+    labels: np.ndarray
+    torch_classify: Classifier | None
+    torch_predicted: np.ndarray | None
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the table; a None is not known, because PyTorch is not installed."""
 
@@ -97,11 +109,12 @@ def run(options: argparse.Namespace) -> int:
     print(format_line(HEADINGS))
     rows, last = [], np.zeros(0, dtype=np.int64)
     for model in MODELS:
+        subject = prepare(model, data)
         for way in model.ways:
-            if way.startswith("torch") and torch_version() == "no PyTorch":
+            if way.startswith("torch") and subject.torch_classify is None:
                 print(f"{model.name:5} {way}: left out, since it needs PyTorch")
                 continue
-            row, last = run_way(model, way, data, options.out)
+            row, last = run_way(subject, way, options.out)
             rows.append(row)
             print(format_line(cells(row, len(data))), flush=True)
     print(f"\n{draw(data.images[0])}")
@@ -123,19 +136,25 @@ def load_images(directory: Path | None, count: int | None) -> fashion_mnist.Labe
     return data.first(min(wanted, len(data)) // BATCH * BATCH)
 
 
-def run_way(
-    model: Model, way: str, data: fashion_mnist.LabelledImages, out: Path
-) -> tuple[Row, np.ndarray]:
-    """Build one module, classify all images, time it beside its peers, write its script."""
+def prepare(model: Model, data: fashion_mnist.LabelledImages) -> Subject:
+    """Load the parameters, cut the images into batches and let PyTorch classify them."""
     parameters = model.load()
+    images = data.as_float().reshape(-1, *model.input_shape[1:])
+    batches = np.split(images, len(images) // BATCH)
+    peer = torch_peer(model, parameters)
+    predicted = None if peer is None else predictions(peer, batches)
+    return Subject(model, parameters, batches, data.labels, peer, predicted)
+
+
+def run_way(subject: Subject, way: str, out: Path) -> tuple[Row, np.ndarray]:
+    """Build one module, classify all images, time it beside its peers, write its script."""
+    model, parameters, batches = subject.model, subject.parameters, subject.batches
     module = model.ways[way](parameters)
     file_name = f"{model.name}-{way}".lower().replace(",", "").replace(" ", "-")
     (out / f"{file_name}.py").write_text(module.script(), encoding="utf-8")
     started = time.perf_counter()
     machine = relax.VirtualMachine(relax.build(module, target="llvm"), weft.cpu())
     build_seconds = time.perf_counter() - started
-    images = data.as_float().reshape(-1, *model.input_shape[1:])
-    batches = np.split(images, len(images) // BATCH)
     extra = [weft.nd.array(v) for v in parameters.values()] if takes_parameters(module) else []
 
     def classify(batch: np.ndarray) -> np.ndarray:
@@ -143,16 +162,19 @@ def run_way(
         return scores
 
     predicted = predictions(classify, batches)
-    peers = torch_peer(model, parameters)
+    wanted, torch_classify = subject.torch_predicted, subject.torch_classify
     row = Row(
-        model.name, way,
-        accuracy=float((predicted == data.labels).mean()),
-        equal=None if peers is None else int((predicted == predictions(peers, batches)).sum()),
+        model.name,
+        way,
+        accuracy=float((predicted == subject.labels).mean()),
+        equal=None if wanted is None else int((predicted == wanted).sum()),
         milliseconds=milliseconds(classify, batches),
-        torch_milliseconds=None if peers is None else milliseconds(peers, batches),
+        torch_milliseconds=None
+        if torch_classify is None
+        else milliseconds(torch_classify, batches),
         numpy_milliseconds=milliseconds(lambda b: model.numpy_model(parameters, b), batches),
         build_seconds=build_seconds,
-    )  # fmt: skip
+    )
     return row, predicted
 
 
