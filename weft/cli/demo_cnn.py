@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from weft.script import ir as I
-from weft.script import relax as R
-from weft.script import tir as T
 
 import weft
 from weft import relax, topi
 from weft.cli.demo_mlp import BATCH, Parameters, from_fx, map_linear, map_relu, register_library
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.script import tir as T
 
 
 @I.ir_module

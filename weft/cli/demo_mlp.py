@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.script import ir as I
-from weft.script import relax as R
-from weft.script import tir as T
 
 import weft
 from weft import relax, te
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.script import tir as T
 
 BATCH = 100
 Parameters = dict[str, Any]
