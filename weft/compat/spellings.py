@@ -58,6 +58,8 @@ NAMES: Final = (
     Spelling("weft.ir", "Expr", "weft.ir.expr:BaseExpr", "v0.26", ""),
     Spelling("weft.ir", "Var", "weft.relax.expr:Var", "v0.26", ""),
     Spelling("weft.ir", "container", "weft.ir.node", "v0.7", "v0.21"),
+    # tir
+    Spelling("weft.tir", "build", "weft.driver.build:build", "v0.20", ""),
     # relax
     Spelling("weft.relax", "AnyType", f"{_TYPES}:ObjectType", "v0.26", ""),
     Spelling("weft.relax", "DynTensorType", f"{_TYPES}:DynTensorType", "2022", "2023-05"),

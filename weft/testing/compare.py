@@ -30,7 +30,6 @@ class CompareBeforeAfter:
     """
 
     check_well_formed = True
-    __test__ = True
 
     def __init_subclass__(cls) -> None:
         """Make fixtures of the three attributes that the class itself defines."""
@@ -54,6 +53,8 @@ class CompareBeforeAfter:
                 run(before)
             return
         after = run(before)
+        if isinstance(after, BaseFunc) and isinstance(expected, BaseFunc):
+            after, expected = after.with_attr(SYMBOL, "main"), expected.with_attr(SYMBOL, "main")
         try:
             assert_structural_equal(after, expected)
         except ValueError as error:

@@ -12,7 +12,7 @@ _STMT = (
     "BlockRealize stmt_seq stmt_list type_annotation"
 )
 _OP = (
-    "abs acos acosh add add_n address_of all any any_ asin asinh assume atan atan2 atanh "
+    "abs acos acosh add add_n address_of all any asin asinh assume atan atan2 atanh "
     "bitwise_and bitwise_neg bitwise_not bitwise_or bitwise_xor call_cpacked call_extern "
     "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern ceil ceildiv "
     "clz comm_reducer const convert copysign cos cosh div divide erf exp exp10 exp2 floor floordiv "

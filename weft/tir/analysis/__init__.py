@@ -2,6 +2,11 @@
 
 from weft.support.facade import module_getattr
 
+# Imported here, not by the table: they are the names of the submodules too, and the first import of
+# a submodule sets the package's attribute.
+from weft.tir.analysis.undefined_vars import undefined_vars as undefined_vars
+from weft.tir.analysis.verify_well_formed import verify_well_formed as verify_well_formed
+
 _NAMES = {
     "AccessBound": "weft.tir.analysis.bounds",
     "AccessStatus": "weft.tir.analysis.bounds",

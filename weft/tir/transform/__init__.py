@@ -2,6 +2,10 @@
 
 from weft.support.facade import module_getattr
 
+# Imported here, not by the table alone: it is the name of the submodule too, and the first import
+# of a submodule sets the package's attribute.
+from weft.tir.transform.prim_func_pass import prim_func_pass as prim_func_pass
+
 _NAMES = {
     "AnnotateEntryFunc": "weft.tir.transform.annotate_entry_func",
     "Apply": "weft.tir.transform.apply",

@@ -1,0 +1,39 @@
+"""Every name that a facade's table promises is there, and is what the table says."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import weft
+
+
+def tables() -> list[tuple[str, str, str]]:
+    """``(package, name, target)`` of every table of the package."""
+    packages = ["weft"] + [
+        entry.name for entry in pkgutil.walk_packages(weft.__path__, "weft.") if entry.ispkg
+    ]
+    found = []
+    for package in packages:
+        module = importlib.import_module(package)
+        table = getattr(module, "_NAMES", None) or vars(module).get("NAMES")
+        if isinstance(table, dict) and "__getattr__" in vars(module):
+            found += [(package, name, str(target)) for name, target in table.items()]
+    return found
+
+
+@pytest.mark.parametrize(("package", "name", "target"), tables(), ids=lambda part: part)
+def test_the_name_is_there(package, name, target):
+    module, _, attribute = target.partition(":")
+    expected = getattr(importlib.import_module(module), attribute or name)
+    found = getattr(importlib.import_module(package), name)
+    assert found is expected
+    if isinstance(found, ModuleType):
+        assert attribute, f"{package}.{name} is the module of that name, not what it defines"
+
+
+def test_dir_lists_the_names():
+    assert {"build", "relax", "te", "IRModule", "install_as_tvm"} <= set(dir(weft))
