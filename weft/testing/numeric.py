@@ -87,15 +87,17 @@ def check_numerical_grads(
     named ones. An element fails if it is off by more than ``atol + rtol * |difference quotient|``.
     """
     named = isinstance(input_values, Mapping)
-    keys = list(input_values) if isinstance(input_values, Mapping) else range(len(input_values))
-    inputs: dict[Any, Any] = {key: as_array(input_values[key]) for key in keys}  # type: ignore[index]
+    pairs: Any = (
+        input_values.items() if isinstance(input_values, Mapping) else enumerate(input_values)
+    )
+    inputs: dict[Any, Any] = {key: as_array(value) for key, value in pairs}
     gradients: Any = grad_values
 
     def total(values: Mapping[Any, Any]) -> float:
         result = function(**values) if named else function(*values.values())
         return float(np.sum(as_array(result), dtype="float64"))
 
-    for key in keys:
+    for key in inputs:
         expected = _differences(total, inputs, key, delta)
         given = as_array(gradients[key])
         if given.shape != expected.shape:
