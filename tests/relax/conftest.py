@@ -7,8 +7,10 @@ from weft import relax
 from weft.arith.analyzer import Analyzer
 from weft.ir.functor import substitute
 from weft.ir.op import Op
+from weft.ir.structural import assert_structural_equal
 from weft.relax.lattice import match_params, tensor_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.script import from_source
 from weft.tir.interp import run
 
 
@@ -56,6 +58,13 @@ class Evaluator:
         return tuple(self.number(dim) for dim in tensor_dims(info))
 
 
+def round_tripped(mod):
+    """The module, after a check that its text gives the same module."""
+    parsed = from_source(mod.script(show_meta=True))
+    assert_structural_equal(parsed, mod)
+    return mod
+
+
 @pytest.fixture
 def evaluate():
     """``evaluate(mod, *arrays, name="main")`` on a module of call_tir's."""
@@ -77,7 +86,7 @@ def build():
             with bb.dataflow():
                 out = bb.emit_output(make(*params))
             bb.emit_func_output(out)
-        return bb.get()
+        return round_tripped(bb.get())
 
     return make_module
 
@@ -88,7 +97,7 @@ def compute(build, evaluate):
 
     def run_operator(make, *arrays):
         infos = [TensorStructInfo(a.shape, str(a.dtype)) for a in arrays]
-        mod = relax.transform.LegalizeOps()(build(make, *infos))
+        mod = round_tripped(relax.transform.LegalizeOps()(build(make, *infos)))
         assert relax.analysis.well_formed(mod)
         return evaluate(mod, *arrays)
 

@@ -108,7 +108,8 @@ def test_nested_calls_are_bound(x, y):
         with bb.dataflow():
             gv = bb.emit_output(op.nn.relu(op.add(op.exp(x), y)))
         bb.emit_func_output(gv)
-    assert [b.value.op.name for b in bindings(bb.get())] == ["relax.exp", "relax.add", "relax.nn.relu"]
+    names = [binding.value.op.name for binding in bindings(bb.get())]
+    assert names == ["relax.exp", "relax.add", "relax.nn.relu"]
 
 
 def test_emit_te_makes_a_private_prim_func(x):
@@ -301,14 +302,14 @@ def test_error_of_nested_functions(x):
 
 def test_error_of_parameters_given_twice(x):
     bb = relax.BlockBuilder()
-    with pytest.raises(IRValueError, match="given to bb.function already"):
+    with pytest.raises(IRValueError, match=r"given to bb\.function already"):
         with bb.function("main", [x]):
             bb.emit_func_output(x, [x])
 
 
 def test_error_of_missing_parameters(x):
     bb = relax.BlockBuilder()
-    with pytest.raises(IRValueError, match="must be given to bb.function or to"):
+    with pytest.raises(IRValueError, match=r"must be given to bb\.function or to"):
         with bb.function("main"):
             bb.emit_func_output(x)
 
@@ -332,7 +333,7 @@ def test_emit_te_needs_a_known_shape():
 
 def test_emit_te_needs_tensors_back(x):
     bb = relax.BlockBuilder()
-    with pytest.raises(IRTypeError, match="must return a te.Tensor or a list of them, got int"):
+    with pytest.raises(IRTypeError, match=r"must return a te\.Tensor or a list of them, got int"):
         with bb.function("main", [x]):
             bb.emit_te(lambda a: 1, x)
 

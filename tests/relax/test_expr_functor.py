@@ -61,7 +61,8 @@ def test_changed_struct_info_reaches_later_uses(mod):
     class ToInt(PyExprMutator):
         def visit_call_(self, call):
             call = self.visit_expr_post_order(call)
-            return op.astype(call.args[0], "float32") if call.op is Op.get("relax.multiply") else call
+            is_product = call.op is Op.get("relax.multiply")
+            return op.astype(call.args[0], "float32") if is_product else call
 
     func = ToInt().visit_expr(mod["main"])
     assert relax.analysis.well_formed(func)

@@ -118,6 +118,6 @@ def test_call_with_wrong_arguments():
     f = relax.GlobalVar("f")
     with pytest.raises(IRValueError, match="call of f: expected 1 arguments, got 0"):
         lattice.derive_call_ret_struct_info(func, relax.Call(f, []))
+    wrong = relax.Var("x", TensorStructInfo((2, 4)))
     with pytest.raises(IRTypeError, match="call of f: argument 0: expected"):
-        wrong = relax.Var("x", TensorStructInfo((2, 4)))
         lattice.derive_call_ret_struct_info(func, relax.Call(f, [wrong]))

@@ -30,6 +30,7 @@ from weft.runtime.ndarray import NDArray, array
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
 
 Callee = Any
 """What a call calls: an Op, a GlobalVar, an ExternFunc or a variable of a closure."""

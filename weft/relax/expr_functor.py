@@ -44,8 +44,8 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
-from weft.relax.lattice import struct_info_is_base_of
-from weft.relax.normalize import LEAVES, merged_blocks
+from weft.relax.lattice import erase_to_well_defined, struct_info_is_base_of
+from weft.relax.normalize import LEAVES, collect_symbols, merged_blocks
 from weft.relax.struct_info import StructInfo
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -353,7 +353,8 @@ class PyExprMutator(_Functor):
             return op
         ret = op.ret_struct_info
         if ret is None or not struct_info_is_base_of(ret, body.struct_info):
-            ret = body.struct_info
+            known = {**self.builder_.known_symbols(), **collect_symbols(params)}
+            ret = erase_to_well_defined(body.struct_info, known)
         return op.with_(
             params=op.params if same else type(op.params)(params), body=body, ret_struct_info=ret
         )

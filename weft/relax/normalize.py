@@ -77,7 +77,7 @@ class Scopes(Protocol):
         """The value of a variable."""
 
     def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
-        """The symbolic variables in scope, each mapped to itself, ``skip`` inner scopes left out."""
+        """The symbolic variables in scope, each mapped to itself; not of ``skip`` inner scopes."""
 
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
         """The struct info of a function of the module."""

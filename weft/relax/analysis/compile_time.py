@@ -69,7 +69,7 @@ def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
 
 def _flat(indices: Sequence[Any], dims: Sequence[int]) -> Any:
     """The number of an element in row-major order."""
-    offset: Any = IntImm("int64", 0)
+    offset: Any = 0
     for index, dim in zip(indices, dims, strict=True):
-        offset = offset * dim + index
+        offset = index if isinstance(offset, int) else offset * dim + index
     return offset

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     DataflowBlock,
@@ -97,8 +98,16 @@ class _Canonicalizer(PyExprMutator):
 
 def canonicalize_bindings(func: Function) -> Function:
     """The function without bindings that only rename."""
-    made: Function = _Canonicalizer().visit_expr(func)
-    return func if made is func else remove_all_unused(made)
+    count = len(all_bindings(func))
+    while True:  # a renaming of a renaming shows only once the inner one is gone
+        made: Function = _Canonicalizer().visit_expr(func)
+        if made is func:
+            return func
+        func = remove_all_unused(made)
+        fewer = len(all_bindings(func))
+        if fewer >= count:
+            return func
+        count = fewer
 
 
 def CanonicalizeBindings() -> Any:  # noqa: N802 - TVM's name
