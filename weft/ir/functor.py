@@ -2,8 +2,8 @@
 
 A subclass defines ``visit_For``, ``visit_BufferStore`` ... (the class names of nodes); what it
 does not define goes through the node's children. Where both IRs have a class of one name, relax's
-says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node is
-a TypeError when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
+says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node
+is a TypeError when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import weft
 from weft import relax
 from weft.script import ir as I
@@ -221,8 +222,12 @@ def test_saved_function_takes_no_arguments():
     ("args", "error", "message"),
     [
         ((), TypeError, r"main: expected 1 argument \(x\), got 0"),
-        ((np.zeros(3, "float64"),), TypeError, r"main: argument 0 \(x\): expected .*float32, got .*float64"),
-        ((np.zeros((3, 1), "float32"),), ValueError, r"main: argument 0 \(x\): expected shape \(n,\).*got \(3, 1\)"),
+        ((np.zeros(3, "float64"),), TypeError, r"argument 0 \(x\): expected .*float32, got .*float64"),
+        (
+            (np.zeros((3, 1), "float32"),),
+            ValueError,
+            r"main: argument 0 \(x\): expected shape \(n,\).*got \(3, 1\)",
+        ),
         ((3.0,), TypeError, r"main: argument 0 \(x\): expected a tensor.*got"),
     ],
 )  # fmt: skip

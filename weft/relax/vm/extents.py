@@ -53,10 +53,11 @@ class Symbols:
             return str(expr.value)
         if isinstance(expr, Var):
             return self.name(expr)
-        if kind in _INFIX:
-            return f"({self._text(expr.a)} {_INFIX[kind]} {self._text(expr.b)})"  # type: ignore[attr-defined]
-        if kind in _FUNCTION:
-            return f"{_FUNCTION[kind]}({self._text(expr.a)}, {self._text(expr.b)})"  # type: ignore[attr-defined]
+        if kind in _INFIX or kind in _FUNCTION:
+            a, b = self._text(expr.a), self._text(expr.b)  # type: ignore[attr-defined]
+            if kind in _INFIX:
+                return f"({a} {_INFIX[kind]} {b})"
+            return f"{_FUNCTION[kind]}({a}, {b})"
         if isinstance(expr, Cast) and expr.dtype.is_int:
             return self._text(expr.value)
         if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
