@@ -31,7 +31,9 @@ _NAMES = {
     "VDevice": "weft.ir.global_info",
     "assert_structural_equal": "weft.ir.structural",
     "get_first_structural_mismatch": "weft.ir.structural",
+    "load_json": "weft.ir.json_text",
     "register_op_attr": "weft.ir.op",
+    "save_json": "weft.ir.json_text",
     "structural_equal": "weft.ir.structural",
     "structural_hash": "weft.ir.structural",
 }

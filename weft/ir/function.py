@@ -34,8 +34,8 @@ class BaseFunc(RelaxExpr):
         return self.with_(attrs=Attrs({**self.attrs, **frozen}))
 
     def with_attrs(self, attr_map: Mapping[str, Any]) -> Self:
-        """A copy whose attributes are exactly ``attr_map``."""
-        return self.with_(attrs=Attrs({key: freeze(value) for key, value in attr_map.items()}))
+        """A copy with these attributes set; others stay."""
+        return self.with_attr(attr_map)
 
     def without_attr(self, attr_key: str) -> Self:
         """A copy without that attribute."""

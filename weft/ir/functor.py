@@ -9,7 +9,7 @@ is a TypeError when the class is made. Dispatch is one dictionary lookup on ``ty
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.support.recursion import deep_recursion
@@ -91,8 +91,13 @@ class Mutator(_Dispatcher):
 
     MEMOISED: ClassVar[frozenset[str]] = frozenset({"Buffer"})
 
-    def __init__(self) -> None:
-        self._memo: dict[int, tuple[Node, Any]] = {}
+    _memo: dict[int, tuple[Node, Any]]
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """The mutator with its memory, so that a subclass need not call ``super().__init__``."""
+        made = super().__new__(cls)
+        made._memo = {}
+        return made
 
     def visit(self, node: Any) -> Any:
         """The rewritten node, sequence or mapping; other values pass unchanged."""

@@ -65,6 +65,12 @@ class IRModule(Node):
         """A copy that shares the functions."""
         return IRModule(self.functions, None, self.attrs, self.global_infos)
 
+    def __copy__(self) -> IRModule:
+        return self.clone()
+
+    def __deepcopy__(self, memo: Any) -> IRModule:
+        return self.clone()
+
     def __getitem__(self, var: GlobalVar | str) -> Any:
         """The function of that name or GlobalVar."""
         if isinstance(var, str):
@@ -74,12 +80,16 @@ class IRModule(Node):
         return self.functions[var]
 
     def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
-        if isinstance(var, str):
-            var = self._find(var) or GlobalVar(var)
-        self.functions[var] = func
+        if not isinstance(func, Node):
+            raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
+        name = var if isinstance(var, str) else var.name_hint
+        known = self._find(name)
+        if known is None:
+            known = GlobalVar(var) if isinstance(var, str) else var
+        self.functions[known] = func
 
     def __delitem__(self, var: GlobalVar | str) -> None:
-        del self.functions[self.get_global_var(var) if isinstance(var, str) else var]
+        del self.functions[self.get_global_var(var if isinstance(var, str) else var.name_hint)]
 
     def __contains__(self, var: GlobalVar | str) -> bool:
         name = var if isinstance(var, str) else var.name_hint
@@ -113,12 +123,13 @@ class IRModule(Node):
 
     def update(self, other: IRModule | Mapping[Any, BaseFunc]) -> None:
         """Take over every function of ``other``, in place; same names are replaced."""
-        for var, func in getattr(other, "functions", other).items():
-            self.update_func(var if isinstance(var, GlobalVar) else GlobalVar(var), func)
+        functions = other.functions if isinstance(other, IRModule) else other
+        for var, func in functions.items():
+            self[var] = func
 
     def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
         """Set the function of that name, in place."""
-        self.functions[self._find(var.name_hint) or var] = func
+        self[var] = func
 
     def update_global_info(self, name: str, global_info: Any) -> None:
         """Set a list of global infos, in place."""
@@ -143,8 +154,9 @@ class IRModule(Node):
         return self.with_(attrs=Attrs({**self.attrs, attr_key: freeze(attr_value)}))
 
     def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
-        """A copy with these module attributes."""
-        return self.with_(attrs=as_attrs(attr_map))
+        """A copy with these module attributes set; others stay."""
+        frozen = {key: freeze(value) for key, value in attr_map.items()}
+        return self.with_(attrs=Attrs({**self.attrs, **frozen}))
 
     def without_attr(self, attr_key: str) -> IRModule:
         """A copy without that module attribute."""

@@ -23,11 +23,13 @@ Kinds of field, chosen by ``field(...)`` or ``derived()`` in the place of a defa
 
 Sequences become ``Array`` and mappings ``Map``; a field annotated ``PrimExpr`` takes Python
 numbers too. Nodes are immutable by rule (the type checker's, not the runtime's); facts derived
-later are cached in ``_cache``. Equality and hash are identity unless a class says otherwise.
+later are cached in ``_cache``. Equality and hash are identity unless a class says otherwise. A
+copy of a node is the node itself; pickled, it travels as the JSON of ``weft.ir.json_text``.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
@@ -186,6 +188,16 @@ class Node(metaclass=NodeMeta):
         """Whether both are the same object."""
         return self is other
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        text = importlib.import_module("weft.ir.json_text")  # which imports this module
+        return text.load_json, (text.save_json(self),)
+
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields changed; ``self`` if every new value is the old object."""
         for name, value in changes.items():
@@ -288,7 +300,7 @@ def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = init
+    cls.__init__ = init  # type: ignore[method-assign]
 
 
 def _conversion(spec: FieldSpec) -> str:

@@ -8,21 +8,26 @@ The hash agrees with equality: variables hash by the order in which they are met
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import math
 import struct
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weft.ir.node import Node
 from weft.support import slots
-from weft.support.errors import IRValueError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 
 VARIABLE_KINDS: set[str] = {"Var", "SizeVar", "RelaxVar", "DataflowVar"}
 """Kinds compared through the mapping."""
 MAPPED_KINDS: set[str] = {"Buffer"}
 """Kinds compared by structure once, and by identity of the pair after that."""
+CLOSED_KINDS: set[str] = {"PrimFunc", "Op", "PrimType", "IntImm", "FloatImm", "StringImm"}
+"""Kinds without free variables: the same object on both sides is equal whatever stands around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,9 @@ class Mismatch:
     lhs: Any
     rhs: Any
     reason: str
+    lhs_node: Node | None = None
+    """The innermost node on the path, where ``lhs`` is a field without a text of its own."""
+    rhs_node: Node | None = None
 
 
 class _Comparer:
@@ -43,11 +51,14 @@ class _Comparer:
         self.forward: dict[int, Node] = {}
         self.backward: dict[int, Node] = {}
         self.path: list[str] = []
+        self.around: list[tuple[Node, Node]] = []
         self.mismatch: Mismatch | None = None
 
     def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
         if self.mismatch is None:
-            self.mismatch = Mismatch("<root>" + "".join(self.path), lhs, rhs, reason)
+            around = self.around[-1] if self.around else (None, None)
+            path = "<root>" + "".join(self.path)
+            self.mismatch = Mismatch(path, lhs, rhs, reason, *around)
         return False
 
     def equal(self, lhs: Any, rhs: Any, defines: bool) -> bool:
@@ -108,7 +119,7 @@ class _Comparer:
             known = self.forward.get(id(lhs))
             if known is not None:
                 return known is rhs or self.fail(lhs, rhs, "the variables are not the same one")
-        elif lhs is rhs and not self.forward:
+        elif lhs is rhs and kind in CLOSED_KINDS:
             return True
         if type(lhs) is not type(rhs):
             names = f"{type(lhs).__name__} and {type(rhs).__name__}"
@@ -119,11 +130,13 @@ class _Comparer:
             if id(rhs) in self.backward:
                 return self.fail(lhs, rhs, "the buffers are not the same one")
             self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
+        self.around.append((lhs, rhs))
         for name, field_defines in lhs.STRUCTURE:
             self.path.append(f".{name}")
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
             self.path.pop()
+        self.around.pop()
         return True
 
     def variables(self, lhs: Node, rhs: Node, defines: bool) -> bool:
@@ -144,24 +157,26 @@ class _Comparer:
 
 
 def plain_equal(lhs: Any, rhs: Any) -> bool:
-    """Equality of values that are no nodes: numbers by value and kind, NaN equal to NaN."""
+    """Equality of values that are no nodes: numbers by kind and value, NaN equal to NaN.
+
+    ``1``, ``1.0`` and ``True`` are three values, as they print three ways; 0.0 is not -0.0.
+    """
     if lhs is rhs:
         return True
-    if isinstance(lhs, float) and isinstance(rhs, float):
-        same_sign = math.copysign(1.0, lhs) == math.copysign(1.0, rhs)
-        return (lhs == rhs and same_sign) or (math.isnan(lhs) and math.isnan(rhs))
-    if isinstance(lhs, bool) != isinstance(rhs, bool):
-        return False
-    if hasattr(lhs, "structural_bytes") and hasattr(rhs, "structural_bytes"):
-        return bool(lhs.structural_bytes() == rhs.structural_bytes())
     if isinstance(lhs, Node) or isinstance(rhs, Node):
         return False
+    if isinstance(lhs, bool | int | float | str | np.generic | None):
+        return _plain_bytes(lhs) == _plain_bytes(rhs)
+    if hasattr(lhs, "structural_bytes") and hasattr(rhs, "structural_bytes"):
+        return bool(lhs.structural_bytes() == rhs.structural_bytes())
     return bool(lhs == rhs)
 
 
 @deep_recursion
 def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatch | None:
     """The first place where the two differ in structure, or None."""
+    if lhs is rhs:
+        return None
     comparer = _Comparer(map_free_vars)
     return None if comparer.equal(lhs, rhs, map_free_vars) else comparer.mismatch
 
@@ -182,8 +197,26 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
     if mismatch is not None:
         raise IRValueError(
             f"StructuralEqual check failed at {mismatch.path}: {mismatch.reason}\n"
-            f"lhs: {_short(mismatch.lhs)}\nrhs: {_short(mismatch.rhs)}"
+            f"lhs: {_side(lhs, mismatch.lhs, mismatch.lhs_node)}\n"
+            f"rhs: {_side(rhs, mismatch.rhs, mismatch.rhs_node)}"
         )
+
+
+def _side(root: Any, value: Any, around: Node | None) -> str:
+    """What one side has there; below it the line of the program, the place underlined."""
+    shown = _short(value)
+    target = value if isinstance(value, Node) else around
+    if target is None or not isinstance(root, Node) or target is root:
+        return shown
+    try:
+        text = str(slots.text.get().underlined(root, [target], 0))
+    except (ModuleNotFoundError, IRTypeError):  # a node that has no text
+        return shown
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for number, line in enumerate(lines):
+        if number and set(line.strip()) == {"^"}:
+            return "\n".join([shown.splitlines()[0], lines[number - 1], line])
+    return shown
 
 
 def _short(value: Any) -> str:
@@ -192,7 +225,7 @@ def _short(value: Any) -> str:
     except ModuleNotFoundError:
         text = f"<{type(value).__name__}>"
     lines = text.splitlines()
-    return "\n".join(lines[:4] + ["..."] if len(lines) > 4 else lines)
+    return "\n".join(lines[:3] + ["..."] if len(lines) > 3 else lines)
 
 
 class _Hasher:
@@ -255,8 +288,17 @@ def _key_text(key: Any) -> str:
 
 
 def _plain_bytes(value: Any) -> bytes:
+    """A value that is no node as bytes, the same in every process."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return b"b%d" % value
+    if isinstance(value, int):  # enumerations too: they count as their number
+        return b"i%d" % int(value)
     if isinstance(value, float):
         return b"f" + struct.pack("<d", math.nan if math.isnan(value) else value)
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        return b"s" + value.encode(errors="surrogatepass")
     if hasattr(value, "structural_bytes"):
         content: bytes = value.structural_bytes()
         return b"a" + content

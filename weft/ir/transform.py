@@ -37,7 +37,10 @@ class PassContext:
     ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
     """
 
-    _options: ClassVar[dict[str, str]] = {}
+    _options: ClassVar[dict[str, str]] = {
+        "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
+        "tir.disable_vectorize": "True: vectorized loops run serially",
+    }
     _stack: ClassVar[threading.local] = threading.local()
 
     def __init__(
@@ -61,7 +64,7 @@ class PassContext:
         for name in self.config:
             if name not in self._options:
                 known = ", ".join(sorted(self._options))
-                raise PassError(f"unknown pass option {name!r}; there are: {known}")
+                raise PassError(f"PassContext: no pass has the option {name!r}; there are: {known}")
 
     @classmethod
     def register_option(cls, name: str, description: str) -> None:
@@ -78,22 +81,28 @@ class PassContext:
         if not hasattr(self._stack, "contexts"):
             self._stack.contexts = []
         self._stack.contexts.append(self)
-        for instrument in self.instruments:
-            _hook(instrument, "enter_pass_ctx")
+        try:
+            self._call_all("enter_pass_ctx")
+        except BaseException:
+            self._stack.contexts.pop()
+            raise
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        try:
+            self._call_all("exit_pass_ctx")
+        finally:
+            self._stack.contexts.pop()
+
+    def _call_all(self, hook: str) -> None:
         for instrument in self.instruments:
-            _hook(instrument, "exit_pass_ctx")
-        self._stack.contexts.pop()
+            _hook(instrument, hook)
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Replace the instruments of a running context."""
-        for instrument in self.instruments:
-            _hook(instrument, "exit_pass_ctx")
+        self._call_all("exit_pass_ctx")
         self.instruments = list(instruments or ())
-        for instrument in self.instruments:
-            _hook(instrument, "enter_pass_ctx")
+        self._call_all("enter_pass_ctx")
 
     def pass_enabled(self, info: PassInfo) -> bool:
         """Whether a pass runs here."""
@@ -129,7 +138,8 @@ class Pass:
             )
         context = PassContext.current()
         for instrument in context.instruments:
-            if _hook(instrument, "should_run", mod, self.info) is False:
+            wanted = _hook(instrument, "should_run", mod, self.info)
+            if wanted is False and self.info.name not in context.required_pass:
                 return mod
         for instrument in context.instruments:
             _hook(instrument, "run_before_pass", mod, self.info)
@@ -145,7 +155,8 @@ class Pass:
             error.add_note(f"in pass {self.info.name}")
             raise
         if not isinstance(result, IRModule):
-            raise PassError(f"{self.info.name}: the pass returned {type(result).__name__}")
+            found = type(result).__name__
+            raise PassError(f"{self.info.name}: a pass returns an IRModule, this one gave {found}")
         return result
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
@@ -195,10 +206,14 @@ class FunctionPass(Pass):
 
     def _apply(self, name: str, func: BaseFunc, mod: IRModule, ctx: PassContext) -> Any:
         try:
-            return self.function(func, mod, ctx)
+            result = self.function(func, mod, ctx)
+            if result is not None and not isinstance(result, BaseFunc):
+                found = type(result).__name__
+                raise PassError(f"{self.info.name}: expected a function or None, got {found}")
         except Exception as error:
             error.add_note(f"in function {name}")
             raise
+        return result
 
 
 class Sequential(Pass):
@@ -250,7 +265,7 @@ def _decorator(
     traceable: bool, make: Callable[..., Pass], method: str,
 ) -> Any:  # fmt: skip
     if opt_level is None:
-        raise PassError("the decorator of a pass needs opt_level=")
+        raise PassError("the decorator of a pass needs opt_level=, as in @module_pass(opt_level=0)")
 
     def apply(given: Any) -> Any:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)

@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from weft.ir.json_text import register_codec
 from weft.support.errors import IRTypeError, IRValueError
 from weft.target.kinds import KINDS, OPTION_TYPES, TAGS, TargetKind, option_names
 
@@ -303,3 +304,6 @@ def _option(kind: TargetKind, name: str, value: Any) -> Any:
         raise IRValueError(
             f"target option {name}: expected {expected.__name__}, got {value!r}"
         ) from error
+
+
+register_codec(__name__, Target, Target.export, Target)

@@ -12,6 +12,7 @@ from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
 from weft.tir.buffer import Buffer, check_rank
 from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
 from weft.tir.op import extent_between, register_statements
@@ -281,8 +282,8 @@ class Block(Stmt):
 
     STRUCTURE = (
         ("iter_vars", True), ("alloc_buffers", True), ("match_buffers", False),
-        ("name_hint", False), ("annotations", False), ("reads", False), ("writes", False), ("init", False),
-        ("body", False),
+        ("name_hint", False), ("annotations", False), ("reads", False), ("writes", False),
+        ("init", False), ("body", False),
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """UnrollLoop: loops of kind ``unrolled`` (or under a pragma) become their bodies in a row.
 
-``pragma_auto_unroll_max_step`` unrolls serial loops while the steps stay below its value. A body
+``pragma_auto_unroll_max_step``, or the option ``{"tir.UnrollLoop": {"auto_max_step": n}}`` of the
+pass context, unrolls serial loops while the steps stay below its value. A body
 larger than ``LIMIT`` statements in all stays a loop that LLVM may unroll.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.transform import Pass
+from weft.ir.transform import Pass, PassContext
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import Var
@@ -31,9 +32,9 @@ LIMIT = 4096
 
 
 class _Unroll(Mutator):
-    def __init__(self) -> None:
+    def __init__(self, max_step: int) -> None:
         super().__init__()
-        self.max_step = 0
+        self.max_step = max_step
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         if attr.attr_key == "pragma_auto_unroll_max_step" and isinstance(attr.value, IntImm):
@@ -94,8 +95,9 @@ def _fresh(var: Var) -> Var:
 
 
 def unroll_loop(func: PrimFunc) -> PrimFunc:
-    """The function with its unrolled loops expanded."""
-    return rewrite_body(func, _Unroll())
+    """The function with its unrolled loops expanded (option ``tir.UnrollLoop``)."""
+    options = PassContext.current().config.get("tir.UnrollLoop", {})
+    return rewrite_body(func, _Unroll(int(options.get("auto_max_step", 0))))
 
 
 def UnrollLoop() -> Pass:  # noqa: N802 - TVM's name

@@ -13,7 +13,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.op import Op
-from weft.ir.transform import Pass
+from weft.ir.transform import Pass, PassContext
 from weft.tir import op
 from weft.tir.expr import (
     BinaryExpr,
@@ -283,10 +283,16 @@ def vectorize_loop(func: PrimFunc) -> PrimFunc:
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.VectorizeLoop``; disabled, vectorized loops run serially."""
-    if enable_vectorize:
-        return make_pass("VectorizeLoop", vectorize_loop)
-    return make_pass("VectorizeLoop", lambda func: rewrite_body(func, _Serial()))
+    """The pass ``tir.VectorizeLoop``; disabled here or by the option ``tir.disable_vectorize``,
+    vectorized loops run serially."""
+
+    def run(func: PrimFunc) -> PrimFunc:
+        disabled = PassContext.current().config.get("tir.disable_vectorize", False)
+        if enable_vectorize and not disabled:
+            return vectorize_loop(func)
+        return rewrite_body(func, _Serial())
+
+    return make_pass("VectorizeLoop", run)
 
 
 class _Serial(Mutator):

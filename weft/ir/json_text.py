@@ -1,0 +1,242 @@
+"""``save_json`` and ``load_json``: any IR as one JSON text and back, structurally the same.
+
+The text is a flat list of entries, children before parents, so that shared variables stay shared
+and depth costs no recursion. An entry is ``[kind, ...]``: ``["node", class, {field: reference}]``,
+``["Array", [...]]``, ``["Map", [[key, value], ...]]`` and so on; plain values stand where they are
+used. A class is named ``module:Class`` and must be a node of weft; nothing is executed, nothing
+else is imported. Values of other rooms (arrays, targets) come with a codec of their owner's. Spans
+are left out. Pickled nodes travel as this text, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import importlib
+import json
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.attrs import Attrs
+from weft.ir.node import Array, Map, Node
+from weft.ir.op import Op
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+
+FORMAT: Final = "weft-ir-1"
+_HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
+_SEQUENCES: Final[dict[str, type]] = {"Array": Array, "list": list, "tuple": tuple}
+_MAPPINGS: Final[dict[str, type]] = {"Map": Map, "Attrs": Attrs, "dict": dict}
+_CODECS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {}
+_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {}
+
+
+def register_codec(
+    module: str, kind: type, encode: Callable[[Any], Any], decode: Callable[[Any], Any]
+) -> None:
+    """Let values of a class stand in JSON; ``module`` is the one that registers (its ``__name__``).
+
+    ``encode`` gives what ``json`` writes; ``decode`` takes that and returns the value.
+    """
+    key = f"{module}:{kind.__name__}"
+    _CODECS[kind] = key, encode
+    _DECODERS[key] = decode
+
+
+def save_json(node: Any) -> str:
+    """The JSON text of a node, or of a sequence or mapping of nodes."""
+    writer = _Writer()
+    root = writer.reference(node)
+    return json.dumps({"format": FORMAT, "root": root, "entries": writer.entries})
+
+
+def load_json(json_str: str) -> Any:
+    """What ``save_json`` wrote; raises IRValueError for any other text."""
+    try:
+        content = json.loads(json_str)
+    except json.JSONDecodeError as error:
+        raise IRValueError(f"load_json: expected the JSON of save_json: {error}") from error
+    found = content.get("format") if isinstance(content, dict) else type(content).__name__
+    if found != FORMAT:
+        raise IRValueError(f"load_json: expected format {FORMAT!r}, got {found!r}")
+    try:
+        return _Reader(content["entries"]).read(content["root"])
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
+        if isinstance(error, IRValueError):
+            raise
+        raise IRValueError(f"load_json: the text is damaged: {error}") from error
+
+
+class _Writer:
+    """Collects entries; ``reference`` gives a plain value or ``[index]`` of an entry."""
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+        self.known: dict[int, int] = {}
+        self.kept: list[Any] = []  # so that no id is used twice
+
+    def reference(self, root: Any) -> Any:
+        """Write everything below ``root``, children first, without recursion."""
+        stack = [root]
+        entered: set[int] = set()
+        while stack:
+            value = stack[-1]
+            if _is_plain(value) or id(value) in self.known:
+                stack.pop()
+                continue
+            missing = [c for c in _children(value) if not _is_plain(c) and id(c) not in self.known]
+            if missing:
+                if id(value) in entered:
+                    raise IRTypeError(f"save_json: a {type(value).__name__} that contains itself")
+                entered.add(id(value))
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            self.known[id(value)] = len(self.entries)
+            self.kept.append(value)
+            self.entries.append(self.entry(value))
+        return self.short(root)
+
+    def short(self, value: Any) -> Any:
+        return value if _is_plain(value) else [self.known[id(value)]]
+
+    def entry(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, Op):
+            return ["Op", value.name]
+        if isinstance(value, Node):
+            fields = {name: self.short(item) for name, item in _fields(value)}
+            return ["node", _class_name(kind), fields]
+        if kind.__name__ in _SEQUENCES and isinstance(value, tuple | list):
+            return [kind.__name__, [self.short(item) for item in value]]
+        if kind.__name__ in _MAPPINGS and isinstance(value, dict):
+            pairs = [[self.short(key), self.short(item)] for key, item in value.items()]
+            return [kind.__name__, pairs]
+        if isinstance(value, enum.Enum):
+            return ["enum", _class_name(kind), value.name]
+        if isinstance(value, DataType):
+            return ["DataType", str(value)]
+        if isinstance(value, float):
+            return ["float", struct.pack("<d", value).hex()]
+        if isinstance(value, bytes):
+            return ["bytes", base64.b64encode(value).decode("ascii")]
+        if isinstance(value, np.generic | np.ndarray):
+            raw = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+            return ["numpy", value.dtype.str, list(value.shape), raw]
+        codec = _CODECS.get(kind)
+        if codec is not None:
+            return ["value", codec[0], codec[1](value)]
+        raise IRTypeError(
+            f"save_json: a {kind.__module__}.{kind.__name__} cannot be written as JSON; expected "
+            "nodes, numbers, texts, arrays, and lists or maps of them"
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, str)
+
+
+def _class_name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__name__}"
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, Op):
+        return []
+    if isinstance(value, Node):
+        return [item for _, item in _fields(value)]
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return []
+
+
+def _fields(item: Node) -> list[tuple[str, Any]]:
+    """Every slot that is set, derived ones too, by name."""
+    found = []
+    for name in sorted(type(item)._all_slots_ - _HIDDEN):  # type: ignore[attr-defined]
+        try:
+            found.append((name, object.__getattribute__(item, name)))
+        except AttributeError:  # a slot that was never filled
+            continue
+    return found
+
+
+class _Reader:
+    """Builds the entries in order; references point backwards."""
+
+    def __init__(self, entries: list[Any]) -> None:
+        self.values: list[Any] = []
+        for entry in entries:
+            self.values.append(self.build(*entry))
+
+    def read(self, reference: Any) -> Any:
+        return self.values[reference[0]] if isinstance(reference, list) else reference
+
+    def build(self, kind: str, *parts: Any) -> Any:
+        if kind == "node":
+            return self.node(*parts)
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind]([self.read(item) for item in parts[0]])
+        if kind in _MAPPINGS:
+            return _MAPPINGS[kind]({self.read(key): self.read(item) for key, item in parts[0]})
+        if kind == "value":
+            return _decoder(parts[0])(parts[1])
+        if kind == "enum":
+            return _class_of(parts[0], enum.Enum)[parts[1]]  # type: ignore[index]
+        if kind == "numpy":
+            content = np.frombuffer(base64.b64decode(parts[2]), np.dtype(parts[0]))
+            shaped = content.reshape(parts[1]).copy()
+            return shaped if parts[1] else shaped[()]
+        plain = _PLAIN.get(kind)
+        if plain is None:
+            raise IRValueError(f"load_json: unknown kind of entry {kind!r}")
+        return plain(parts[0])
+
+    def node(self, name: str, fields: dict[str, Any]) -> Node:
+        kind = _class_of(name, Node)
+        made = object.__new__(kind)
+        made._cache = made.span = None
+        slots = kind._all_slots_ - _HIDDEN  # type: ignore[attr-defined]
+        for field, reference in fields.items():
+            if field not in slots:
+                raise IRValueError(f"load_json: {name} has no field {field!r}")
+            setattr(made, field, self.read(reference))
+        return made
+
+
+_PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
+    "Op": Op.get,
+    "DataType": DataType,
+    "float": lambda text: struct.unpack("<d", bytes.fromhex(text))[0],
+    "bytes": base64.b64decode,
+}
+
+
+def _import(name: str) -> tuple[Any, str]:
+    module, _, attribute = name.partition(":")
+    if module.partition(".")[0] != "weft":
+        raise IRValueError(f"load_json: {name!r} is no class of weft")
+    try:
+        return importlib.import_module(module), attribute
+    except ModuleNotFoundError as error:
+        raise IRValueError(f"load_json: this weft has no module {module}") from error
+
+
+def _class_of(name: str, base: type) -> type:
+    module, attribute = _import(name)
+    kind = vars(module).get(attribute)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise IRValueError(f"load_json: {name!r} is no {base.__name__} of this weft")
+    return kind
+
+
+def _decoder(key: str) -> Callable[[Any], Any]:
+    _import(key)
+    if key not in _DECODERS:
+        raise IRValueError(f"load_json: nothing reads values of kind {key!r}")
+    return _DECODERS[key]
