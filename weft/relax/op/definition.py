@@ -227,20 +227,30 @@ def operator(
     return define
 
 
-def match_scalars(*operands: Any) -> list[Expr]:
+def _peek(operand: Any) -> Any:
+    """The struct info of an operand, inferred if it is a call that nobody has emitted yet."""
+    info = getattr(operand, "struct_info", None)
+    if info is None and isinstance(operand, Call) and isinstance(operand.op, Op):
+        rule = operand.op.get_attr("infer_struct_info")
+        if rule is not None and all(_peek(arg) is not None for arg in operand.args):
+            info = operand.struct_info = rule(operand)
+    return info
+
+
+def match_scalars(*operands: Any) -> list[Any]:
     """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
     dtype = None
     for operand in operands:
-        info = getattr(operand, "struct_info", None)
+        info = _peek(operand)
         if isinstance(info, TensorStructInfo) and info.dtype != "void":
             dtype = info.dtype
             break
-    made: list[Expr] = []
+    made: list[Any] = []
     for operand in operands:
         if isinstance(operand, bool | int | float | np.generic) and dtype is not None:
             made.append(const(operand, str(dtype)))
         else:
-            made.append(as_operand(operand))
+            made.append(operand)  # converted, or refused by name, with the other arguments
     return made
 
 

@@ -6,6 +6,7 @@ unknown it answers with what it knows (the rank, the dtype) instead of guessing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -23,12 +24,13 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
 
 VOID = DataType("void")
+_TYPED, _NUMBER = re.compile(r"T\.int64\((-?\d+)\)"), r"\1"
 Dims = Sequence[Any] | None
 
 
 def fail(call: Call, message: str) -> NoReturn:
-    """Raise IRValueError with the operator's name."""
-    raise IRValueError(f"{call.op.name}: {message}")
+    """Raise IRValueError with the operator's name; constants show without their type."""
+    raise IRValueError(f"{call.op.name}: {_TYPED.sub(_NUMBER, message)}")
 
 
 def param_name(call: Call, index: int) -> str:

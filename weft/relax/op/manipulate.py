@@ -110,17 +110,18 @@ def infer_stack(call: Call) -> TensorStructInfo:
     if not infos:
         fail(call, "expected at least one tensor")
     dtype = common_dtype(call, infos)
-    ndim = infos[0].ndim
+    known = [info for info in infos if info.ndim != -1]
+    ndim = known[0].ndim if known else -1
     axis = axis_of(call, call.attrs["axis"], -1 if ndim == -1 else ndim + 1)
-    dims = dims_of(infos[0])
-    for index, info in enumerate(infos[1:], 1):
-        its = dims_of(info)
-        if info.ndim != ndim or (
-            dims is not None and its is not None
-            and any(differ(a, b) for a, b in zip(dims, its, strict=True))
-        ):  # fmt: skip
-            fail(call, f"tensor {index} is {info}, the first one {infos[0]}; shapes must be equal")
-    if dims is None:
+    shapes = [dims_of(info) for info in infos]
+    dims = next((shape for shape in shapes if shape is not None), None)
+    for index, (info, its) in enumerate(zip(infos, shapes, strict=True)):
+        clash = dims is not None and its is not None and (
+            len(its) != len(dims) or any(differ(a, b) for a, b in zip(dims, its, strict=True))
+        )  # fmt: skip
+        if clash or info.ndim not in (-1, ndim):
+            fail(call, f"tensor {index} is {info}, others {known[0]}; the shapes must be equal")
+    if dims is None or None in shapes:
         return result(None, dtype, -1 if ndim == -1 else ndim + 1)
     return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype)
 
