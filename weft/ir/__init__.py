@@ -37,6 +37,15 @@ _NAMES = {
     "structural_equal": "weft.ir.structural",
     "structural_hash": "weft.ir.structural",
 }
+_PLANNED = {
+    "make_node": "construction of nodes by their C++ names",
+    "diagnostics": "renderers of diagnostics that programs register",
+    "supply": "supplies of unique names",
+}
 __getattr__, __dir__ = module_getattr(
-    __name__, _NAMES, ("expr", "module", "op", "transform", "type", "instrument", "structural")
-)
+    __name__,
+    _NAMES,
+    ("attrs", "expr", "function", "functor", "global_info", "instrument", "module", "op",
+     "structural", "transform", "type"),
+    _PLANNED,
+)  # fmt: skip

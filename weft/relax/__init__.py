@@ -27,9 +27,21 @@ _NAMES = {
     "get_shape_of": "weft.relax.expr",
     "register_pipeline": "weft.driver.pipeline",
 }
+_PLANNED = {
+    "DataflowBlockRewrite": "pattern matching and rewriting",
+    "ExecBuilder": "writing bytecode by hand",
+    "backend": "offloading to libraries",
+    "binding_rewrite": "pattern matching and rewriting",
+    "distributed": "distributed execution",
+    "dpl": "pattern matching and rewriting",
+    "frontend": "importers of models",
+    "testing": "helpers for tests of relax",
+    "training": "training",
+    "utils": "helpers of TVM's own code",
+}
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
-    ("analysis", "binding_rewrite", "block_builder", "dpl", "expr", "expr_functor", "frontend",
-     "op", "struct_info", "testing", "transform", "utils", "vm"),
+    ("analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "transform", "vm"),
+    _PLANNED,
 )  # fmt: skip

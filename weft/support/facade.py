@@ -1,8 +1,9 @@
 """Facades: a package ``__init__`` that is one literal table of public names (design.md 2).
 
 ``module_getattr`` builds the PEP 562 ``__getattr__`` and ``__dir__`` of such a package. A name is
-imported from its defining module at first use; an unknown one is first offered to the table of old
-spellings (slot ``legacy``), and else answered with the nearest names.
+imported from its defining module at first use; one that TVM 0.20 has and weft has not yet is an
+error that says so; any other is offered to the table of old spellings (slot ``legacy``), and else
+answered with the nearest names.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ from weft.support.errors import IRAttributeError
 
 
 def module_getattr(
-    package: str, table: Mapping[str, str], submodules: tuple[str, ...] = ()
+    package: str,
+    table: Mapping[str, str],
+    submodules: tuple[str, ...] = (),
+    planned: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``(__getattr__, __dir__)`` for ``package``.
 
     ``table`` maps a public name to its defining module, or to ``module:other_name`` when the
-    public name differs; ``submodules`` are importable as attributes without an import statement.
+    public name differs; ``submodules`` are importable as attributes without an import statement;
+    ``planned`` maps names that are to come to what they are part of.
     """
+    coming = planned or {}
 
     def resolve(name: str) -> Any:
         target = table.get(name)
@@ -38,6 +44,11 @@ def module_getattr(
             return names()
         elif name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        elif name in coming:
+            raise IRAttributeError(
+                f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
+                f"(part of: {coming[name]})"
+            )
         else:
             known = {*table, *submodules, *vars(sys.modules[package])}
             return _old_or_unknown(package, name, known)

@@ -32,13 +32,26 @@ _NAMES = {
     "PrimExpr": "weft.ir.expr",
     "PrimFunc": "weft.tir.function",
     "Range": "weft.ir.expr",
+    "ScheduleError": "weft.support.errors",
     "StringImm": "weft.ir.expr",
+    "build": "weft.driver.build",
     "decl_buffer": "weft.tir.buffer",
 }
 _NAMES.pop("type_annotation")
+_PLANNED = {
+    **dict.fromkeys(
+        "Schedule ScheduleState StmtSRef BlockScope BlockDependenceInfo Instruction Trace schedule "
+        "Dependency BlockRV LoopRV ExprRV".split(),
+        "schedules",
+    ),
+    **dict.fromkeys("IndexMap bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
+    "TensorIntrin": "tensor intrinsics",
+    "Prefetch": "code generation for GPUs",
+}
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     ("analysis", "buffer", "expr", "function", "ir_builder", "op", "stmt", "stmt_functor",
-     "schedule", "transform"),
+     "transform"),
+    _PLANNED,
 )  # fmt: skip

@@ -429,22 +429,34 @@ not_equal = _comparison(nodes.NE, lambda x, y: x != y)
 
 def python_equal(lhs: Any, rhs: Any) -> Any:
     """What ``==`` on expressions means: an EQ node, or False where the types have no match."""
-    return _python_comparison(nodes.EQ, lhs, rhs, NotImplemented)
+    return _python_comparison(nodes.EQ, lhs, rhs)
 
 
 def python_not_equal(lhs: Any, rhs: Any) -> Any:
     """What ``!=`` on expressions means: an NE node, or True where the types have no match."""
-    return _python_comparison(nodes.NE, lhs, rhs, NotImplemented)
+    return _python_comparison(nodes.NE, lhs, rhs)
 
 
-def _python_comparison(kind: Any, lhs: Any, rhs: Any, otherwise: Any) -> Any:
+def _python_comparison(kind: Any, lhs: Any, rhs: Any) -> Any:
     if rhs is None or isinstance(rhs, str | StringImm | list | tuple | dict):
-        return otherwise
+        return NotImplemented
     try:
         a, b = match_types(lhs, rhs)
     except IRTypeError:
-        return otherwise
+        return NotImplemented
+    if isinstance(a, IntImm | FloatImm) and isinstance(b, IntImm | FloatImm):
+        same = _python_value(lhs) == _python_value(rhs)
+        if same != (a.value == b.value):  # two numbers that became one in the common type
+            return IntImm(DataType("bool"), int(same == (kind is nodes.EQ)))
     return kind(a, b)
+
+
+def _python_value(value: Any) -> Any:
+    """The number that a constant hashes as; equal constants hash alike (design.md 3.1)."""
+    value = as_prim_expr(value) if hasattr(value, "as_prim_expr") else value
+    if isinstance(value, IntImm | FloatImm):
+        return value.value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def logical_and(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:

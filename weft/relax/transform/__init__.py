@@ -12,6 +12,7 @@ from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.support.facade import module_getattr
 
 __all__ = [
     "AttachGlobalSymbol",
@@ -31,3 +32,22 @@ __all__ = [
     "function_pass",
     "register_legalize",
 ]
+
+_PLANNED = dict.fromkeys(
+    "AdjustMatmulOrder AllocateWorkspace AlterOpImpl AnnotateTIROpPattern "
+    "AttachAttrLayoutFreeBuffers BundleModelParams CallTIRRewrite CombineParallelMatmul "
+    "ComputePrimValue ConvertLayout ConvertToDataflow DataflowUseInplaceCalls "
+    "DecomposeOpsForInference DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum "
+    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D FuseOps FuseOpsByPattern "
+    "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite KillAfterLastUse "
+    "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
+    "LowerAllocTensor LowerGPUIPCAllocStorage LowerRuntimeBuiltin MergeCompositeFunctions "
+    "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR NormalizeGlobalVar "
+    "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape RemoveUnusedOutputs "
+    "RemoveUnusedParameters ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
+    "RewriteDataflowReshape RunCodegen SplitCallTIRByPattern SplitLayoutRewritePreproc "
+    "StaticPlanBlockMemory ToMixedPrecision TopologicalSort UpdateParamStructInfo "
+    "UpdateVDevice VMBuiltinLower VMShapeLower".split(),
+    "more passes over graphs",
+)
+__getattr__, _ = module_getattr(__name__, {}, planned=_PLANNED)

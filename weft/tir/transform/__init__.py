@@ -11,6 +11,7 @@ _NAMES = {
     "Apply": "weft.tir.transform.apply",
     "CompactBufferAllocation": "weft.tir.transform.compact_buffer_allocation",
     "ConvertBlocksToOpaque": "weft.tir.transform.convert_blocks_to_opaque",
+    "ConvertSSA": "weft.tir.transform.convert_ssa",
     "Filter": "weft.tir.transform.apply",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
@@ -23,4 +24,25 @@ _NAMES = {
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",
     "prim_func_pass": "weft.tir.transform.prim_func_pass",
 }
-__getattr__, __dir__ = module_getattr(__name__, _NAMES)
+_PLANNED = {
+    **dict.fromkeys(
+        "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
+        "LowerCrossThreadReduction LowerThreadAllreduce MergeSharedMemoryAllocations "
+        "SplitHostDevice ThreadSync UnifyThreadBinding InjectVirtualThread InjectPTXAsyncCopy "
+        "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
+        "LowerWarpMemory".split(),
+        "code generation for GPUs",
+    ),
+    **dict.fromkeys(
+        "BF16ComputeLegalize BF16StorageLegalize BindTarget CombineContextCall CommonSubexprElimTIR "
+        "ConvertSSA ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals "
+        "HoistedLetBindings InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
+        "InstrumentBoundCheckers InstrumentProfileIntrinsics LoopPartition LowerCustomDatatypes "
+        "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
+        "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveAssume RemoveStoreUndef "
+        "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern StorageRewrite "
+        "UseAssumeToReduceBranches".split(),
+        "more passes over TensorIR",
+    ),
+}
+__getattr__, __dir__ = module_getattr(__name__, _NAMES, planned=_PLANNED)
