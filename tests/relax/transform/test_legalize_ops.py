@@ -11,6 +11,7 @@ from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.legalize import LEGALIZE, NOT_LEGALIZED
+from weft.support.errors import IRValueError
 from weft.tir.expr import Var as TirVar
 
 RNG = np.random.default_rng(7)
@@ -26,6 +27,11 @@ BOOLS = RNG.integers(0, 2, (2, 3)).astype("bool")
 
 def t(array):
     return torch.from_numpy(array)
+
+
+def quantized(x, scale, zero_point):
+    scaled = np.round(x / scale.astype("float32")[:, None, None]) + zero_point[:, None, None]
+    return scaled.clip(-128, 127).astype("int8")
 
 
 def softmax(x, axis):
@@ -197,6 +203,13 @@ CASES = {
                                      -(X[0] * X[1]).sum() / 3),
     "nn.nll_loss": (op.nn.nll_loss, [X[0], np.array([1, 3, 0])],
                     F.nll_loss(t(X[0]), torch.tensor([1, 3, 0])).numpy()),
+    "image.resize2d": (lambda x: op.image.resize2d(x, (9, 4)), [IMG],
+                       F.interpolate(t(IMG), (9, 4), mode="bilinear").numpy()),
+    "quantize": (lambda x, s, z: op.quantize(x, s, z, axis=1),
+                 [IMG, np.abs(VEC) + 0.01, np.array([3, -2, 0], "int8")],
+                 quantized(IMG, np.abs(VEC) + 0.01, np.array([3, -2, 0]))),
+    "dequantize": (lambda x: op.dequantize(x, relax.const(0.5), relax.const(2, "int8")),
+                   [INTS.astype("int8")], (INTS - 2) * np.float32(0.5)),
     "nn.pad": (lambda x: op.nn.pad(x, (0, 0, 1, 2, 0, 1)), [X],
                np.pad(X, ((0, 0), (1, 2), (0, 1)))),
 }  # fmt: skip
@@ -221,6 +234,16 @@ def test_every_tensor_operator_has_a_rule_or_a_reason():
     } - {"call_packed"}
     lowered = {operator.name.removeprefix("relax.") for operator in LEGALIZE}
     assert tensor_operators - lowered == set(NOT_LEGALIZED)
+
+
+def test_view_of_memory(infer):
+    info = TensorStructInfo((2, 3), "float32")
+    view = op.memory.view
+    assert infer(lambda x: view(x, (6,)), info) == TensorStructInfo((6,), "float32")
+    assert infer(lambda x: view(x, None, "int32"), info) == TensorStructInfo((2, 3), "int32")
+    assert infer(lambda x: view(x, (2,), "int64", 8), info) == TensorStructInfo((2,), "int64")
+    with pytest.raises(IRValueError, match="the view needs 28 bytes, the data has 24"):
+        infer(lambda x: view(x, (6,), None, 4), info)
 
 
 def test_every_rule_is_tested():

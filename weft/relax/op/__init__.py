@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.relax import lattice
 from weft.relax.expr import ShapeExpr
-from weft.relax.op import builtin, memory, nn, vm
+from weft.relax.op import builtin, image, memory, nn, vm
 from weft.relax.op.base import (
     assert_op,
     call_builtin_with_ctx,
@@ -109,6 +109,7 @@ from weft.relax.op.manipulate import (
     tile,
 )
 from weft.relax.op.nn import dense, relu
+from weft.relax.op.quantization import dequantize, quantize
 from weft.relax.op.selection import (
     argsort,
     astype,
@@ -210,6 +211,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "dense",
+    "dequantize",
     "divide",
     "dynamic_strided_slice",
     "einsum",
@@ -232,6 +234,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "hint_on_device",
+    "image",
     "invoke_closure",
     "invoke_pure_closure",
     "isfinite",
@@ -271,6 +274,7 @@ __all__ = [
     "power",
     "print",
     "prod",
+    "quantize",
     "relu",
     "repeat",
     "reshape",

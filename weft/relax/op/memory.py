@@ -5,13 +5,22 @@ Storage is allocated in bytes; tensors are views of storage. The VM's passes emi
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from weft.ir.op import Op
-from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm
+from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
 from weft.relax.op.definition import FUNCTIONS, as_shape
-from weft.relax.op.infer import result, shape_arg
-from weft.relax.struct_info import ObjectStructInfo, StructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.op.infer import constants, dims_of, fail, result, shape_arg, tensor, with_dtype
+from weft.relax.shape_arith import constant_value
+from weft.relax.struct_info import (
+    ObjectStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.support.dtype import DataType
 
 
 def infer_object(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
@@ -98,6 +107,52 @@ def ensure_zero_offset(data: Expr) -> Call:
     return Call(Op.get("relax.memory.ensure_zero_offset"), [data])
 
 
+def infer_view(call: Call) -> StructInfo:
+    """The shape and dtype given, else those of the data."""
+    info = tensor(call, 0)
+    shape, dtype = call.args[1], getattr(call.args[2], "value", info.dtype)
+    if isinstance(shape.struct_info, ShapeStructInfo):
+        made = result(shape.struct_info.values, dtype, shape.struct_info.ndim, info.vdevice)
+        if isinstance(shape, ShapeExpr):
+            made = TensorStructInfo(shape, dtype, info.vdevice)
+    elif dtype == info.dtype:
+        made = info
+    elif DataType(dtype).itemsize == DataType(info.dtype).itemsize:
+        made = with_dtype(info, dtype)
+    else:
+        fail(call, f"a view of {info.dtype} as {dtype} changes the extents; give the shape")
+    _check_size(call, info, made)
+    return made
+
+
+def _check_size(call: Call, info: TensorStructInfo, made: TensorStructInfo) -> None:
+    """The view must not end after the data."""
+    offset = constant_value(getattr(call.args[3], "value", None))
+    sizes = [constants(dims_of(item)) for item in (info, made)]
+    if sizes[0] is None or sizes[1] is None:
+        return
+    have = math.prod(sizes[0]) * DataType(info.dtype).itemsize
+    need = math.prod(sizes[1]) * DataType(made.dtype).itemsize + (offset or 0)
+    if need > have:
+        fail(call, f"the view needs {need} bytes, the data has {have}")
+
+
+def _or_void(value: Any, convert: Any) -> Expr:
+    return Tuple(()) if value is None else convert(value)
+
+
+def view(
+    data: Expr, shape: Any = None, dtype: Any = None, relative_byte_offset: Any = None
+) -> Call:
+    """The memory of a tensor seen with another shape, dtype or start."""
+    operands = [
+        data, _or_void(shape, as_shape), _or_void(dtype, as_dtype_imm),
+        _or_void(relative_byte_offset, as_index),
+    ]  # fmt: skip
+    return Call(Op.get("relax.memory.view"), operands)
+
+
+register("relax.memory.view", infer_view, view, pure=True)
 register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True)
 register("relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True)
 register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False)

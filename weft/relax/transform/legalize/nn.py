@@ -11,7 +11,8 @@ from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import Rule, dims, plain, table, unary, with_attrs
 from weft.tir.op import const as tir_const
-from weft.tir.op import if_then_else, min_value
+from weft.tir.op import if_then_else, max_value, min_value
+from weft.tir.op import round as tir_round
 
 
 def _conv(te_func: Any, hint: str) -> Rule:
@@ -171,6 +172,51 @@ def _pad(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(topi.nn.pad, call.args[0], before, after, value, primfunc_name_hint="pad")
 
 
+def _resize2d(bb: BlockBuilder, call: Call) -> Any:
+    attrs, info = call.attrs, call.args[1].struct_info
+    return bb.call_te(
+        topi.image.resize2d, call.args[0], plain(attrs["roi"]), list(info.values),
+        layout=attrs["layout"], method=attrs["method"],
+        coordinate_transformation_mode=attrs["coordinate_transformation_mode"],
+        rounding_method=attrs["rounding_method"], bicubic_alpha=attrs["cubic_alpha"],
+        bicubic_exclude=attrs["cubic_exclude"], extrapolation_value=attrs["extrapolation_value"],
+        out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint="resize2d",
+    )  # fmt: skip
+
+
+def _parameter(tensor: Any, index: Any, axis: int) -> Any:
+    """Scale or zero point for an element: one for all, or one for each index of the axis."""
+    if not len(tensor.shape):
+        return tensor()
+    return tensor(0 if constant_value(tensor.shape[0]) == 1 else index[axis])
+
+
+def te_quantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
+    """round(data / scale) + zero point, limited to the type."""
+    low, high = min_value(out_dtype), max_value(out_dtype)
+
+    def element(*index: Any) -> Any:
+        place = axis % len(data.shape)
+        scaled = tir_round(data(*index) / _parameter(scale, index, place))
+        value = scaled + _parameter(zero_point, index, place).astype(str(data.dtype))
+        bounds = [limit.astype(str(data.dtype)) for limit in (low, high)]
+        return te.max(te.min(value, bounds[1]), bounds[0]).astype(out_dtype)
+
+    return te.compute(data.shape, element, name="quantized")
+
+
+def te_dequantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
+    """scale * (data - zero point)."""
+
+    def element(*index: Any) -> Any:
+        place = axis % len(data.shape)
+        zero = _parameter(zero_point, index, place).astype("int32")
+        distance = (data(*index).astype("int32") - zero).astype(out_dtype)
+        return distance * _parameter(scale, index, place).astype(out_dtype)
+
+    return te.compute(data.shape, element, name="dequantized")
+
+
 def te_nll_loss(
     predictions: Any, targets: Any, weights: Any, reduction: str, ignore_index: int
 ) -> Any:
@@ -212,6 +258,9 @@ def _nll_loss(bb: BlockBuilder, call: Call) -> Any:
 
 TABLE = table(
     {
+        "image.resize2d": _resize2d,
+        "quantize": with_attrs(te_quantize, "axis", "out_dtype", hint="quantize"),
+        "dequantize": with_attrs(te_dequantize, "axis", "out_dtype", hint="dequantize"),
         "nn.relu": unary(topi.nn.relu),
         "nn.relu6": unary(topi.nn.relu6),
         "nn.leakyrelu": with_attrs(topi.nn.leaky_relu, "alpha"),
