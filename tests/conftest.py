@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 
 import pytest
@@ -30,3 +31,27 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if kept is not None:
         del os.environ["WEFT_CACHE_DIR"]
         kept.cleanup()
+
+
+@pytest.fixture(autouse=True)
+def every_built_module_round_trips(monkeypatch, request):
+    """Whatever a test builds, its text gives it back (``no_round_trip`` says why one does not)."""
+    if request.node.get_closest_marker("no_round_trip") is not None:
+        return
+    build = sys.modules.get("weft.driver.build")
+    if build is None:
+        return
+    from weft.testing.round_trip import assert_functions_round_trip
+
+    compile_cached, lower_functions = build.compile_cached, build.lower_functions
+
+    def checked_compile(mod, *args, **kwargs):
+        assert_functions_round_trip(mod)
+        return compile_cached(mod, *args, **kwargs)
+
+    def checked_lower(mod):
+        assert_functions_round_trip(mod)
+        return lower_functions(mod)
+
+    monkeypatch.setattr(build, "compile_cached", checked_compile)
+    monkeypatch.setattr(build, "lower_functions", checked_lower)

@@ -16,13 +16,14 @@ from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
-from weft.relax.vm.lower import HOST_SUFFIX, attach_native, lower_functions
+from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
 from weft.runtime.vm import Executable
 from weft.support.errors import IRTypeError, PassError
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
+
 
 def as_target(target: Any) -> Target:
     """The Target meant: None is the one in scope, or this machine's CPU."""
@@ -174,7 +175,7 @@ def relax_build(
     compiled = _compiled(lowered.tir, resolved, lower_tir(), checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
-    hosts = {name: functions.pop(name + HOST_SUFFIX) for name in lowered.hosts}
+    hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled))
     return Executable(lowered.program, kernels, hosts)
 

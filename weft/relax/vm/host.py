@@ -46,7 +46,7 @@ from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Evaluate, LetStmt, Stmt, seq
+from weft.tir.stmt import DeclBuffer, Evaluate, LetStmt, Stmt, seq
 
 INT64: Final = DataType("int64")
 MAX_INLINE_DEPTH: Final = 64
@@ -66,6 +66,11 @@ class HostFunction:
     result: Any
     has_arena: bool
     constants: list[Constant]
+
+    @property
+    def symbol(self) -> str:
+        """The name of the PrimFunc."""
+        return str(self.func.attrs["global_symbol"])
 
 
 @dataclass
@@ -331,18 +336,18 @@ class HostBuilder:
         arena = decl_buffer([plan.size], "uint8", "arena")
         for life, offset in plan.offsets:
             pointer = TirCall(DataType("handle"), "tir.address_of", [arena[offset]])
-            body = LetStmt(life.buffer.data, pointer, body)
+            body = LetStmt(life.buffer.data, pointer, DeclBuffer(life.buffer, body))
         table = TirVar("constant_table", PointerType(PrimType(DataType("handle")), "global"))
         for index, (_, buffer) in enumerate(self.state.constants):
             pointer = TirCall(DataType("handle"), "tir.table_get", [table, IntImm(INT64, index)])
-            body = LetStmt(buffer.data, pointer, body)
+            body = LetStmt(buffer.data, pointer, DeclBuffer(buffer, body))
         has_arena = bool(plan.offsets)
         if has_arena:
             handles.append(arena)
         if self.state.constants:
             handles.append(table)
         func = PrimFunc(
-            [*params, *outputs, *handles], body, attrs={"global_symbol": f"{self.name}"}
+            [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
         )
         constants = [constant for constant, _ in self.state.constants]
         return HostFunction(func, len(params), outputs, result, has_arena, constants)

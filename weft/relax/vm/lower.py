@@ -21,7 +21,7 @@ from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 
-HOST_SUFFIX = ".host"
+HOST_SUFFIX = "__host"
 
 
 @dataclass
@@ -51,16 +51,21 @@ def lower_functions(mod: IRModule) -> LoweredModule:
     for var, func in mod.functions.items():
         if isinstance(func, Function):
             builder.add(var.name_hint, func)
-            host = _try_host(mod, var.name_hint, func, builder)
+            symbol = var.name_hint + HOST_SUFFIX
+            while symbol in mod or symbol in kernels:
+                symbol += "_"
+            host = _try_host(mod, symbol, func, builder, var.name_hint)
             if host is not None:
                 hosts[var.name_hint] = host
-                kernels[var.name_hint + HOST_SUFFIX] = host.func
+                kernels[symbol] = host.func
     return LoweredModule(builder.program, kernels, hosts)
 
 
-def _try_host(mod: IRModule, name: str, func: Function, builder: ProgramBuilder) -> Any:
+def _try_host(
+    mod: IRModule, symbol: str, func: Function, builder: ProgramBuilder, name: str
+) -> HostFunction | None:
     try:
-        return HostBuilder(mod, name + HOST_SUFFIX, func).build()
+        return HostBuilder(mod, symbol, func).build()
     except NotNative as reason:
         lowered = builder.program.functions[name]
         builder.program.functions[name] = replace(lowered, why_not_native=str(reason))
@@ -71,9 +76,9 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
     """Give each function its NativeEntry, now that the specs of the host functions are known."""
     index_of = {id(data): i for i, data in enumerate(lowered.program.constants)}
     for name, host in lowered.hosts.items():
-        spec = replace(specs[name + HOST_SUFFIX], name=name, symbol=specs[name + HOST_SUFFIX]
-                       .native_symbol)  # fmt: skip
-        symbols = _symbols_of(host.func, name + HOST_SUFFIX)
+        compiled = specs[host.symbol]
+        spec = replace(compiled, name=name, symbol=compiled.native_symbol)
+        symbols = _symbols_of(host.func, host.symbol)
         outputs = []
         for param in spec.params[host.inputs : host.inputs + len(host.outputs)]:
             outputs.append((param.dtype, param.shape))

@@ -1,0 +1,30 @@
+"""The law of the text: ``parse(print(x, show_meta=True))`` is structurally equal to ``x``."""
+
+from __future__ import annotations
+
+from weft.ir.module import IRModule
+from weft.ir.node import Node
+from weft.ir.structural import first_difference
+from weft.script.parser.entry import from_source
+from weft.support.errors import VerifyError
+
+
+def assert_round_trip(node: Node) -> None:
+    """Print a module or a function, parse the text, and compare.
+
+    Raises VerifyError with the path of the first difference and the text.
+    """
+    text = node.script(show_meta=True)
+    parsed = from_source(text, check_well_formed=False)
+    mismatch = first_difference(parsed, node, map_free_vars=True)
+    if mismatch is not None:
+        raise VerifyError(
+            f"the text does not give back what was printed, at {mismatch.path}: {mismatch.reason}\n"
+            f"parsed: {mismatch.lhs}\nprinted: {mismatch.rhs}\n{text}"
+        )
+
+
+def assert_functions_round_trip(module: IRModule) -> None:
+    """``assert_round_trip`` of a module that has functions."""
+    if module.functions:
+        assert_round_trip(module)
