@@ -281,7 +281,7 @@ def _holds_nodes(annotation: str) -> bool:
 
 def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     """Write and compile ``__init__``: conversions by annotation, then the ``_check_`` hook."""
-    scope: dict[str, Any] = {"Array": Array, "Map": Map}
+    scope: dict[str, Any] = {"Array": Array, "Map": Map, "as_array": _as_array}
     for kind, (accepted, converter) in CONVERSIONS.items():
         scope[kind], scope[f"as_{kind}"] = accepted, converter
     parameters, lines = ["self"], []
@@ -309,8 +309,7 @@ def _conversion(spec: FieldSpec) -> str:
     kind = spec.annotation.removesuffix(" | None")
     element = kind[6:-1] if kind.startswith("Array[") else ""
     if element in CONVERSIONS:
-        one = f"(x if isinstance(x, {element}) else as_{element}(x))"
-        text = f"Array([{one} for x in {name}])"
+        text = f"as_array({name}, {element}, as_{element})"
     elif kind.startswith("Array"):
         text = f"({name} if type({name}) is Array else Array({name}))"
     elif kind.startswith("Map"):
@@ -320,6 +319,17 @@ def _conversion(spec: FieldSpec) -> str:
     else:
         return name
     return f"None if {name} is None else {text}" if spec.optional else text
+
+
+def _as_array(items: Any, kind: type, convert: Callable[[Any], Any]) -> Array[Any]:
+    """An Array of ``kind``; the same one if it is one already."""
+    if type(items) is Array:
+        for item in items:
+            if not isinstance(item, kind):
+                break
+        else:
+            return items
+    return Array([item if isinstance(item, kind) else convert(item) for item in items])
 
 
 CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {}
