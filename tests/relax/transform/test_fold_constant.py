@@ -1,0 +1,65 @@
+"""FoldConstant: constant parts are computed by compiled code at build time."""
+
+import numpy as np
+import pytest
+
+from weft import relax
+from weft.ir.structural import assert_structural_equal
+from weft.relax import op
+from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform import FoldConstant, LegalizeOps
+
+DATA = np.arange(6, dtype="float32").reshape(2, 3)
+INFO = TensorStructInfo((2, 3), "float32")
+
+
+def folded(mod):
+    made = FoldConstant()(mod)
+    assert relax.analysis.well_formed(made)
+    return made
+
+
+@pytest.fixture
+def constant():
+    return relax.const(DATA)
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+def test_constant_part_is_computed(lowered, build, evaluate, constant):
+    mod = build(lambda x: op.add(x, op.multiply(constant, op.nn.relu(constant))), INFO)
+    made = folded(LegalizeOps()(mod) if lowered else mod)
+    bindings = made["main"].body.blocks[0].bindings
+    assert len(bindings) == 1
+    np.testing.assert_array_equal(evaluate(LegalizeOps()(made), DATA), DATA + DATA * DATA)
+
+
+def test_tuples_are_opened(build, evaluate, constant):
+    def make(x):
+        parts = relax.BlockBuilder.current().emit(op.split(constant, 3, axis=1))
+        return op.add(x, relax.TupleGetItem(parts, 1))
+
+    made = folded(LegalizeOps()(build(make, INFO)))
+    assert len(made["main"].body.blocks[0].bindings) == 1
+    np.testing.assert_array_equal(evaluate(made, DATA), DATA + DATA[:, 1:2])
+
+
+def test_what_depends_on_inputs_stays(build):
+    mod = build(lambda x: op.add(x, x), INFO)
+    assert FoldConstant()(mod) is mod
+
+
+def test_large_results_of_small_inputs_stay(build):
+    scalar = relax.const(1.0, "float32")
+    mod = build(lambda x: op.broadcast_to(scalar, (1024, 1024)), INFO)
+    assert_structural_equal(folded(mod), mod)
+
+
+def test_effects_stay(constant):
+    bb = relax.BlockBuilder()
+    with bb.function("main", [], pure=False):
+        bb.emit(op.print(constant, format="{}"))
+        bb.emit_func_output(bb.emit(op.exp(constant)))
+    made = folded(bb.get())
+    values = [b.value for block in made["main"].body.blocks for b in block.bindings]
+    assert isinstance(values[0], relax.Call)
+    assert isinstance(made["main"].body.body, relax.Constant)
