@@ -115,7 +115,7 @@ class BoundAnalyzer:
             return value, value
         found = self.facts.bound_memo.get(id(expr))
         if found is not None:
-            return found[1]  # type: ignore[no-any-return]
+            return found[1]
         handler = _HANDLERS.get(kind)
         result = type_bound(expr.dtype) if handler is None else handler(self, expr)
         for known, low, high in self.facts.expr_bounds:
@@ -212,6 +212,8 @@ class BoundAnalyzer:
         inner = self.bound(expr.value)
         if expr.dtype.is_bool:
             return (0, 1) if inner[0] <= 0 <= inner[1] else (1, 1)
+        if inner[1] == POS_INF and expr.value.dtype.is_uint and expr.dtype.is_int:
+            return low, high  # from 2**63 on a uint64 becomes negative
         return inner if low <= inner[0] and inner[1] <= high else (low, high)
 
     def visit_ramp(self, expr: Any) -> Bound:

@@ -181,7 +181,7 @@ def max_(a: Any, b: Any) -> Any:
 def _compare(kind: type[PrimExpr], a: Any, b: Any, holds: bool) -> Any:
     if type(a) is IntImm and type(b) is IntImm:
         return truth(holds)
-    return kind(a, b)  # type: ignore[call-arg]
+    return kind(a, b)
 
 
 def _value(a: Any) -> int:

@@ -361,6 +361,8 @@ class SetEvaluator:
         source, target = expr.value.dtype, expr.dtype
         if not (source.is_integral and target.is_integral and target.bits >= source.bits):
             return self.opaque(expr)
+        if source.is_int != target.is_int and (target.is_uint or target.bits == source.bits):
+            return self.opaque(expr)
         inner = self.visit(expr.value)
         if inner.min_value is expr.value is inner.max_value:
             return IntervalSet(expr, expr)

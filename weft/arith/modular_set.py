@@ -74,7 +74,7 @@ class ModularSetAnalyzer:
             return _ANY
         found = self.facts.modular_memo.get(id(expr))
         if found is not None:
-            return found[1]  # type: ignore[no-any-return]
+            return found[1]
         result = handler(self, expr)
         if result[0] and has_data(expr):  # what wraps keeps its remainder by powers of two only
             result = _make(result[0] & -result[0], result[1])
@@ -134,7 +134,8 @@ class ModularSetAnalyzer:
         return _union(self.modular(expr.true_value), self.modular(expr.false_value))
 
     def visit_cast(self, expr: Any) -> Entry:
-        wide = is_index(expr.value.dtype) and expr.dtype.bits >= expr.value.dtype.bits
+        source, target = expr.value.dtype, expr.dtype
+        wide = is_index(source) and target.is_int and target.bits >= source.bits
         return self.modular(expr.value) if wide else _ANY
 
 

@@ -14,6 +14,7 @@ from weft.relax.transform.normalize import Normalize
 from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
+from weft.tir.transform.convert_ssa import ConvertSSA
 from weft.tir.transform.flatten_buffer import FlattenBuffer
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
@@ -37,6 +38,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold
     RemoveNoOp(),
+    ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them
 )
 """From a PrimFunc with blocks to what code generation takes."""
 

@@ -214,7 +214,8 @@ class ExprCompiler:
         args = [self.compile(arg) for arg in call.args]
         end = arithmetic.finish(call.dtype)
         if is_vector(call.dtype):
-            lanes = np.frompyfunc(lambda *xs: compute(*[int(x) for x in xs]), len(args), 1)
+            one = arithmetic.finish(call.dtype.element)
+            lanes = np.frompyfunc(lambda *xs: one(compute(*[int(x) for x in xs])), len(args), 1)
             return lambda state: end(lanes(*[arg(state) for arg in args]))
         return lambda state: end(compute(*[arg(state) for arg in args]))
 

@@ -9,6 +9,7 @@ from weft.tir.transform.prim_func_pass import prim_func_pass as prim_func_pass
 _NAMES = {
     "AnnotateEntryFunc": "weft.tir.transform.annotate_entry_func",
     "Apply": "weft.tir.transform.apply",
+    "BindTarget": "weft.tir.transform.bind_target",
     "CompactBufferAllocation": "weft.tir.transform.compact_buffer_allocation",
     "ConvertBlocksToOpaque": "weft.tir.transform.convert_blocks_to_opaque",
     "ConvertSSA": "weft.tir.transform.convert_ssa",
@@ -18,6 +19,7 @@ _NAMES = {
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
+    "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "Simplify": "weft.tir.transform.simplify",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
@@ -34,12 +36,12 @@ _PLANNED = {
         "code generation for GPUs",
     ),
     **dict.fromkeys(
-        "BF16ComputeLegalize BF16StorageLegalize BindTarget CombineContextCall CommonSubexprElimTIR "
-        "ConvertSSA ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals "
+        "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
+        "ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals "
         "HoistedLetBindings InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LoopPartition LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
-        "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveAssume RemoveStoreUndef "
+        "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
         "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern StorageRewrite "
         "UseAssumeToReduceBranches".split(),
         "more passes over TensorIR",

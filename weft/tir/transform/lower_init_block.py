@@ -7,16 +7,15 @@ After: ``if vk == 0: C[vi] = 0`` followed by the update.
 from __future__ import annotations
 
 from weft.ir.expr import PrimExpr
-from weft.ir.functor import Mutator
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.expr import IterType
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, IfThenElse, Stmt, seq
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
-class _Lower(Mutator):
+class _Lower(StmtMutator):
     def visit_Block(self, block: Block) -> Stmt:
         block = self.visit_default(block)
         if block.init is None:

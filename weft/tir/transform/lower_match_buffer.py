@@ -56,8 +56,9 @@ class _Lower(Mutator):
             self.equate(mine, its.extent, target)
         offset = op.buffer_offset(origin, [r.min for r in source.region])[0]
         self.equate(target.elem_offset, offset, target)
-        for mine, its in zip(target.strides, row_strides(origin)[lead:], strict=True):
-            self.equate(mine, its, target)
+        if target.strides:
+            for mine, its in zip(target.strides, row_strides(origin)[lead:], strict=True):
+                self.equate(mine, its, target)
 
     def equate(self, mine: PrimExpr | None, its: PrimExpr, target: Buffer) -> None:
         if isinstance(mine, Var):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import IntImm, StringImm
-from weft.ir.functor import Mutator
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
@@ -27,10 +26,10 @@ from weft.tir.stmt import (
     IfThenElse,
     Stmt,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
-class _Lower(Mutator):
+class _Lower(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.values: dict[int, Any] = {}

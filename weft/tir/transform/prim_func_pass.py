@@ -8,6 +8,7 @@ from weft.ir.functor import Mutator
 from weft.ir.transform import FunctionPass, PassContext, PassInfo, function_pass_decorator
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import SeqStmt, Stmt, seq
 
 prim_func_pass = function_pass_decorator(PrimFunc)
 """``@prim_func_pass(opt_level=0)`` on ``(func, mod, ctx) -> func`` or on a class with
@@ -24,6 +25,17 @@ def make_pass(name: str, function: Callable[[PrimFunc], PrimFunc], opt_level: in
         return entry(func)
 
     return FunctionPass(run, PassInfo(opt_level, f"tir.{name}"), PrimFunc)
+
+
+class StmtMutator(Mutator):
+    """A mutator under which a statement may become several: sequences stay flat."""
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        """Visit the items; a sequence among the results joins this one."""
+        visited = [self.visit(item) for item in stmt.seq]
+        if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
+            return stmt
+        return seq(*visited)
 
 
 def rewrite_body(func: PrimFunc, mutator: Mutator) -> PrimFunc:

@@ -23,12 +23,17 @@ from weft.tir.stmt import (
     While,
     seq,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
 def is_no_op(stmt: Stmt | None) -> bool:
     """Whether the statement does nothing: it evaluates a constant."""
     return stmt is None or (isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm))
+
+
+def is_assumption(value: PrimExpr) -> bool:
+    """Whether the expression is a call of ``T.assume``."""
+    return isinstance(value, Call) and getattr(value.op, "name", "") == "tir.assume"
 
 
 def has_effect(expr: PrimExpr) -> bool:
@@ -60,7 +65,8 @@ class _Remove(Mutator):
         return stmt.with_(then_case=then_case, else_case=else_case)
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
-        return stmt if has_effect(stmt.value) else Evaluate(0)
+        kept = is_assumption(stmt.value) or has_effect(stmt.value)
+        return stmt if kept else Evaluate(0)
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
         visited = [self.visit(item) for item in stmt.seq]
@@ -91,6 +97,21 @@ class _Remove(Mutator):
 def remove_no_op(func: PrimFunc) -> PrimFunc:
     """The function without statements that do nothing."""
     return rewrite_body(func, _Remove())
+
+
+class _Forget(StmtMutator):
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        return Evaluate(0) if is_assumption(stmt.value) else stmt
+
+
+def remove_assume(func: PrimFunc) -> PrimFunc:
+    """The function without ``T.assume``, and without what has no effect then."""
+    return remove_no_op(rewrite_body(func, _Forget()))
+
+
+def RemoveAssume() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.RemoveAssume``."""
+    return make_pass("RemoveAssume", remove_assume)
 
 
 def RemoveNoOp() -> Pass:  # noqa: N802 - TVM's name

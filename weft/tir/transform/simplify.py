@@ -9,7 +9,6 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.expr import Var
@@ -26,10 +25,10 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
-class _Simplify(Mutator):
+class _Simplify(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()

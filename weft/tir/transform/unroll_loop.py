@@ -8,7 +8,7 @@ larger than ``LIMIT`` statements in all stays a loop that LLVM may unroll.
 from __future__ import annotations
 
 from weft.ir.expr import IntImm
-from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import IRValueError
 from weft.tir import op
@@ -26,12 +26,12 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 LIMIT = 4096
 
 
-class _Unroll(Mutator):
+class _Unroll(StmtMutator):
     def __init__(self, max_step: int) -> None:
         super().__init__()
         self.max_step = max_step

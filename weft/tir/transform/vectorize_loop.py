@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Mutator, collect
+from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
@@ -48,7 +48,7 @@ from weft.tir.stmt import (
     seq,
     stmt_list,
 )
-from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 LANE_WISE = frozenset(
     [f"tir.{name}" for name in [*UNARY_FLOAT, *BINARY_FLOAT, "fabs", "pow", "fma", "popcount",
@@ -61,7 +61,7 @@ class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, n
     """The statement at hand has no vector form."""
 
 
-class _Vectorizer(Mutator):
+class _Vectorizer(StmtMutator):
     """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts."""
 
     def __init__(self, var: Var, start: PrimExpr, lanes: int) -> None:
@@ -249,7 +249,7 @@ def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
     return None
 
 
-class _Loops(Mutator):
+class _Loops(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
         if loop.kind != ForKind.VECTORIZED:
@@ -284,7 +284,8 @@ def vectorize_loop(func: PrimFunc) -> PrimFunc:
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:  # noqa: N802 - TVM's name
     """The pass ``tir.VectorizeLoop``; disabled here or by the option ``tir.disable_vectorize``,
-    vectorized loops run serially."""
+    vectorized loops run serially.
+    """
 
     def run(func: PrimFunc) -> PrimFunc:
         disabled = PassContext.current().config.get("tir.disable_vectorize", False)
@@ -295,7 +296,7 @@ def VectorizeLoop(enable_vectorize: bool = True) -> Pass:  # noqa: N802 - TVM's 
     return make_pass("VectorizeLoop", run)
 
 
-class _Serial(Mutator):
+class _Serial(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
         return loop.with_(kind=ForKind.SERIAL) if loop.kind == ForKind.VECTORIZED else loop

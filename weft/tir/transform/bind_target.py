@@ -1,0 +1,20 @@
+"""BindTarget: every PrimFunc says for which target it is (attribute ``target``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.transform import Pass
+from weft.target.target import Target
+from weft.tir.function import PrimFunc
+from weft.tir.transform.prim_func_pass import make_pass
+
+
+def BindTarget(target: Any) -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.BindTarget``; a function with a target of its own keeps it."""
+    bound = target if isinstance(target, Target) else Target(target)
+
+    def bind(func: PrimFunc) -> PrimFunc:
+        return func if "target" in func.attrs else func.with_attr("target", bound)
+
+    return make_pass("BindTarget", bind)

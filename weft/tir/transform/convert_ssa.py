@@ -1,0 +1,149 @@
+"""ConvertSSA: every variable and buffer is defined in one place.
+
+Passes that copy a subtree leave its variables defined twice; the second definition and what it
+covers get a variable of their own. ``for i in 4: A[i] = 0`` twice with one ``i`` becomes the same
+with ``i`` and ``i_1`` (the printed name; the variable keeps its own).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.tir.buffer import Buffer
+from weft.tir.expr import IterVar, Let, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, AllocateConst, Block, BlockRealize, DeclBuffer, For, LetStmt
+from weft.tir.transform.prim_func_pass import make_pass
+
+
+class _Renew(Mutator):
+    def __init__(self, func: PrimFunc) -> None:
+        super().__init__()
+        self.defined: set[int] = {id(param) for param in func.params}
+        self.keep: list[Any] = []
+        self.renamed: dict[int, Any] = {}
+        for buffer in func.buffer_map.values():
+            self.defined |= {id(buffer), id(buffer.data)}
+            for value in [*buffer.shape, *buffer.strides, buffer.elem_offset]:
+                self.defined.add(id(value))
+
+    def define(self, var: Var) -> Var:
+        """The variable to define here: itself, or a new one if it has a definition already."""
+        if id(var) not in self.defined:
+            self.defined.add(id(var))
+            self.keep.append(var)
+            return var
+        new = self.renamed[id(var)] = type(var)(var.name, var.type_annotation)
+        self.keep.append(new)
+        return new
+
+    def define_buffer(self, buffer: Buffer, owns: bool) -> Buffer:
+        """The buffer to define here; ``owns``: its data pointer is defined with it."""
+        if owns:
+            self.define(buffer.data)
+        new = self.visit_default(buffer)
+        if id(buffer) in self.defined and new is buffer:
+            new = Buffer(
+                buffer.data, buffer.dtype, buffer.shape, buffer.strides, buffer.elem_offset,
+                buffer.name, buffer.data_alignment, buffer.offset_factor, buffer.buffer_type,
+                buffer.axis_separators,
+            )  # fmt: skip
+        self.defined.add(id(buffer))
+        self.keep.append(buffer)
+        if new is not buffer:
+            self.renamed[id(buffer)] = new
+        return new
+
+    def visit_Var(self, var: Var) -> Any:
+        return self.renamed.get(id(var), var)
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return self.renamed.get(id(buffer), buffer)
+
+    def visit_Let(self, let: Let) -> Let:
+        value = self.visit(let.value)
+        saved = dict(self.renamed)
+        var = self.define(let.var)
+        body = self.visit(let.body)
+        self.renamed = saved
+        return let.with_(var=var, value=value, body=body)
+
+    def visit_LetStmt(self, let: LetStmt) -> LetStmt:
+        value = self.visit(let.value)
+        saved = dict(self.renamed)
+        var = self.define(let.var)
+        body = self.visit(let.body)
+        self.renamed = saved
+        return let.with_(var=var, value=value, body=body)
+
+    def visit_For(self, loop: For) -> For:
+        low, extent = self.visit(loop.min), self.visit(loop.extent)
+        saved = dict(self.renamed)
+        var = self.define(loop.loop_var)
+        body = self.visit(loop.body)
+        self.renamed = saved
+        return loop.with_(min=low, extent=extent, loop_var=var, body=body)
+
+    def visit_Allocate(self, alloc: Allocate) -> Allocate:
+        extents = self.visit(alloc.extents)
+        saved = dict(self.renamed)
+        var = self.define(alloc.buffer_var)
+        body = self.visit(alloc.body)
+        self.renamed = saved
+        return alloc.with_(buffer_var=var, extents=extents, body=body)
+
+    def visit_AllocateConst(self, alloc: AllocateConst) -> AllocateConst:
+        saved = dict(self.renamed)
+        var = self.define(alloc.buffer_var)
+        body = self.visit(alloc.body)
+        self.renamed = saved
+        return alloc.with_(buffer_var=var, body=body)
+
+    def visit_DeclBuffer(self, decl: DeclBuffer) -> DeclBuffer:
+        saved = dict(self.renamed)
+        buffer = self.define_buffer(decl.buffer, owns=False)
+        body = self.visit(decl.body)
+        self.renamed = saved
+        return decl.with_(buffer=buffer, body=body)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
+        values, predicate = self.visit(realize.iter_values), self.visit(realize.predicate)
+        return realize.with_(
+            iter_values=values, predicate=predicate, block=self.visit(realize.block)
+        )
+
+    def visit_Block(self, block: Block) -> Block:
+        saved = dict(self.renamed)
+        axes = [self.axis(axis) for axis in block.iter_vars]
+        buffers = [self.define_buffer(buffer, owns=True) for buffer in block.alloc_buffers]
+        for match in block.match_buffers:
+            for item in [*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset]:
+                if isinstance(item, Var) and id(item) not in self.renamed:
+                    self.define(item)
+            self.define_buffer(match.buffer, owns=True)
+        changed = block
+        if any(new is not old for new, old in zip(axes, block.iter_vars, strict=True)):
+            changed = changed.with_(iter_vars=Array(axes))
+        if any(new is not old for new, old in zip(buffers, block.alloc_buffers, strict=True)):
+            changed = changed.with_(alloc_buffers=Array(buffers))
+        result: Block = self.visit_default(changed)
+        self.renamed = saved
+        return result
+
+    def axis(self, axis: IterVar) -> IterVar:
+        """The block axis with a variable of its own."""
+        dom = self.visit(axis.dom)
+        return axis.with_(dom=dom, var=self.define(axis.var))
+
+
+def convert_ssa(func: PrimFunc) -> PrimFunc:
+    """The function with one definition for each variable and buffer."""
+    return func.with_(body=_Renew(func).visit(func.body))
+
+
+def ConvertSSA() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.ConvertSSA``."""
+    return make_pass("ConvertSSA", convert_ssa)
