@@ -339,8 +339,17 @@ class Call(PrimExpr):
         if isinstance(op, str):
             op = Op.get(op if op.startswith("tir.") else f"tir.{op}")
         self.dtype, self.op = DataType(dtype), op
-        self.args = Array([arg if isinstance(arg, Node) else as_prim_expr(arg) for arg in args])
+        self.args = Array([_as_argument(arg) for arg in args])
         self.span, self._cache = span, None
+
+
+def _as_argument(value: Any) -> Any:
+    """An argument of a call: an expression, a whole Buffer, or what converts to an expression."""
+    if isinstance(value, PrimExpr):
+        return value
+    if isinstance(value, Node) and not hasattr(value, "as_prim_expr"):
+        return value
+    return as_prim_expr(value)
 
 
 @node
