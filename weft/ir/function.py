@@ -24,6 +24,13 @@ class BaseFunc(RelaxExpr):
     def _carry_(self, made: Self) -> None:
         made.provenance = self.provenance
 
+    @property
+    def __name__(self) -> str:
+        """The global symbol; as a Python function's, so that a decorated one keeps its name."""
+        if "global_symbol" not in self.attrs:
+            raise AttributeError("a private function has no name of its own")
+        return str(self.attrs["global_symbol"])
+
     def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
         """A copy with one attribute (or a dict of them) set."""
         if isinstance(attr_key_or_dict, str):

@@ -10,7 +10,7 @@ import difflib
 import functools
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,42 @@ class PassTimingInstrument(PassInstrument):
             for depth, name, seconds in self.rows
         ]
         return "\n".join(lines)
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints the module before and after the passes of these names (all, where None)."""
+
+    def __init__(
+        self,
+        print_before_pass_names: Collection[str] | None = (),
+        print_after_pass_names: Collection[str] | None = (),
+        write: Callable[[str], None] = print,
+    ) -> None:
+        self.before, self.after, self.write = print_before_pass_names, print_after_pass_names, write
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Print the module as the pass gets it."""
+        if self.before is None or info.name in self.before:
+            self.write(f"# before {info.name}\n{mod.script()}")
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Print the module as the pass left it."""
+        if self.after is None or info.name in self.after:
+            self.write(f"# after {info.name}\n{mod.script()}")
+
+
+def PrintBeforeAll(  # noqa: N802 - TVM's name
+    write: Callable[[str], None] = print,
+) -> PassPrintingInstrument:
+    """An instrument that prints the module before every pass."""
+    return PassPrintingInstrument(None, (), write)
+
+
+def PrintAfterAll(  # noqa: N802 - TVM's name
+    write: Callable[[str], None] = print,
+) -> PassPrintingInstrument:
+    """An instrument that prints the module after every pass."""
+    return PassPrintingInstrument((), None, write)
 
 
 class PrintChanged(PassInstrument):

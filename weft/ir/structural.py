@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.node import Node
+from weft.ir.node import MISSING, Node
 from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
 
 VARIABLE_KINDS: set[str] = {"Var", "SizeVar", "RelaxVar", "DataflowVar"}
@@ -32,15 +33,26 @@ CLOSED_KINDS: set[str] = {"PrimFunc", "Op", "PrimType", "IntImm", "FloatImm", "S
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first difference: the path from the root, and what stands there on both sides."""
+    """The first difference: the paths from the two roots, and what stands there."""
 
-    path: str
+    lhs_path: ObjectPath
+    rhs_path: ObjectPath
     lhs: Any
     rhs: Any
     reason: str
     lhs_node: Node | None = None
     """The innermost node on the path, where ``lhs`` is a field without a text of its own."""
     rhs_node: Node | None = None
+
+    @property
+    def path(self) -> str:
+        """The path as text; both where they print differently."""
+        left, right = str(self.lhs_path), str(self.rhs_path)
+        return left if left == right else f"{left} (rhs: {right})"
+
+
+Step = tuple[str, Any, Any]
+"""A step of both paths: the method of ObjectPath that makes it, its keys left and right."""
 
 
 class _Comparer:
@@ -50,16 +62,26 @@ class _Comparer:
         self.map_free_vars = map_free_vars
         self.forward: dict[int, Node] = {}
         self.backward: dict[int, Node] = {}
-        self.path: list[str] = []
+        self.path: list[Step] = []
         self.around: list[tuple[Node, Node]] = []
         self.mismatch: Mismatch | None = None
 
     def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
         if self.mismatch is None:
             around = self.around[-1] if self.around else (None, None)
-            path = "<root>" + "".join(self.path)
-            self.mismatch = Mismatch(path, lhs, rhs, reason, *around)
+            paths = self.here(0), self.here(1)
+            self.mismatch = Mismatch(*paths, lhs, rhs, reason, *around)
         return False
+
+    def here(self, side: int) -> ObjectPath:
+        path: ObjectPath = ObjectPath.root()
+        for kind, *keys in self.path:
+            key = keys[side]
+            if key is MISSING:
+                path = _missing(path, kind, keys[1 - side])
+            else:
+                path = getattr(path, kind)(key)
+        return path
 
     def equal(self, lhs: Any, rhs: Any, defines: bool) -> bool:
         if isinstance(lhs, Node) and isinstance(rhs, Node):
@@ -74,11 +96,13 @@ class _Comparer:
 
     def sequences(self, lhs: Any, rhs: Any, defines: bool) -> bool:
         for index in range(min(len(lhs), len(rhs))):
-            self.path.append(f"[{index}]")
+            self.path.append(("array_index", index, index))
             if not self.equal(lhs[index], rhs[index], defines):
                 return False
             self.path.pop()
         if len(lhs) != len(rhs):
+            first = min(len(lhs), len(rhs))
+            self.path.append(_one_sided("array_index", first, first < len(lhs)))
             return self.fail(lhs, rhs, f"the lengths differ: {len(lhs)} and {len(rhs)}")
         return True
 
@@ -87,9 +111,10 @@ class _Comparer:
             return self.node_maps(lhs, rhs, defines)
         if set(lhs) != set(rhs):
             odd = sorted(str(key) for key in set(lhs) ^ set(rhs))
+            self.path.append(_one_sided("map_value", odd[0], odd[0] in lhs))
             return self.fail(lhs, rhs, f"the keys differ: {', '.join(odd)}")
         for key in lhs:
-            self.path.append(f"[{key!r}]")
+            self.path.append(("map_value", key, key))
             if not self.equal(lhs[key], rhs[key], defines):
                 return False
             self.path.pop()
@@ -97,20 +122,25 @@ class _Comparer:
 
     def node_maps(self, lhs: dict[Any, Any], rhs: dict[Any, Any], defines: bool) -> bool:
         """Maps keyed by nodes: global variables pair by name, variables by their mapping."""
-        if len(lhs) != len(rhs):
-            return self.fail(lhs, rhs, f"the sizes differ: {len(lhs)} and {len(rhs)}")
-        by_name = {getattr(key, "name_hint", key): (key, value) for key, value in rhs.items()}
+        by_name = {getattr(key, "name_hint", key): key for key in rhs}
+        met: set[int] = set()
         for key, value in lhs.items():
             if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
                 other_key = self.forward.get(id(key), key)
             else:
-                other_key = by_name.get(getattr(key, "name_hint", key), (None, None))[0]
+                other_key = by_name.get(getattr(key, "name_hint", key))
             if other_key is None or other_key not in rhs:
+                self.path.append(_one_sided("map_value", key, True))
                 return self.fail(key, None, "the key is missing on the right")
-            self.path.append(f"[{getattr(key, 'name_hint', getattr(key, 'name', key))!r}]")
+            met.add(id(other_key))
+            self.path.append(("map_value", key, other_key))
             if not self.equal(value, rhs[other_key], defines):
                 return False
             self.path.pop()
+        for key in rhs:
+            if id(key) not in met:
+                self.path.append(_one_sided("map_value", key, False))
+                return self.fail(None, key, "the key is missing on the left")
         return True
 
     def nodes(self, lhs: Node, rhs: Node, defines: bool) -> bool:
@@ -132,7 +162,7 @@ class _Comparer:
             self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
         self.around.append((lhs, rhs))
         for name, field_defines in lhs.STRUCTURE:
-            self.path.append(f".{name}")
+            self.path.append(("attr", name, name))
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
             self.path.pop()
@@ -149,11 +179,20 @@ class _Comparer:
             mine, its = getattr(lhs, name, None), getattr(rhs, name, None)
             if lhs is rhs or (mine is None and its is None):
                 continue
-            self.path.append(f".{name}")
+            self.path.append(("attr", name, name))
             if not self.equal(mine, its, defines):
                 return False
             self.path.pop()
         return True
+
+
+def _one_sided(kind: str, key: Any, on_the_left: bool) -> Step:
+    return (kind, key, MISSING) if on_the_left else (kind, MISSING, key)
+
+
+def _missing(path: ObjectPath, kind: str, key: Any) -> ObjectPath:
+    """The path of what one side lacks and the other has under ``key``."""
+    return path.missing_map_entry() if kind == "map_value" else path.missing_array_element(key)
 
 
 def plain_equal(lhs: Any, rhs: Any) -> bool:
@@ -187,8 +226,9 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
 
 
 def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Any:
-    """The ``Mismatch``, or None (TVM's name of ``first_difference``)."""
-    return first_difference(lhs, rhs, map_free_vars)
+    """``[path on the left, path on the right]`` of the first difference, or None."""
+    mismatch = first_difference(lhs, rhs, map_free_vars)
+    return None if mismatch is None else [mismatch.lhs_path, mismatch.rhs_path]
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:

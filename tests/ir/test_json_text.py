@@ -1,0 +1,147 @@
+"""``save_json`` and ``load_json``: everything comes back, nothing else is built or run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import weft
+from weft import ir, nd, relax, te, tir, topi
+from weft.ir.json_text import FORMAT
+from weft.support.span import SourceName, Span
+from weft.testing.generate import random_prim_func
+
+
+def again(value):
+    return ir.load_json(ir.save_json(value))
+
+
+def conv_graph():
+    x = relax.Var("x", relax.TensorStructInfo((1, 3, tir.Var("n", "int64"), 8), "float32"))
+    weight = relax.const(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype("float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            hidden = builder.emit(relax.op.nn.conv2d(x, weight, padding=1))
+            out = builder.emit_output(relax.op.nn.relu(hidden))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def test_graphs_with_constants_come_back_equal_and_run_alike():
+    module = conv_graph()
+    back = again(module)
+    ir.assert_structural_equal(back, module)
+    assert back.script(show_meta=True) == module.script(show_meta=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_functions_come_back_equal(seed):
+    with np.errstate(over="ignore"):
+        func = random_prim_func(seed).func
+    ir.assert_structural_equal(again(func), func)
+
+
+def test_module_attributes_targets_and_global_infos_come_back():
+    func = tir.PrimFunc([], tir.Evaluate(0)).with_attr("target", weft.Target("llvm -num-cores=2"))
+    module = ir.IRModule(
+        {"f": func},
+        attrs={"list": [1, 2.5, None, "t"], "map": {"k": True}},
+        global_infos={"vdevice": [ir.VDevice(weft.Target("llvm"), 1, "global")]},
+    )
+    back = again(module)
+    ir.assert_structural_equal(back, module)
+    assert back["f"].attrs["target"] == weft.Target("llvm -num-cores=2")
+    assert type(back.attrs["list"]) is ir.Array
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 3, -(2**70), "text", 1.5, float("inf"), -0.0, b"bytes", [1, [2]], (1,), {"a": 1},
+        np.float32(1.5), np.arange(6, dtype="int16").reshape(2, 3), weft.DataType("float32x4"),
+        tir.ForKind.PARALLEL,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_values_come_back_with_their_type(value):
+    back = again(value)
+    assert type(back) is type(value)
+    assert repr(back) == repr(value)
+
+
+def test_nan_comes_back():
+    assert np.isnan(again(float("nan")))
+    assert np.isnan(again(ir.FloatImm("float32", float("nan"))).value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "bool", "uint8", "int64"])
+def test_arrays_come_back_bit_for_bit(dtype):
+    value = nd.array(np.array([[0, 1, 2]]).astype(weft.DataType(dtype).numpy))
+    assert again(value).structural_bytes() == value.structural_bytes()
+
+
+def test_variables_that_are_shared_stay_shared():
+    x, y = tir.Var("x", "int32"), tir.Var("x", "int32")
+    back = again([x, y, x + y])
+    assert back[2].a is back[0]
+    assert back[2].b is back[1]
+    assert back[0] is not back[1]
+
+
+def test_operators_are_found_not_copied_and_spans_are_left_out():
+    span = Span(SourceName("f.py"), 1, 1, 2, 3)
+    back = again(tir.Call("float32", "tir.exp", [tir.FloatImm("float32", 1.0, span)], span))
+    assert back.op is ir.Op.get("tir.exp")
+    assert back.span is None
+
+
+def test_depth_is_no_limit():
+    x = expr = tir.Var("x", "int32")
+    for _ in range(20_000):
+        expr = tir.Add(expr, x)
+    assert again(expr).a.b.name == "x"
+
+
+def test_tensor_expressions_are_kept_as_long_as_they_are_functions():
+    x = te.placeholder((4,), name="x")
+    ir.assert_structural_equal(
+        again(te.create_prim_func([x, topi.exp(x)])), te.create_prim_func([x, topi.exp(x)])
+    )
+
+
+def test_what_cannot_be_written_is_named():
+    with pytest.raises(TypeError, match=r"builtins\.object cannot be written as JSON; expected"):
+        ir.save_json({"a": object()})
+    loop = []
+    loop.append(loop)
+    with pytest.raises(TypeError, match="a list that contains itself"):
+        ir.save_json(loop)
+
+
+def text(*entries, root=(0,)):
+    return json.dumps({"format": FORMAT, "root": list(root), "entries": list(entries)})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{", "expected the JSON of save_json"),
+        ("[]", "expected format 'weft-ir-1', got 'list'"),
+        ('{"format": "other"}', "got 'other'"),
+        ('{"format": "weft-ir-1"}', "the text is damaged"),
+        (text(["node", "os:system", {}]), "'os:system' is no class of weft"),
+        (text(["node", "weft.nowhere:For", {}]), "no module weft.nowhere"),
+        (text(["node", "weft.ir.json_text:load_json", {}]), "is no Node of this weft"),
+        (text(["node", "weft.tir.stmt:Evaluate", {"__class__": 1}]), "has no field '__class__'"),
+        (text(["value", "weft.ir.node:Array", []]), "nothing reads values of kind"),
+        (text(["nothing", 1]), "unknown kind of entry 'nothing'"),
+        (text(["Array", [[7]]]), "the text is damaged"),
+        (text(["Op", "tir.nothing"]), "tir.nothing"),
+    ],
+)
+def test_other_texts_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        ir.load_json(given)
