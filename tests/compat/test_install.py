@@ -97,6 +97,10 @@ def test_packages_that_only_tvm_has(run_program):
         from tvm.script.ir_builder import ir as Ib
         assert TVMError is weft.TVMError and register_func is weft.register_func
         assert T is weft.script.tir and R is weft.script.relax and I is weft.script.ir
+        import tvm
+        from tvm.contrib import cblas, cc, clang, utils
+        assert tvm._ffi.base.TVMError is TVMError and tvm.contrib.utils is utils
+        assert tvm.contrib is weft.contrib
     """)
 
 
@@ -138,6 +142,8 @@ MISSING = [
     ("import tvm.tir.stmt_functors", "did you mean tvm.tir.stmt_functor?"),
     ("import tvm.relay", "relay is gone (last in TVM v0.19); use weft.relax"),
     ("from tvm import autotvm", "autotvm is gone (last in TVM v0.19); use weft.meta_schedule"),
+    ("from tvm import meta_schedule", "TVM 0.20 that weft does not have yet (part of: search"),
+    ("import tvm.dlight", "TVM 0.20 that weft does not have yet (part of: default schedules)"),
     ("from tvm.relax import nothing_like_it", "tvm.relax has no module or name 'nothing_like_it'"),
 ]
 

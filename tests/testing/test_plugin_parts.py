@@ -121,6 +121,17 @@ def test_compare_before_after(run_pytest):
                 def main(A: T.Buffer(4, "int32")):
                     A[0] = 3
             expected = before
+        class TestCapitals(Base):
+            @I.ir_module
+            class Before:
+                @T.prim_func
+                def main(A: T.Buffer(4, "int32")):
+                    A[0] = 1 + 3
+            @I.ir_module
+            class Expected:
+                @T.prim_func
+                def main(A: T.Buffer(4, "int32")):
+                    A[0] = 4
         class TestWrong(Base):
             def before(A: T.Buffer(4, "int32")):
                 A[0] = 1
@@ -134,6 +145,6 @@ def test_compare_before_after(run_pytest):
                 A[0] = 1
             expected = ValueError
     """)
-    assert "4 passed" in out, out
+    assert "5 passed" in out, out
     assert "1 failed" in out, out
     assert "# expected" in out

@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from weft.compat.adapt import removed_message
 from weft.compat.modules import ALIASES, SHELLS
+from weft.compat.shell import shell
 from weft.compat.spellings import REMOVED
 from weft.support.errors import TVMError
+from weft.support.facade import PlannedNameError
 
 NAME: Final = "tvm"
 OWN: Final = "weft"
@@ -41,26 +43,6 @@ class AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Register the target; the import machinery returns what ``sys.modules`` holds."""
         sys.modules[module.__name__] = self.target
-
-
-class Shell(ModuleType):
-    """A package of TVM's that weft has not: it answers from other modules."""
-
-    def __init__(self, name: str, sources: tuple[str, ...]) -> None:
-        super().__init__(name, f"Names of {', '.join(sources) or 'no module'} under TVM's path.")
-        self.__path__: list[str] = []
-        self._sources = sources
-
-    def __getattr__(self, name: str) -> Any:
-        """The attribute of the first source that has it."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        for source in self._sources:
-            module = importlib.import_module(source)
-            if hasattr(module, name):
-                return getattr(module, name)
-        where = f"; looked in {', '.join(self._sources)}" if self._sources else ""
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{where}")
 
 
 class TvmFinder:
@@ -98,8 +80,7 @@ class LastFinder:
 def resolve(path: str) -> ModuleType | None:
     """The module that ``tvm.<path>`` means; None if there is none."""
     if path in SHELLS:
-        name = f"{NAME}.{path}"
-        return sys.modules.get(name) or Shell(name, SHELLS[path])
+        return shell(path)
     target = ALIASES.get(path) or (f"{OWN}.{path}" if path else OWN)
     if not _exists(target):
         return None
@@ -122,7 +103,13 @@ def _unknown(fullname: str) -> str:
             return removed_message(row)
     package = resolve(parent[len(NAME) + 1 :])
     siblings = {entry.name for entry in pkgutil.iter_modules(getattr(package, "__path__", ()))}
-    if last in dir(package) or f"{parent}.{last}"[len(NAME) + 1 :] in ALIASES:
+    try:
+        getattr(package, last)
+    except PlannedNameError as error:
+        return str(error)
+    except AttributeError:
+        pass  # the nearest names, submodules included, are looked for below
+    if f"{parent}.{last}"[len(NAME) + 1 :] in ALIASES:
         return f"{fullname} is not part of weft yet"
     siblings.update(dir(package))
     prefix = f"{parent}."[len(NAME) + 1 :]

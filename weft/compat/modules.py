@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 ALIASES: Final[dict[str, str]] = {
+    "contrib.cblas": "weft.compat.cblas",
+    "contrib.cc": "weft.compat.toolchain",
+    "contrib.clang": "weft.compat.toolchain",
     "contrib.pickle_memoize": "weft.compat.contrib",
     "contrib.utils": "weft.compat.contrib",
     "driver.build_module": "weft.driver.build",
@@ -17,6 +20,7 @@ ALIASES: Final[dict[str, str]] = {
     "ir.global_info": "weft.ir.module",
     "ndarray": "weft.nd",
     "relax.analysis.analysis": "weft.relax.analysis",
+    "relax.ir.instrument": "weft.relax.analysis.instrument",
     "relax.op.builtin.builtin": "weft.relax.op.builtin",
     "relax.op.memory.memory": "weft.relax.op.memory",
     "relax.op.nn.nn": "weft.relax.op.nn",
@@ -27,6 +31,7 @@ ALIASES: Final[dict[str, str]] = {
     "runtime.container": "weft.runtime.containers",
     "runtime.executable": "weft.runtime.module",
     "runtime.object": "weft.ir.node",
+    "runtime.object_path": "weft.support.object_path",
     "runtime.packed_func": "weft.runtime.registry",
     "runtime.relax_vm": "weft.runtime.vm",
     "s_tir": "weft.tir",
@@ -51,6 +56,7 @@ ALIASES: Final[dict[str, str]] = {
     "script.tirx": "weft.script.tir",
     "target.tag": "weft.target",
     "te.operation": "weft.te.operation",
+    "testing.utils": "weft.testing",
     "tir.analysis.analysis": "weft.tir.analysis",
     "tir.generic": "weft.tir.op",
     "tir.schedule.schedule": "weft.tir.schedule",

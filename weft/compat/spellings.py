@@ -35,7 +35,9 @@ _CALLS = "weft.compat.calls"
 
 NAMES: Final = (
     # the root
+    Spelling("weft", "_ffi", "weft.compat.shell:ffi", "v0.1", "v0.21"),
     Spelling("weft", "container", "weft.ir.node", "v0.8", "v0.21"),
+    Spelling("weft", "contrib", "weft.compat.shell:contrib", "v0.1", ""),
     Spelling("weft", "lower", "weft.driver.build:lower", "v0.1", "v0.19"),
     Spelling("weft", "ndarray", "weft.nd", "v0.1", "v0.21"),
     Spelling("weft", "register_global_func", "weft.runtime.registry:register_func", "v0.22", ""),
@@ -83,6 +85,7 @@ MEMBERS: Final = (
     Spelling("weft.relax.expr.Expr", "shape_", f"{_CALLS}:shape_of", "2022", "2023-05"),
     Spelling("weft.relax.expr.Expr", "_checked_type_", f"{_CALLS}:info_of", "2022", "v0.25"),
     Spelling("weft.relax.expr.Expr", "checked_type_", f"{_CALLS}:info_of", "2022", "v0.25"),
+    Spelling("weft.ir.expr.RelaxExpr", "struct_info_", f"{_CALLS}:info_of", "2022", "v0.25"),
     Spelling("weft.ir.expr.RelaxExpr", "checked_type", f"{_CALLS}:info_of", "2022", "v0.25"),
     Spelling("weft.ir.expr.RelaxExpr", "ty", f"{_CALLS}:info_of", "v0.26", ""),
     Spelling("weft.ir.expr.PrimExpr", "ty", f"{_CALLS}:prim_type_of", "v0.26", ""),

@@ -19,6 +19,10 @@ from weft.support import slots
 from weft.support.errors import IRAttributeError
 
 
+class PlannedNameError(IRAttributeError):
+    """A name that weft is to have and has not yet."""
+
+
 def module_getattr(
     package: str,
     table: Mapping[str, str],
@@ -45,7 +49,7 @@ def module_getattr(
         elif name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         elif name in coming:
-            raise IRAttributeError(
+            raise PlannedNameError(
                 f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
                 f"(part of: {coming[name]})"
             )
@@ -68,7 +72,7 @@ def _module(module: str, package: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").rpartition(".")[2] != module.rpartition(".")[2]:
             raise
-        raise IRAttributeError(f"{package}.{name} is not part of weft yet") from None
+        raise PlannedNameError(f"{package}.{name} is not part of weft yet") from None
 
 
 def _old_or_unknown(package: str, name: str, known: set[str]) -> Any:

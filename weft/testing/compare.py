@@ -26,6 +26,7 @@ class CompareBeforeAfter:
     - ``transform``: a pass, or a method or fixture that gives a pass or a function of modules;
     - ``before``: a function or module, a method or fixture that gives one, or the bare text of one:
       a function without a decorator is read as TensorIR, a class as a module;
+      ``Before`` and ``Expected`` mean the same;
     - ``expected``: the same, or an exception class that the pass must raise.
     """
 
@@ -33,11 +34,13 @@ class CompareBeforeAfter:
 
     def __init_subclass__(cls) -> None:
         """Make fixtures of the three attributes that the class itself defines."""
-        own = cls.__dict__
-        if "before" in own:
-            cls.before = _program(own["before"])  # type: ignore[attr-defined]
-        if "expected" in own:
-            cls.expected = _program(own["expected"])  # type: ignore[attr-defined]
+        own = dict(cls.__dict__)
+        for name in ("Before", "before"):
+            if name in own:
+                cls.before = _program(own[name])  # type: ignore[attr-defined]
+        for name in ("Expected", "expected"):
+            if name in own:
+                cls.expected = _program(own[name])  # type: ignore[attr-defined]
         if "transform" in own:
             cls.transform = _transform(own["transform"])  # type: ignore[attr-defined]
 

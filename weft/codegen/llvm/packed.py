@@ -78,7 +78,8 @@ def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
 
 def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
     data = em.variable(buffer.data)
-    offset = em.index(buffer.elem_offset or IntImm(DataType("int32"), 0))
+    start = buffer.elem_offset
+    offset = em.index(start if start is not None else IntImm(DataType("int32"), 0))
     return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
 
 

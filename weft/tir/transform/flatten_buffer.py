@@ -14,7 +14,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Ramp
+from weft.tir.expr import BufferLoad, Call, Ramp
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
 from weft.tir.transform.prim_func_pass import make_pass
@@ -41,6 +41,14 @@ class _Flatten(Mutator):
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return self.flattened(buffer)
+
+    def visit_Call(self, call: Call) -> Call:
+        """A buffer given to a packed function keeps its shape: the function sees an array."""
+        if not any(isinstance(arg, Buffer) for arg in call.args):
+            same: Call = self.visit_default(call)
+            return same
+        args = [arg if isinstance(arg, Buffer) else self.visit(arg) for arg in call.args]
+        return call.with_(args=Array(args))
 
     def visit_DeclBuffer(self, decl: DeclBuffer) -> Stmt:
         return DeclBuffer(self.flattened(decl.buffer), self.visit(decl.body), span=decl.span)

@@ -1,0 +1,48 @@
+"""``tvm.contrib.cblas``: matrix products of a library, here numpy's, called from TE programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.runtime.registry import register_func
+from weft.te.operation import extern
+from weft.tir.op import call_packed
+
+
+@register_func("tvm.contrib.cblas.matmul", override=True)
+def _matmul(lhs: Any, rhs: Any, out: Any, transa: Any, transb: Any) -> None:
+    left, right = lhs.numpy(), rhs.numpy()
+    left = left.swapaxes(-1, -2) if transa else left
+    right = right.swapaxes(-1, -2) if transb else right
+    out.copyfrom(np.matmul(left, right).astype(out.dtype))
+
+
+register_func("tvm.contrib.cblas.batch_matmul", _matmul, override=True)
+
+
+def _extern(name: str, lhs: Any, rhs: Any, transa: bool, transb: bool, kwargs: Any) -> Any:
+    rows = lhs.shape[-1] if transa else lhs.shape[-2]
+    columns = rhs.shape[-2] if transb else rhs.shape[-1]
+    return extern(
+        (*lhs.shape[:-2], rows, columns),
+        [lhs, rhs],
+        lambda ins, outs: call_packed(name, ins[0], ins[1], outs[0], transa, transb),
+        dtype=lhs.dtype,
+        name="C",
+        **kwargs,
+    )
+
+
+def matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
+    """The product of two matrices, each transposed on demand."""
+    return _extern("tvm.contrib.cblas.matmul", lhs, rhs, transa, transb, kwargs)
+
+
+def batch_matmul(
+    lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, iterative: bool = False,
+    **kwargs: Any,
+) -> Any:  # fmt: skip
+    """The products of matrices along the first dimension."""
+    return _extern("tvm.contrib.cblas.batch_matmul", lhs, rhs, transa, transb, kwargs)

@@ -1,0 +1,46 @@
+"""Packages that TVM has and weft has not, such as ``tvm._ffi``, answering from other modules."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import ModuleType
+from typing import Any
+
+from weft.compat.modules import ALIASES, SHELLS
+
+
+class Shell(ModuleType):
+    """One of them: its submodules and names come from the tables of ``weft.compat.modules``."""
+
+    def __init__(self, path: str) -> None:
+        sources = SHELLS[path]
+        super().__init__(f"tvm.{path}", f"Names of {', '.join(sources) or 'other modules'}.")
+        self.__path__: list[str] = []
+        self._path, self._sources = path, sources
+
+    def __getattr__(self, name: str) -> Any:
+        """A submodule, or the name of the first source that has it."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        child = f"{self._path}.{name}"
+        if child in SHELLS:
+            return shell(child)
+        if child in ALIASES:
+            return importlib.import_module(ALIASES[child])
+        for source in self._sources:
+            module = importlib.import_module(source)
+            if hasattr(module, name):
+                return getattr(module, name)
+        where = f"; looked in {', '.join(self._sources)}" if self._sources else ""
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{where}")
+
+
+@functools.cache
+def shell(path: str) -> Shell:
+    """The package ``tvm.<path>``, one object."""
+    return Shell(path)
+
+
+contrib = shell("contrib")
+ffi = shell("_ffi")

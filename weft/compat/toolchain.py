@@ -1,0 +1,111 @@
+"""``tvm.contrib.cc`` and ``tvm.contrib.clang``: the machine's C compiler, called as a program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.support.errors import TVMError, UnsupportedError
+
+
+def get_cc() -> str | None:
+    """The C++ compiler: $CXX, else g++, clang++, gcc, clang or c++; None if there is none."""
+    for name in (os.environ.get("CXX", ""), "g++", "clang++", "gcc", "clang", "c++"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    return None
+
+
+def find_clang(required: bool = True) -> list[str]:
+    """The paths of clang on this machine."""
+    names = ["clang", *[f"clang-{version}" for version in range(30, 9, -1)]]
+    found = [path for name in names if (path := shutil.which(name))]
+    if required and not found:
+        raise UnsupportedError("there is no clang on PATH; install one to compile C to LLVM IR")
+    return found
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        raise TVMError(f"{what}: {command[0]} ended with status {done.returncode}:\n{tail}")
+
+
+def _as_list(items: Any) -> list[str]:
+    if items is None:
+        return []
+    return [str(items)] if isinstance(items, str | Path) else [str(item) for item in items]
+
+
+def _link(output: str, objects: Any, options: Any, cc: str | None, flags: Sequence[str]) -> None:
+    compiler = cc or get_cc()
+    if compiler is None:
+        raise UnsupportedError("there is no C compiler on PATH; install g++ or set CXX")
+    command = [compiler, *flags, "-o", output, *_as_list(objects), *_as_list(options)]
+    _run(command, f"making {output}")
+
+
+def create_shared(
+    output: str, objects: Any, options: Any = None, cc: str | None = None, **_unused: Any
+) -> None:
+    """Link object files or sources to a shared library."""
+    _link(output, objects, options, cc, ["-shared", "-fPIC"])
+
+
+def create_executable(
+    output: str, objects: Any, options: Any = None, cc: str | None = None, **_unused: Any
+) -> None:
+    """Link object files or sources to a program."""
+    _link(output, objects, options, cc, [])
+
+
+def create_staticlib(output: str, inputs: Any, ar: str | None = None) -> None:
+    """Put object files into an archive."""
+    program = ar or shutil.which("ar")
+    if program is None:
+        raise UnsupportedError("there is no ar on PATH; install binutils")
+    _run([program, "qcs", output, *_as_list(inputs)], f"making {output}")
+
+
+def cross_compiler(
+    compile_func: str | Callable[..., Any], options: Any = None, output_format: str = "so",
+    **_unused: Any,
+) -> Callable[..., Any]:  # fmt: skip
+    """A function ``f(output, objects, options)`` that links with another compiler."""
+    fixed = _as_list(options)
+
+    def link(output: str, objects: Any, options: Any = None, **kwargs: Any) -> None:
+        every = [*fixed, *_as_list(options)]
+        if callable(compile_func):
+            compile_func(output, objects, options=every, **kwargs)
+        else:
+            create_shared(output, objects, every, cc=compile_func)
+
+    link.output_format = output_format  # type: ignore[attr-defined]
+    return link
+
+
+def create_llvm(
+    inputs: Any, output: str | None = None, options: Any = None, cc: str | None = None
+) -> str:
+    """LLVM IR of C or C++ sources (texts or paths of ``.c`` and ``.cc`` files), by clang."""
+    compiler = cc or find_clang()[0]
+    with tempfile.TemporaryDirectory(prefix="weft") as folder:
+        sources = []
+        for number, given in enumerate(_as_list(inputs)):
+            path = given
+            if not (given.endswith((".c", ".cc", ".cpp")) and "\n" not in given):
+                path = os.path.join(folder, f"input{number}.cc")
+                Path(path).write_text(given, encoding="utf-8")
+            sources.append(path)
+        target = output or os.path.join(folder, "output.ll")
+        flags = ["-S", "-emit-llvm", *_as_list(options)]
+        _run([compiler, *flags, *sources, "-o", target], "making LLVM IR")
+        return Path(target).read_text(encoding="utf-8")
