@@ -45,6 +45,7 @@ NAMES: Final = {
     "NDArray": "weft.runtime.ndarray",
     "NativeFunction": "weft.runtime.native",
     "NativeLibrary": "weft.runtime.native",
+    "ObjectPath": "weft.support.object_path",
     "PackedFunc": "weft.runtime.registry",
     "ParamSpec": "weft.runtime.spec",
     "ShapeTuple": "weft.runtime.containers",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import abc
-from typing import Any
+from typing import Any, Final
 
 from weft.script.ir_builder import relax as _build
 from weft.script.ir_builder.relax_info import as_struct_info
@@ -43,7 +44,17 @@ def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  #
     return _build.Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
 
 
+_PROXIES: Final = {
+    "CallableProxy": "Callable", "ObjectProxy": "Object", "ShapeProxy": "Shape",
+    "TensorProxy": "Tensor", "TupleProxy": "Tuple",
+}  # fmt: skip
+"""What TVM's module ``script.parser.relax.entry`` calls the annotations."""
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "entry":
+        return sys.modules[__name__]
+    name = _PROXIES.get(name, name)
     return getattr(_build, name)

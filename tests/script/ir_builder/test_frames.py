@@ -123,3 +123,15 @@ def test_an_error_inside_leaves_the_builder_clean():
         with pytest.raises(ValueError, match="mine"), T.prim_func(), T.grid(8, 8):
             raise ValueError("mine")
         assert builder.frames == []
+
+
+def test_name_many():
+    with IRBuilder() as builder:
+        with T.grid(2, 3) as (a, b):
+            builder.name_many(["row", "column"], [a, b])
+            T.evaluate(a + b)
+    assert builder.get().script() == (
+        "for row, column in T.grid(2, 3):\n    T.evaluate(row + column)"
+    )
+    with IRBuilder(), pytest.raises(IRValueError, match="2 names for 1 values"):
+        IRBuilder.name_many(["a", "b"], [a])

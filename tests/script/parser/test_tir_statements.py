@@ -334,3 +334,73 @@ def test_block_by_both_names(name):
     """
     func = weft.script.from_source(text)
     assert func.body.block.body.body.block.name_hint == "b"
+
+
+def test_a_scalar_condition_joins_a_vector_one():
+    @T.prim_func
+    def f(A: T.Buffer((8,), "bool"), flag: T.bool):
+        A[0:8] = A[0:8] and flag
+
+    assert f.body.value.dtype == "boolx8"
+    assert type(f.body.value.b).__name__ == "Broadcast"
+
+
+def test_operators_take_the_type_that_old_scripts_name():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            A[i] = T.if_then_else(i < 2, A[i], T.exp(A[i], dtype="float32"), dtype="float32")
+
+    assert f.body.body.value.dtype == "float32"
+
+
+def test_a_macro_is_a_method():
+    class Doubler:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @T.macro
+        def apply(self, A, i):
+            A[i] = A[i] * self.factor
+
+    doubler = Doubler(2)
+
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        for i in range(4):
+            doubler.apply(A, i)
+
+    assert str(f.body.body.value).endswith("[i] * 2")
+
+
+def test_macro_takes_keywords_only():
+    with pytest.raises(ValueError, match=r"expected a function, got True; write @T.macro\(hyg"):
+        T.macro(True)
+
+
+def test_a_private_function_has_no_global_symbol():
+    with pytest.raises(weft.TVMError, match="a private function has no global_symbol"):
+
+        @T.prim_func(private=True)
+        def f():
+            T.func_attr({"global_symbol": "f"})
+            T.evaluate(0)
+
+
+def test_a_function_keeps_its_name():
+    @T.prim_func
+    def scale():
+        T.evaluate(0)
+
+    assert scale.__name__ == "scale"
+    assert not hasattr(scale.without_attr("global_symbol"), "__name__")
+
+
+def test_threads_count_in_the_type_of_their_extent():
+    @T.prim_func
+    def f():
+        tx = T.launch_thread("threadIdx.x", T.int64(4))
+        T.evaluate(tx)
+
+    assert f.body.node.dom.min.dtype == "int64"
+    assert f.body.node.var.dtype == "int64"

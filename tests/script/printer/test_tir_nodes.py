@@ -400,7 +400,7 @@ def test_return_type_scalar_parameters_and_pointers():
 
 @T.prim_func(private=True)
 def main(n: T.int32, ptr: T.handle("float32", "shared")) -> T.int32:
-    T.ret(n)"""
+    return n"""
     )
 
 

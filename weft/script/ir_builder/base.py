@@ -8,7 +8,7 @@ around it; leaving it because of an error only drops it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from weft.support.errors import IRValueError, UnsupportedError
@@ -91,6 +91,13 @@ class IRBuilder:
                 function(value, name)
                 break
         return value
+
+    @staticmethod
+    def name_many(names: Sequence[str], values: Sequence[Any]) -> list[Any]:
+        """``name`` for each of several values."""
+        if len(names) != len(values):
+            raise IRValueError(f"name_many: {len(names)} names for {len(values)} values")
+        return [IRBuilder.name(name, value) for name, value in zip(names, values, strict=True)]
 
 
 NAMERS: dict[type, Callable[[Any, str], None]] = {}

@@ -8,7 +8,9 @@ on demand; every other name is a function of ``weft.tir.op``, a node of ``weft.t
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +42,23 @@ def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*[_plain_dtype(item) for item in args], **kwargs)
 
     build.__name__ = getattr(function, "__name__", "call")
+    return build
+
+
+def _inferred(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator whose type follows from its operands: ``dtype=`` is taken, and says nothing."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return function
+    if "dtype" in parameters:
+        return function
+
+    @functools.wraps(function)
+    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        del dtype
+        return function(*args, **kwargs)
+
     return build
 
 
@@ -118,7 +137,7 @@ def _resolve(name: str) -> Any:
         pass
     function = getattr(_op, name, None)
     if function is not None and not name.startswith("_"):
-        return _typed(function) if name in _DTYPE_FIRST else function
+        return _typed(function) if name in _DTYPE_FIRST else _inferred(function)
     node = getattr(_nodes, name, None)
     if node is not None and not name.startswith("_"):
         return node

@@ -80,6 +80,11 @@ def func_attr(attrs: Mapping[str, Any]) -> None:
     frame = find_function("T.func_attr")
     if frame.attrs is not None:
         raise IRValueError("T.func_attr: the function's attributes are already set")
+    if frame.is_private and "global_symbol" in attrs:
+        raise IRValueError(
+            "T.func_attr: a private function has no global_symbol; write @T.prim_func without "
+            "private=True, or leave the attribute out"
+        )
     frame.attrs = dict(attrs)
 
 
@@ -437,14 +442,18 @@ def launch_thread(thread: Any, extent: Any) -> LaunchThreadFrame:
     size = as_prim_expr(extent)
     if isinstance(thread, str):
         made = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
-        return LaunchThreadFrame(size, made.with_(dom=Range.from_min_extent(0, size)))
+        return LaunchThreadFrame(size, made.with_(dom=_thread_range(size)))
     threads = find_function("T.launch_thread").env_threads
     if thread not in threads:
         raise IRValueError("T.launch_thread: expected a tag or a variable of T.env_thread")
     found = threads[thread]
     if found.dom is None:
-        found.dom = Range.from_min_extent(0, size)
+        found.dom = _thread_range(size)
     return LaunchThreadFrame(size, found)
+
+
+def _thread_range(size: PrimExpr) -> Range:
+    return Range.from_min_extent(tir_op.const(0, size.dtype), size)
 
 
 def env_thread(thread_tag: str, dtype: str = "int32") -> Var:

@@ -299,7 +299,10 @@ def join(lhs: Any, rhs: Any, is_and: bool) -> Any:
     if not isinstance(lhs, ExprOp) and not isinstance(rhs, ExprOp):
         return (lhs and rhs) if is_and else (lhs or rhs)
     kind = And if is_and else Or
-    return kind(as_prim_expr(lhs), as_prim_expr(rhs))
+    a, b = as_prim_expr(lhs), as_prim_expr(rhs)
+    if a.dtype.is_bool and b.dtype.is_bool:
+        a, b = tir_op.match_types(a, b)  # a scalar stands for every lane of a vector
+    return kind(a, b)
 
 
 def _signature(names: list[str], rest: str | None) -> Any:

@@ -26,6 +26,9 @@ class ScriptMacro:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise IRValueError(f"macro {self.__name__!r} can only be called inside a script")
 
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else _BoundMacro(self, owner)
+
     def expand_macro(self, parser: Parser, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run the macro's statements in the caller's function."""
         if parser.dialect != self.dialect:
@@ -42,6 +45,20 @@ class ScriptMacro:
             inner.scopes.define(name, value)
         inner.visit_body(_body(self.node))
         return inner.returned[0] if inner.returned else None
+
+
+class _BoundMacro:
+    """A macro that is a method, with its object."""
+
+    def __init__(self, macro: ScriptMacro, owner: Any) -> None:
+        self.macro, self.owner, self.__name__ = macro, owner, macro.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.macro(self.owner, *args, **kwargs)
+
+    def expand_macro(self, parser: Parser, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the macro's statements with the object as first argument."""
+        return self.macro.expand_macro(parser, [self.owner, *args], kwargs)
 
 
 def _visible(parser: Parser) -> dict[str, Any]:
@@ -61,7 +78,9 @@ def make_macro(dialect: str, args: tuple[Any, ...], hygienic: bool) -> Any:
     if len(args) == 1 and isinstance(args[0], FunctionType):
         return ScriptMacro(dialect, args[0], hygienic, captured_names(frame, args[0]))
     if args:
-        raise IRTypeError(f"macro: expected a function, got {args[0]!r}")
+        raise IRValueError(
+            f"macro: expected a function, got {args[0]!r}; write @T.macro(hygienic=...)"
+        )
 
     def apply(function: FunctionType) -> ScriptMacro:
         return ScriptMacro(dialect, function, hygienic, captured_names(sys._getframe(1), function))

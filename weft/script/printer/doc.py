@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from weft.ir.node import Array
+
 
 class Doc:
     """The base of docs."""
@@ -18,21 +20,19 @@ class Doc:
     __slots__ = ("_paths", "source")
 
     source: Any
-    _paths: list[Any] | None
+    _paths: Sequence[Any] | None
 
     def __init__(self) -> None:
         self.source, self._paths = None, None
 
     @property
-    def source_paths(self) -> list[Any]:
+    def source_paths(self) -> Sequence[Any]:
         """Keys by which this doc can be underlined."""
-        if self._paths is None:
-            self._paths = []
-        return self._paths
+        return self._paths or Array()
 
     @source_paths.setter
     def source_paths(self, value: Iterable[Any]) -> None:
-        self._paths = list(value)
+        self._paths = Array(value)
 
 
 class ExprDoc(Doc):
@@ -240,6 +240,8 @@ class AssignDoc(StmtDoc):
     ) -> None:
         if rhs is None and annotation is None:
             raise ValueError("AssignDoc: expected rhs or annotation, got neither")
+        if annotation is not None and isinstance(lhs, TupleDoc):
+            raise ValueError("AssignDoc: a tuple on the left side takes no annotation")
         self.source, self._paths, self.comment = None, None, None
         self.lhs, self.rhs, self.annotation = lhs, rhs, annotation
 

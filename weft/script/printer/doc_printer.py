@@ -13,6 +13,7 @@ from typing import Any, Final
 from weft.script.printer import doc as docs
 from weft.script.printer.doc import Doc, ExprDoc, OperationKind
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.object_path import ObjectPath
 
 LOWEST, LAMBDA, CONDITIONAL, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(16)  # fmt: skip # noqa: E501
 
@@ -58,6 +59,51 @@ def format_float(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'"{value}"'
 
 
+class Target:
+    """What to underline: an object, a path or another key of ``source_paths``, or a chain.
+
+    A chain lists the objects that a path leads through. Of a path, the docs that lie deepest on the
+    way are underlined: there may be none for its end.
+    """
+
+    __slots__ = ("best", "depths", "given", "marks")
+
+    def __init__(self, given: Any) -> None:
+        self.given, self.best = given, 0
+        self.marks: list[tuple[int, int]] = []
+        chain = given.objects if isinstance(given, Chain) else [given]
+        self.depths = {id(item): number for number, item in enumerate(chain, 1)}
+
+    def depth(self, doc: Doc) -> int:
+        """How far on the way to the target a doc stands; 0 if it does not."""
+        depth = 0
+        if doc.source is not None and not isinstance(doc.source, str | int):
+            depth = self.depths.get(id(doc.source), 0)
+        for path in doc._paths or ():
+            if isinstance(path, ObjectPath) and isinstance(self.given, ObjectPath):
+                if path.is_prefix_of(self.given):
+                    depth = max(depth, len(path))
+            elif path is self.given or path == self.given:
+                depth = max(depth, 1)
+        return depth
+
+    def mark(self, depth: int, span: tuple[int, int]) -> None:
+        """Take the text range of a doc of that depth; deeper docs replace the others."""
+        if depth > self.best:
+            self.best, self.marks = depth, []
+        if depth == self.best:
+            self.marks.append(span)
+
+
+class Chain:
+    """The objects from the root to what a path leads to."""
+
+    __slots__ = ("objects",)
+
+    def __init__(self, objects: Sequence[Any]) -> None:
+        self.objects = list(objects)
+
+
 class DocWriter:
     """Collects the text of docs; ``out`` is a list of pieces, lines end with a newline piece."""
 
@@ -65,8 +111,7 @@ class DocWriter:
         self.step = indent_spaces
         self.margin = "\n"
         self.out: list[str] = []
-        self.targets = list(targets)
-        self.marks: list[tuple[int, int]] = []
+        self.targets = [Target(given) for given in targets]
         self.length = 0
         self.counted = 0
 
@@ -78,24 +123,15 @@ class DocWriter:
         self.counted = len(self.out)
         return self.length
 
-    def wanted(self, doc: Doc) -> bool:
-        source = doc.source
-        for target in self.targets:
-            if source is not None and source is target:
-                return True
-            paths: list[Any] = doc._paths or []
-            for path in paths:
-                if path is target or _is_prefix(target, path):
-                    return True
-        return False
-
     # ---- dispatch
 
     def doc(self, doc: Doc) -> None:
-        if self.targets and self.wanted(doc):
+        found = [(target, depth) for target in self.targets if (depth := target.depth(doc))]
+        if found:
             start = self.position()
             self.emit(doc)
-            self.marks.append((start, self.position()))
+            for target, depth in found:
+                target.mark(depth, (start, self.position()))
         else:
             self.emit(doc)
 
@@ -156,18 +192,14 @@ class DocWriter:
     def finish(self, line_numbers: bool, context: int | None) -> str:
         text = "".join(self.out)
         body = text.rstrip()
-        if not (self.marks or line_numbers or context is not None):
+        marks = [mark for target in self.targets for mark in target.marks]
+        if not (marks or line_numbers or context is not None):
             return _without_trailing_blanks(body)
-        return decorate(body, self.marks, line_numbers, context)
+        return decorate(body, marks, line_numbers, context)
 
 
 def _without_trailing_blanks(text: str) -> str:
     return text if "    \n" not in text else "\n".join([ln.rstrip() for ln in text.split("\n")])
-
-
-def _is_prefix(target: Any, path: Any) -> bool:
-    check = getattr(target, "is_prefix_of", None)
-    return bool(check(path)) if check is not None else bool(target == path)
 
 
 def decorate(

@@ -21,6 +21,7 @@ from weft.script.printer.doc import (
     IdDoc,
     IndexDoc,
     LiteralDoc,
+    StmtBlockDoc,
     StmtDoc,
 )
 from weft.support.errors import IRTypeError
@@ -125,8 +126,7 @@ class Docsifier:
         }  # fmt: skip
         underline = config.obj_to_underline
         self.tracking = bool(underline or config.path_to_underline)
-        self.remarks = {id(k): str(v) for k, v in (config.obj_to_annotate or {}).items()}
-        self.tracking = self.tracking or bool(self.remarks)
+        self.remarks: dict[int, tuple[Any, str]] = {}
 
     # ---- docs of nodes
 
@@ -139,9 +139,16 @@ class Docsifier:
         made = printer(node, self)
         if self.tracking:
             made.source = node
+            if isinstance(made, StmtBlockDoc) and made.stmts and made.stmts[0].source is None:
+                made.stmts[0].source = node  # the block itself melts into the one around it
             if id(node) in self.remarks and isinstance(made, StmtDoc):
-                made.comment = self.remarks[id(node)]
+                made.comment = self.remarks[id(node)][1]
         return made
+
+    def annotate(self, remarks: dict[int, tuple[Any, str]]) -> None:
+        """Print a remark behind the statements of some nodes: ``id(node)`` -> node, text."""
+        self.remarks = remarks
+        self.tracking = self.tracking or bool(remarks)
 
     def _find(self, kind: type) -> Printer:
         for base in kind.__mro__:

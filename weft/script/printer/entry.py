@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.expr import GlobalVar, PrimExpr, Range, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import Array, Node
@@ -27,9 +27,10 @@ from weft.script.printer import (
     tir_stmt,
 )
 from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, StmtBlockDoc
-from weft.script.printer.doc_printer import to_python_script
+from weft.script.printer.doc_printer import Chain, to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
 from weft.support.errors import IRTypeError
+from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 
@@ -63,9 +64,11 @@ def to_text(node: Any, **options: Any) -> str:
 def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     d = Docsifier(config)
     d.short = short
+    d.annotate(_remarks(config, node))
     is_graph = _is_graph(node)
     d.relax_mode = is_graph
-    frame = d.push("relax" if is_graph else "tir")
+    outermost = "ir" if isinstance(node, Range) else "tir"
+    frame = d.push("relax" if is_graph else outermost)
     if config.name:
         d.binding_names.append(config.name)
     made = d.doc(node)
@@ -80,13 +83,13 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
         frame.stmts.extend(made.stmts)
     else:
         frame.stmts.append(made)
-    return _finish(frame.stmts, d, config)
+    return _finish(frame.stmts, d, config, node)
 
 
 _DECLARING: Final = frozenset({"BufferRegion"})
 
 
-def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig) -> str:
+def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig, node: Any) -> str:
     head = ""
     if d.metadata:
         if config.show_meta:
@@ -98,23 +101,30 @@ def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig) -> str:
         config.indent_spaces,
         config.print_line_numbers,
         config.num_context_lines,
-        _targets(config),
+        _targets(config, node),
     )
     return head + text
 
 
-def _targets(config: PrinterConfig) -> list[Any]:
+def _targets(config: PrinterConfig, root: Any) -> list[Any]:
+    """What to underline: objects as they are, of paths the objects they lead through."""
     targets: list[Any] = []
     for given in (config.obj_to_underline, config.path_to_underline):
         if given is None:
             continue
-        if isinstance(given, dict):
-            targets.extend(given)
-        elif isinstance(given, list | tuple):
-            targets.extend(given)
-        else:
-            targets.append(given)
-    return targets
+        several = isinstance(given, dict | list | tuple) and not isinstance(given, Node)
+        targets.extend(given if several else [given])
+    return [Chain(t.resolve(root)) if isinstance(t, ObjectPath) else t for t in targets]
+
+
+def _remarks(config: PrinterConfig, root: Any) -> dict[int, tuple[Any, str]]:
+    """The remarks on objects and on what paths lead to, by the identity of the object."""
+    remarks = {id(item): (item, str(text)) for item, text in (config.obj_to_annotate or {}).items()}
+    for path, text in (config.path_to_annotate or {}).items():
+        found = path.resolve(root)
+        if len(found) == len(path):
+            remarks[id(found[-1])] = (found[-1], str(text))
+    return remarks
 
 
 def _is_graph(node: Any) -> bool:

@@ -137,7 +137,10 @@ def _iter_var(node: nodes.IterVar, d: Docsifier) -> Doc:
 
 @prints("Range")
 def _range(node: Any, d: Docsifier) -> Doc:
-    prefix = d.relax("Range") if d.relax_mode else d.tir("Range")
+    if d.frames and d.frames[-1].kind == "ir":
+        prefix: ExprDoc = d.ir("Range")
+    else:
+        prefix = d.relax("Range") if d.relax_mode else d.tir("Range")
     end = range_end(node)
     if end is None:
         callee = AttrAccessDoc(prefix, "from_min_extent")

@@ -28,6 +28,7 @@ from weft.script.printer.doc import (
     IndexDoc,
     ListDoc,
     LiteralDoc,
+    ReturnDoc,
     ScopeDoc,
     StmtBlockDoc,
     TupleDoc,
@@ -40,7 +41,14 @@ from weft.script.printer.tir_buffer import (
     buffer_declaration,
     define_buffer,
 )
-from weft.script.printer.tir_expr import index_docs, list_doc, range_end, same, slice_end
+from weft.script.printer.tir_expr import (
+    call_style,
+    index_docs,
+    list_doc,
+    range_end,
+    same,
+    slice_end,
+)
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
 from weft.tir.expr import IterType, IterVar, Var
@@ -52,10 +60,10 @@ def body_docs(stmt: Any, d: Docsifier, frame: Frame) -> None:
     if type(stmt) is SeqStmt:
         last = len(stmt.seq) - 1
         for index, item in enumerate(stmt.seq):
-            frame.concise = index == last
+            frame.concise = index == last and id(item) not in d.remarks
             _add(d.doc(item), frame)
     else:
-        frame.concise = True
+        frame.concise = id(stmt) not in d.remarks  # a remark stands above a ``with`` of its own
         _add(d.doc(stmt), frame)
 
 
@@ -87,10 +95,19 @@ def _seq(node: SeqStmt, d: Docsifier) -> Doc:
 
 @prints("Evaluate")
 def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
+    if _is_return(node.value):
+        return ReturnDoc(d.doc(node.value.args[0]))
     value = d.doc(node.value)
     if getattr(node.value, "KIND", "") == "Call":
         return ExprStmtDoc(value)
     return ExprStmtDoc(CallDoc(d.tir("evaluate"), (value,)))
+
+
+def _is_return(value: Any) -> bool:
+    """Whether ``return x`` builds this call of ``tir.ret``."""
+    if getattr(value, "KIND", "") != "Call" or getattr(value.op, "name", "") != "tir.ret":
+        return False
+    return len(value.args) == 1 and call_style(value, "ret") == "plain"
 
 
 @prints("BufferStore")
