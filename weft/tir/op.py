@@ -107,9 +107,8 @@ def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
     if dtype is None:
         return as_prim_expr(value)
     data_type = DataType(dtype)
-    if data_type.lanes != 1:
-        scalar = const(value, data_type.element)
-        return nodes.Broadcast(scalar, IntImm(DataType("int32"), data_type.lanes))
+    if data_type.lanes != 1 or data_type.is_scalable:
+        return nodes.Broadcast(const(value, data_type.element), lanes_of(data_type))
     if data_type.is_float:
         return FloatImm(data_type, float(value), span)
     if data_type.is_handle:
@@ -159,9 +158,8 @@ def cast(dtype: str, value: Any, span: Any = None) -> PrimExpr:
     source = expr.dtype
     if source is target:
         return expr
-    if source.lanes == 1 and target.lanes != 1:
-        scalar = cast(target.element, expr)
-        return nodes.Broadcast(scalar, IntImm(DataType("int32"), target.lanes))
+    if _is_scalar(source) and not _is_scalar(target):
+        return nodes.Broadcast(cast(target.element, expr), lanes_of(target))
     if isinstance(expr, nodes.Broadcast) and source.lanes == target.lanes:
         return nodes.Broadcast(cast(target.element, expr.value), expr.lanes)
     if isinstance(expr, IntImm) and not target.is_handle:
@@ -173,6 +171,16 @@ def cast(dtype: str, value: Any, span: Any = None) -> PrimExpr:
     if isinstance(expr, FloatImm) and target.is_integral:
         return IntImm(target, saturate(expr.value, target), span)
     return nodes.Cast(target, expr, span)
+
+
+def lanes_of(dtype: DataType) -> PrimExpr:
+    """The number of lanes of a type as an expression: of a scalable vector ``n * vscale``."""
+    count = IntImm(DataType("int32"), dtype.lanes)
+    return nodes.Mul(vscale(), count) if dtype.is_scalable else count
+
+
+def _is_scalar(dtype: DataType) -> bool:
+    return dtype.lanes == 1 and not dtype.is_scalable
 
 
 def wrap(value: int, dtype: DataType) -> int:

@@ -1,0 +1,74 @@
+"""PrimFunc: parameters, attributes, and functions with parameters fixed."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft import ir, tir
+from weft.script import tir as T
+
+
+def test_buffers_among_the_parameters_get_handles():
+    buffer, n = tir.decl_buffer((4,), name="A"), tir.Var("n", "int32")
+    func = tir.PrimFunc([buffer, n], tir.Evaluate(n))
+    assert [param.dtype for param in func.params] == ["handle", "int32"]
+    assert func.buffer_map[func.params[0]] is buffer
+    assert func.attrs == {}
+    assert func.ret_type == ir.TupleType([])
+
+
+def test_parameters_are_variables_or_buffers():
+    with pytest.raises(TypeError, match="a parameter must be a Var or a Buffer, got int"):
+        tir.PrimFunc([1], tir.Evaluate(0))
+
+
+def test_with_body_keeps_everything_else():
+    func = tir.PrimFunc([tir.decl_buffer((4,))], tir.Evaluate(0)).with_attr("a", 1)
+    func.provenance = "te"
+    changed = func.with_body(tir.Evaluate(1))
+    assert changed.buffer_map is func.buffer_map
+    assert changed.attrs is func.attrs
+    assert changed.provenance == "te"
+    assert func.with_body(func.body) is func
+
+
+@T.prim_func
+def copy(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n, 4), "float32")
+    B = T.match_buffer(b, (n, 4), "float32")
+    for i, j in T.grid(n, 4):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+
+
+def test_specialize_by_number():
+    n = copy.params[2]
+    fixed = copy.specialize({n: 8})
+    assert len(fixed.params) == 2
+    assert all(buffer.shape == [8, 4] for buffer in fixed.buffer_map.values())
+    assert "T.grid(8, 4)" in fixed.script()
+
+
+def test_specialize_by_buffer():
+    fixed = copy.specialize({copy.params[0]: tir.decl_buffer((16, 4))})
+    shapes = [buffer.shape[0] for buffer in fixed.buffer_map.values()]
+    assert shapes == [16, 16]
+
+
+@pytest.mark.parametrize(
+    ("buffer", "message"),
+    [
+        (tir.decl_buffer((16,)), "A is float32 of 2 dimensions, got float32 of 1"),
+        (tir.decl_buffer((16, 5)), "A has an extent 4, got 5"),
+        (tir.decl_buffer((16, 4), "int8"), "A is float32 of 2 dimensions, got int8 of 2"),
+    ],
+)
+def test_specialize_refuses_what_does_not_match(buffer, message):
+    with pytest.raises(ValueError, match=message):
+        copy.specialize({copy.params[0]: buffer})
+
+
+def test_specialize_refuses_what_is_no_parameter():
+    with pytest.raises(ValueError, match="m is not a parameter of the function"):
+        copy.specialize({tir.Var("m", "int32"): 1})
