@@ -95,12 +95,13 @@ class ProgramGenerator(ValueGenerator):
             (temporaries if temporary and wanted else outputs).append(target)
             if wanted:
                 pieces.append(stmt)
-            self.sources.append(target)
-        result = self.result(pieces)
+            if 0 not in self.shape(target):
+                self.sources.append(target)
+        self.result(pieces)
         root = Block((), (), (), "root", _nested(pieces), None, temporaries)
         body = BlockRealize((), TRUE, root)
         params = [*inputs, *self.scalars, *outputs]
-        func = PrimFunc(params, body, result, attrs={"global_symbol": "main"})
+        func = PrimFunc(params, body, attrs={"global_symbol": "main"})
         arguments: list[Any] = [self.data(buffer) for buffer in inputs]
         arguments += [3.5 if var.dtype.is_float else pick.randint(0, 9) for var in self.scalars]
         first = len(arguments)
@@ -108,15 +109,14 @@ class ProgramGenerator(ValueGenerator):
         written = tuple(range(first, first + len(outputs)))
         return RandomProgram(func, arguments, written, self.seed, count)
 
-    def result(self, pieces: list[Stmt | Buffer]) -> Any:
-        """Perhaps a returned value at the end; its type."""
+    def result(self, pieces: list[Stmt | Buffer]) -> None:
+        """Perhaps a returned value at the end."""
         if self.random.random() > 0.1:
-            return None
+            return
         dtype = DataType(self.random.choice(("int32", "int64", "float32")))
         value = self.value(dtype, [], 1)
         if self.keep is None:
             pieces.append(Evaluate(ret(value)))
-        return None
 
     def shape(self, buffer: Buffer) -> tuple[int, ...]:
         """The extents that the arguments have."""
@@ -306,7 +306,7 @@ class ProgramGenerator(ValueGenerator):
 
     def stage_temporary(self, target: Buffer) -> Stmt:
         """A row computed into memory allocated inside the loop, then used."""
-        if not target.shape:
+        if not target.shape or 0 in self.shape(target):
             return self.stage_map(target)
         loops = self.axes(target)[0]
         extent = target.shape[-1]

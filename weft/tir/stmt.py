@@ -326,7 +326,8 @@ register_statements(store=_store, region=make_region)
 
 
 def pointer_type(dtype: str, scope: str = "global") -> PointerType:
-    """The type of a pointer to ``dtype`` in a storage scope."""
-    return PointerType(PrimType(DataType(dtype)), scope)
+    """The type of a pointer to ``dtype`` in a storage scope; bool is stored in bytes."""
+    stored = DataType("int8") if DataType(dtype).is_bool else DataType(dtype)
+    return PointerType(PrimType(stored), scope)
 
 

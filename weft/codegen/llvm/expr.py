@@ -59,7 +59,7 @@ def _arithmetic(int_op: str, float_op: str) -> Callable[[Emitter, Any], str]:
     return emit
 
 
-_BOOLEAN: Final = {"add": "xor", "sub": "xor", "mul": "and"}
+_BOOLEAN: Final = {"add": "or", "sub": "xor", "mul": "and"}  # true + true is true
 
 
 def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:

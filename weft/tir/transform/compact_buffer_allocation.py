@@ -22,6 +22,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore, For, LetStmt
+from weft.tir.transform.plan_buffer_allocation import shared_pointers
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 
@@ -150,13 +151,14 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """The function with its allocations compacted."""
     gather = _Gather()
     gather.visit(func.body)
+    shared = gather.opaque | shared_pointers(func.body)
     analyzer = Analyzer()
     plans: dict[int, tuple[Buffer, list[PrimExpr]]] = {}
     for key, usage in gather.usages.items():
         buffer = usage.buffer
         if not usage.accesses or not usage.exact or buffer.strides:
             continue
-        if id(buffer.data) in gather.opaque or not buffer.shape:
+        if id(buffer.data) in shared or not buffer.shape:
             continue
         plan = _plan(usage, analyzer)
         if plan is not None:

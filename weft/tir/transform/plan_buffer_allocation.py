@@ -25,6 +25,7 @@ from weft.tir.stmt import (
     Block,
     BlockRealize,
     BufferStore,
+    DeclBuffer,
     For,
     IfThenElse,
     MatchBufferRegion,
@@ -184,12 +185,13 @@ class _Place(Mutator):
         return visited.with_(body=BlockRealize((), IntImm(DataType("bool"), 1), block))
 
 
-def _opaque_pointers(body: Stmt) -> set[int]:
-    """Data variables that calls use: their buffers stay where they are."""
-    return {
+def shared_pointers(body: Stmt) -> set[int]:
+    """Data variables that calls use, or several buffers: their buffers stay as they are."""
+    pointers = {
         id(arg) for call in collect(body, Call) for arg in call.args
         if isinstance(arg, Var) and arg.dtype.is_handle
     }  # fmt: skip
+    return pointers | {id(decl.buffer.data) for decl in collect(body, DeclBuffer)}
 
 
 def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
@@ -200,13 +202,13 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
         return func
     accesses = _Accesses()
     accesses.visit(func.body)
-    opaque = _opaque_pointers(func.body)
+    shared = shared_pointers(func.body)
     moved: dict[int, list[Buffer]] = {}
     gone: set[int] = set()
     for buffer, owner in owners.owned:
         found = accesses.found.get(id(buffer))
         target = None
-        if found and id(buffer.data) not in opaque:
+        if found and id(buffer.data) not in shared:
             target = _target(buffer, owner, found)
         if target is not None:
             moved.setdefault(id(target), []).append(buffer)
