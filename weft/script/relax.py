@@ -6,6 +6,7 @@ import sys
 from collections import abc
 from typing import Any, Final
 
+from weft.relax.expr import Call as _Call
 from weft.script.ir_builder import relax as _build
 from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.parser.entry import decorate
@@ -41,7 +42,7 @@ def macro(*args: Any, hygienic: bool = True) -> Any:
 
 def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802
     """The node of a call, nothing added: ``R.Call("relax.add", (x, y), attrs={...})``."""
-    return _build.Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
+    return _Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
 
 
 _PROXIES: Final = {

@@ -342,7 +342,8 @@ def test_a_scalar_condition_joins_a_vector_one():
         A[0:8] = A[0:8] and flag
 
     assert f.body.value.dtype == "boolx8"
-    assert type(f.body.value.b).__name__ == "Broadcast"
+    assert f.body.value.op.name == "tir.bitwise_and"
+    assert type(f.body.value.args[1]).__name__ == "Broadcast"
 
 
 def test_operators_take_the_type_that_old_scripts_name():
@@ -404,3 +405,24 @@ def test_threads_count_in_the_type_of_their_extent():
 
     assert f.body.node.dom.min.dtype == "int64"
     assert f.body.node.var.dtype == "int64"
+
+
+def test_a_variable_made_outside_is_no_binding():
+    @T.prim_func
+    def f(a: T.handle):
+        start = weft.te.var("start")
+        A = T.match_buffer(a, (16,), elem_offset=start)
+        A[0] = T.float32(1)
+
+    assert f.buffer_map[f.params[0]].elem_offset.name == "start"
+    assert not collect(f.body, S.LetStmt)
+
+
+def test_a_number_takes_the_type_of_an_unsigned_operand():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "uint32")):
+        for i in range(4):
+            A[i] = (A[i] % 5) << 2
+
+    shift = f.body.body.value
+    assert shift.dtype == "uint32" and not collect(shift, Cast)

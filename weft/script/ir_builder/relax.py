@@ -20,6 +20,7 @@ from weft.relax.expr import (
     ExternFunc,
     PrimValue,
     ShapeExpr,
+    Var,
     StringImm,
     TupleGetItem,
     as_relax_expr,
@@ -107,7 +108,7 @@ def output(*variables: Any) -> None:
         raise IRValueError("the dataflow block has two R.output")
     assert frame.seq is not None
     for var in variables:
-        if not isinstance(var, Expr) or frame.seq.bb.lookup_binding(var) is None:
+        if not isinstance(var, Var) or frame.seq.bb.lookup_binding(var) is None:
             raise IRTypeError(f"R.output: expected variables of the dataflow block, got {var!r}")
     frame.outputs = list(dict.fromkeys(variables))
 

@@ -120,7 +120,7 @@ class FunctionFrame(SeqFrame):
             attrs = {"global_symbol": self.name, **attrs}
         body = SeqExpr(blocks, self.output)
         func = Function(self.params, body, ret, self.is_pure, attrs, span=self.span)
-        parent = self.builder.frames[-1] if self.builder.frames else None
+        parent: Any = self.builder.frames[-1] if self.builder.frames else None
         if hasattr(parent, "add_function"):
             parent.add_function(self.name or "main", func)
         elif isinstance(parent, SeqFrame | DataflowFrame):
@@ -162,7 +162,7 @@ class DataflowFrame(IRBuilderFrame):
         if self.replaced:
             block = replace(block, self.replaced)
             for binding in block.bindings:
-                bb._values[binding.var] = getattr(binding, "value", None)
+                bb._values[binding.var] = binding.value
         self.seq.blocks.append(block)
         bb.begin_binding_block()
 

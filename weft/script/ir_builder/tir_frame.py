@@ -17,7 +17,7 @@ from weft.script.ir_builder.completion import complete
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import IterVar, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -419,7 +419,7 @@ def as_buffer_region(value: Any) -> BufferRegion:
 
 
 def _index_range(index: PrimExpr) -> Range:
-    if hasattr(index, "lanes") and hasattr(index, "base"):
+    if isinstance(index, Ramp):
         return Range.from_min_extent(index.base, tir_op.multiply(index.stride, index.lanes))
     return Range.from_min_extent(index, IntImm(index.dtype, 1))
 

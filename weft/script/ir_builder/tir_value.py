@@ -119,7 +119,8 @@ def make_buffer(
         buffer_type, axis_separators,
     )  # fmt: skip
     if not buffer_name and offset_factor and elem_offset is None:
-        made.elem_offset.name = ""
+        offset: Any = made.elem_offset
+        offset.name = ""
     return made
 
 

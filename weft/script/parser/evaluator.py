@@ -158,7 +158,7 @@ class Evaluator:
 
     def binary(self, node: ast.BinOp) -> Any:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
-        return BINARY[type(node.op)](lhs, rhs)
+        return BINARY[type(node.op)](literal(lhs, rhs), literal(rhs, lhs))
 
     def unary(self, node: ast.UnaryOp) -> Any:
         value = operand(self.evaluate(node.operand))
@@ -183,7 +183,7 @@ class Evaluator:
             right = operand(self.evaluate(item))
             reflected = isinstance(left, bool | int | float) and isinstance(right, ExprOp)
             table = _REFLECTED if reflected else COMPARE
-            value = table[type(op)](left, right)
+            value = table[type(op)](literal(left, right), literal(right, left))
             result = value if not position else join(result, value, True)
             left = right
         return result
@@ -294,15 +294,24 @@ def operand(value: Any) -> Any:
     return as_value(value) if isinstance(value, BufferRegion) else value
 
 
+def literal(value: Any, beside: Any) -> Any:
+    """A Python number beside an unsigned operand is a constant of that operand's type."""
+    if type(value) is int and value >= 0 and isinstance(beside, PrimExpr):
+        element = beside.dtype.element
+        if element.kind == "uint" and value < 1 << element.bits:
+            return tir_op.const(value, element)
+    return value
+
+
 def join(lhs: Any, rhs: Any, is_and: bool) -> Any:
     """``lhs and rhs`` or ``lhs or rhs``; IR as soon as one side is."""
     if not isinstance(lhs, ExprOp) and not isinstance(rhs, ExprOp):
         return (lhs and rhs) if is_and else (lhs or rhs)
     kind = And if is_and else Or
     a, b = as_prim_expr(lhs), as_prim_expr(rhs)
-    if a.dtype.is_bool and b.dtype.is_bool:
-        a, b = tir_op.match_types(a, b)  # a scalar stands for every lane of a vector
-    return kind(a, b)
+    if a.dtype.lanes == b.dtype.lanes == 1:
+        return kind(a, b)
+    return tir_op.bitwise_and(a, b) if is_and else tir_op.bitwise_or(a, b)
 
 
 def _signature(names: list[str], rest: str | None) -> Any:

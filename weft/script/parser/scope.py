@@ -57,6 +57,14 @@ class Scopes:
                 return True, names[name]
         return False, None
 
+    def holds(self, value: Any) -> bool:
+        """Whether some name stands for this very object."""
+        for names in (*self.frames, self.captured):
+            for item in names.values():
+                if item is value:
+                    return True
+        return False
+
     def unknown(self, name: str) -> str:
         """The message for a name that is not defined."""
         if name in self.hidden:

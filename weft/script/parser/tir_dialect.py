@@ -205,8 +205,8 @@ def _assigned(parser: Parser, name: str, value: Any) -> Any:
         return IRBuilder.name(name, value.enter_rest())
     if isinstance(value, list | tuple):
         return [_assigned(parser, f"{name}_{i}", item) for i, item in enumerate(value)]
-    if isinstance(value, Var) and not value.name:
-        return IRBuilder.name(name, value)
+    if isinstance(value, Var) and (not value.name or not parser.scopes.holds(value)):
+        return IRBuilder.name(name, value)  # just made, as by T.int32() or te.var("n")
     if isinstance(value, Buffer | IterVar):
         return IRBuilder.name(name, value)
     if isinstance(value, BufferRegion):

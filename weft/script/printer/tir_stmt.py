@@ -95,8 +95,9 @@ def _seq(node: SeqStmt, d: Docsifier) -> Doc:
 
 @prints("Evaluate")
 def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
-    if _is_return(node.value):
-        return ReturnDoc(d.doc(node.value.args[0]))
+    call: Any = node.value
+    if _is_return(call):
+        return ReturnDoc(d.doc(call.args[0]))
     value = d.doc(node.value)
     if getattr(node.value, "KIND", "") == "Call":
         return ExprStmtDoc(value)
