@@ -67,7 +67,9 @@ def test_variables_of_the_two_irs_are_told_apart():
         def visit_RelaxVar(self, var):
             seen.append("relax")
 
-    Both().visit(Array([tir.Var("x", "int32"), RelaxVar("x", relax.TensorStructInfo((2,), "int32"))]))
+    Both().visit(
+        Array([tir.Var("x", "int32"), RelaxVar("x", relax.TensorStructInfo((2,), "int32"))])
+    )
     assert seen == ["tir", "relax"]
 
 
@@ -75,7 +77,9 @@ def test_what_does_not_change_stays_the_same_object(function):
     assert Mutator().visit(function) is function
     assert rewrite(function, lambda node: None) is function
     assert substitute(function.body, {}) is function.body
-    assert substitute(function.body, {tir.Var("no", "int32"): ir.IntImm("int32", 0)}) is function.body
+    assert (
+        substitute(function.body, {tir.Var("no", "int32"): ir.IntImm("int32", 0)}) is function.body
+    )
 
 
 def test_only_the_path_to_a_change_is_rebuilt():

@@ -60,7 +60,8 @@ def test_module_attributes_targets_and_global_infos_come_back():
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, 3, -(2**70), "text", 1.5, float("inf"), -0.0, b"bytes", [1, [2]], (1,), {"a": 1},
+        None, True, 3, -(2**70), "text", 1.5, float("inf"), -0.0, b"bytes", [1, [2]], (1,),
+        {"a": 1},
         np.float32(1.5), np.arange(6, dtype="int16").reshape(2, 3), weft.DataType("float32x4"),
         tir.ForKind.PARALLEL,
     ],

@@ -110,7 +110,7 @@ def test_field_tables_follow_the_flags():
 
 def test_an_unknown_attribute_names_the_nearest():
     with pytest.raises(AttributeError, match="did you mean extent"):
-        For(tir.Var("i", "int32"), 0, 4, ForKind.SERIAL, tir.Evaluate(0)).extend  # noqa: B018
+        For(tir.Var("i", "int32"), 0, 4, ForKind.SERIAL, tir.Evaluate(0)).extend
 
 
 def test_nodes_are_compared_and_hashed_by_identity():
@@ -188,13 +188,15 @@ def test_freeze_makes_containers_of_nodes():
 
 
 def test_attrs_read_as_attributes_and_name_what_there_is():
-    attrs = ir.Attrs({"strides": [1, 1], "layout": tir.StringImm("NCHW"), "n": ir.IntImm("int32", 3)})
+    attrs = ir.Attrs(
+        {"strides": [1, 1], "layout": tir.StringImm("NCHW"), "n": ir.IntImm("int32", 3)}
+    )
     assert attrs.strides == [1, 1]
     assert attrs["layout"] == "NCHW"
     assert (attrs.n, attrs.get_int("n"), attrs.get_str("layout")) == (3, 3, "NCHW")
     assert attrs.updated(n=4).n == 4
     with pytest.raises(AttributeError, match="no attribute 'stride'; there are: strides, layout"):
-        attrs.stride  # noqa: B018
+        attrs.stride
 
 
 # ---- the truth of ==
@@ -227,7 +229,7 @@ def test_constants_are_found_in_dicts_by_their_python_value():
 def test_variables_are_equal_to_themselves_only():
     x, y = tir.Var("x", "int32"), tir.Var("x", "int32")
     assert isinstance(x == y, tir.EQ)
-    assert bool(x == x)  # noqa: PLR0124
+    assert bool(x == x)
     assert not bool(x == y)
     assert bool(x != y)
     assert {x: 1}.get(y) is None

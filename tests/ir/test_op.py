@@ -16,7 +16,9 @@ def test_an_operator_is_one_object_per_name():
 
 
 def test_an_unknown_operator_names_the_nearest():
-    with pytest.raises(KeyError, match=r"operator 'tir.expp' is not registered; did you mean tir\.exp"):
+    with pytest.raises(
+        KeyError, match=r"operator 'tir.expp' is not registered; did you mean tir\.exp"
+    ):
         ir.Op.get("tir.expp")
 
 

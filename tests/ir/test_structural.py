@@ -301,5 +301,7 @@ def test_scripts_are_compared_like_what_is_built_by_hand():
     built = relax.Function([x], x, relax.TensorStructInfo((4,), "float32"))
     ir.assert_structural_equal(
         relax.transform.Normalize()(ir.IRModule({"f": built}))["f"],
-        relax.transform.Normalize()(ir.IRModule({"f": identity.without_attr("global_symbol")}))["f"],
+        relax.transform.Normalize()(ir.IRModule({"f": identity.without_attr("global_symbol")}))[
+            "f"
+        ],
     )

@@ -91,7 +91,9 @@ def test_the_name_is_there(module, name):
 )
 def test_a_name_that_is_to_come_says_so(module, name):
     owner = importlib.import_module(module)
-    with pytest.raises(IRAttributeError, match=rf"{name} is a name of TVM 0\.20 that weft does not"):
+    with pytest.raises(
+        IRAttributeError, match=rf"{name} is a name of TVM 0\.20 that weft does not"
+    ):
         getattr(owner, name)
     assert not hasattr(owner, name)
     assert name not in dir(owner)

@@ -20,11 +20,14 @@ from weft.support.slots import Slot
     ("name", "kind", "bits", "lanes", "canonical"),
     [
         ("float32", "float", 32, 1, "float32"), ("int8x4", "int", 8, 4, "int8x4"),
-        ("bool", "bool", 1, 1, "bool"), ("uint1", "bool", 1, 1, "bool"), ("int", "int", 32, 1, "int32"),
+        ("bool", "bool", 1, 1, "bool"), ("uint1", "bool", 1, 1, "bool"),
+        ("int", "int", 32, 1, "int32"),
         ("float", "float", 32, 1, "float32"), ("handle", "handle", 64, 1, "handle"),
         ("bfloat16", "bfloat", 16, 1, "bfloat16"), ("", "void", 0, 1, "void"),
-        ("float8_e4m3fn", "float8_e4m3fn", 8, 1, "float8_e4m3fn"), ("int4", "int", 4, 1, "int4"),
-        ("float32xvscalex4", "float", 32, 4, "float32xvscalex4"), ("boolx4", "bool", 1, 4, "boolx4"),
+        ("float8_e4m3fn", "float8_e4m3fn", 8, 1, "float8_e4m3fn"),
+        ("int4", "int", 4, 1, "int4"),
+        ("float32xvscalex4", "float", 32, 4, "float32xvscalex4"),
+        ("boolx4", "bool", 1, 4, "boolx4"),
     ],
 )  # fmt: skip
 def test_names_have_parts(name, kind, bits, lanes, canonical):
@@ -99,9 +102,13 @@ def test_a_facade_imports_at_first_use_and_names_the_nearest():
         assert resolve("DataType") is DataType
         assert resolve("Kind") is DataType
         assert names() == ["DataType", "Kind"]
-        with pytest.raises(AttributeError, match="has no attribute 'DataTyp'; did you mean DataType"):
+        with pytest.raises(
+            AttributeError, match="has no attribute 'DataTyp'; did you mean DataType"
+        ):
             resolve("DataTyp")
-        with pytest.raises(AttributeError, match=r"Later is a name of TVM 0\.20 that weft does not "):
+        with pytest.raises(
+            AttributeError, match=r"Later is a name of TVM 0\.20 that weft does not "
+        ):
             resolve("Later")
         with pytest.raises(AttributeError, match="has no attribute '__path_'"):
             resolve("__path_")
@@ -142,7 +149,9 @@ def test_settings_are_read_and_checked(monkeypatch):
         config.environment_text("WEFT_NONE")
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", True), ("off", False), ("0", False), ("", False)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("off", False), ("0", False), ("", False)]
+)
 def test_flags(monkeypatch, text, value):
     monkeypatch.setenv("WEFT_NO_CACHE", text)
     assert config.environment_flag("WEFT_NO_CACHE") is value

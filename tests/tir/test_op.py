@@ -220,10 +220,14 @@ def test_float_folding_keeps_nan_and_infinity():
     ("value", "source", "target", "result"),
     [
         (300, "int32", "int8", 44), (-1, "int32", "uint8", 255), (-1, "int32", "uint64", 2**64 - 1),
-        (5, "int32", "bool", 1), (3, "int32", "float32", 3.0), (2**24 + 1, "int32", "float32", 2.0**24),
-        (2.9, "float32", "int32", 2), (-2.9, "float32", "int32", -2), (1e20, "float32", "int32", 2**31 - 1),
-        (-1e20, "float32", "int8", -128), (-1.0, "float32", "uint8", 0), (math.nan, "float32", "int32", 0),
-        (math.inf, "float64", "int64", 2**63 - 1), (0.1, "float64", "float16", float(np.float16(0.1))),
+        (5, "int32", "bool", 1), (3, "int32", "float32", 3.0),
+        (2**24 + 1, "int32", "float32", 2.0**24),
+        (2.9, "float32", "int32", 2), (-2.9, "float32", "int32", -2),
+        (1e20, "float32", "int32", 2**31 - 1),
+        (-1e20, "float32", "int8", -128), (-1.0, "float32", "uint8", 0),
+        (math.nan, "float32", "int32", 0),
+        (math.inf, "float64", "int64", 2**63 - 1),
+        (0.1, "float64", "float16", float(np.float16(0.1))),
         (0.5, "float32", "bool", 1),
     ],
 )  # fmt: skip

@@ -199,7 +199,7 @@ class _Reader:
 
     def node(self, name: str, fields: dict[str, Any]) -> Node:
         kind = _class_of(name, Node)
-        made = object.__new__(kind)
+        made: Node = object.__new__(kind)
         made._cache = made.span = None
         slots = kind._all_slots_ - _HIDDEN  # type: ignore[attr-defined]
         for field, reference in fields.items():

@@ -124,6 +124,7 @@ class _Comparer:
         """Maps keyed by nodes: global variables pair by name, variables by their mapping."""
         by_name = {getattr(key, "name_hint", key): key for key in rhs}
         met: set[int] = set()
+        other_key: Any
         for key, value in lhs.items():
             if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
                 other_key = self.forward.get(id(key), key)

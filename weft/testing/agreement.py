@@ -26,7 +26,7 @@ from weft.testing.generate import RandomProgram
 from weft.tir.expr import BinaryExpr, Call, Cast, Let, Select
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
-from weft.tir.stmt import BufferStore, IfThenElse, SeqStmt, Stmt
+from weft.tir.stmt import BufferStore, IfThenElse, SeqStmt
 
 EXACT_TARGET = "llvm -fast-math-contract=0"
 
@@ -133,7 +133,7 @@ def _parts(node: Any) -> Iterator[Any]:
         for index in range(len(node.seq)):
             rest = [item for place, item in enumerate(node.seq) if place != index]
             yield rest[0] if len(rest) == 1 else node.with_(seq=type(node.seq)(rest))
-    elif isinstance(node, Stmt):
+    elif isinstance(node, IfThenElse):
         yield from [case for case in (node.then_case, node.else_case) if case is not None]
     else:
         operands = [getattr(node, name, None) for name in (

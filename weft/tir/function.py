@@ -60,9 +60,8 @@ class PrimFunc(BaseFunc):
                 )
         self.params, self.body = Array(handles), body
         self.ret_type = TupleType(()) if ret_type is None else ret_type
-        self.buffer_map = mapping if isinstance(buffer_map, Map) else Map(mapping)
-        if isinstance(buffer_map, Map) and len(buffer_map) == len(mapping):
-            self.buffer_map = buffer_map
+        kept = isinstance(buffer_map, Map) and len(buffer_map) == len(mapping)
+        self.buffer_map = buffer_map if kept else Map(mapping)  # type: ignore[assignment]
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
         self.provenance = None
         self.struct_info = None

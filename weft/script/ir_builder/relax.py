@@ -20,9 +20,9 @@ from weft.relax.expr import (
     ExternFunc,
     PrimValue,
     ShapeExpr,
-    Var,
     StringImm,
     TupleGetItem,
+    Var,
     as_relax_expr,
     const,
 )

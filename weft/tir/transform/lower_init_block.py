@@ -12,6 +12,7 @@ from weft.tir import op
 from weft.tir.expr import IterType
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, IfThenElse, Stmt, seq
+from weft.tir.transform.empty_reductions import initialise_empty_reductions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 
@@ -28,15 +29,15 @@ def _guarded(block: Block) -> Stmt:
     conditions: list[PrimExpr] = [
         op.equal(axis.var, axis.dom.min)
         for axis in block.iter_vars
-        if axis.iter_type == IterType.CommReduce
+        if axis.iter_type == IterType.CommReduce and axis.dom is not None
     ]
     assert block.init is not None
     return IfThenElse(op.all(*conditions), block.init) if conditions else block.init
 
 
 def lower_init_block(func: PrimFunc) -> PrimFunc:
-    """The function without ``init`` statements."""
-    return rewrite_body(func, _Lower())
+    """The function without ``init`` statements; empty reductions give the identity."""
+    return rewrite_body(initialise_empty_reductions(func), _Lower())
 
 
 def LowerInitBlock() -> Pass:  # noqa: N802 - TVM's name
