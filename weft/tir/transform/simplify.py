@@ -48,7 +48,8 @@ class _Simplify(StmtMutator):
 
     def visit_Block(self, block: Block) -> Stmt:
         for axis in block.iter_vars:
-            self.analyzer.bind(axis.var, axis.dom, True)
+            if axis.dom is not None:
+                self.analyzer.bind(axis.var, axis.dom, True)
         return self.visit_default(block)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
