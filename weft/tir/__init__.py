@@ -40,7 +40,7 @@ _NAMES = {
 _NAMES.pop("type_annotation")
 _PLANNED = {
     **dict.fromkeys(
-        "Schedule ScheduleState StmtSRef BlockScope BlockDependenceInfo Instruction Trace schedule "
+        "Schedule ScheduleState StmtSRef BlockScope BlockDependenceInfo Instruction Trace "
         "Dependency BlockRV LoopRV ExprRV".split(),
         "schedules",
     ),
@@ -51,7 +51,7 @@ _PLANNED = {
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
-    ("analysis", "buffer", "expr", "function", "ir_builder", "op", "stmt", "stmt_functor",
-     "transform"),
+    ("analysis", "buffer", "expr", "function", "ir_builder", "op", "schedule", "stmt",
+     "stmt_functor", "transform"),
     _PLANNED,
 )  # fmt: skip

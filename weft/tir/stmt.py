@@ -268,7 +268,10 @@ class MatchBufferRegion(Node):
 
 @node
 class Block(Stmt):
-    """The unit of computation that schedules move: axes, regions read and written, init, body."""
+    """The unit of computation that schedules move: axes, regions read and written, init, body.
+
+    Its name is no part of its structure: blocks that differ in the name alone are equal.
+    """
 
     iter_vars: Array[IterVar] = field(defines=True)
     reads: Array[BufferRegion]
@@ -282,7 +285,7 @@ class Block(Stmt):
 
     STRUCTURE = (
         ("iter_vars", True), ("alloc_buffers", True), ("match_buffers", False),
-        ("name_hint", False), ("annotations", False), ("reads", False), ("writes", False),
+        ("annotations", False), ("reads", False), ("writes", False),
         ("init", False), ("body", False),
     )  # fmt: skip
 
