@@ -15,7 +15,6 @@ from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
-from weft.tir.transform.flatten_buffer import FlattenBuffer
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
@@ -32,7 +31,8 @@ LOWER_TIR: tuple[Pass, ...] = (
     LowerMatchBuffer(),  # needs axes replaced, so that regions speak of loops only
     CompactBufferAllocation(),  # last user of block scopes
     LowerOpaqueBlock(),  # blocks end here: plain loops, branches, allocations
-    FlattenBuffer(),
+    # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
+    # offsets itself, and after flattening an index that leaves its axis would go unseen.
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements

@@ -146,6 +146,9 @@ class Bounds:
         if depth == 0 or len(poly) > _MAX_TERMS:
             return False
         forms = [poly] if outer is None or outer == poly else [poly, outer]
+        undivided = self._without_quotient(poly)
+        if undivided is not None:
+            forms.append(undivided)
         for fact in self.facts[: -_MAX_FACTS - 1 : -1]:
             for form in forms:
                 for factor in _factors(form, fact):
@@ -199,6 +202,24 @@ class Bounds:
         """The atoms of ``poly`` that are quotients by a constant or extremes."""
         found = {atom for key in poly for atom in key if self._info[atom][1]}
         return sorted(found, reverse=True)
+
+    def _without_quotient(self, poly: Poly) -> Poly | None:
+        """A polynomial whose being <= 0 implies the same of ``poly``, one quotient x // c fewer.
+
+        Where c does not divide the quotient's factor, ``poly`` is scaled by c first: for integers,
+        p <= 0 follows from c*p <= c - 1.
+        """
+        for atom in self._divisions(poly):
+            _, kind, data = self._info[atom]
+            factor = poly.get((atom,))
+            if kind != "//" or factor is None:
+                continue
+            scale = 1 if factor % data[1] == 0 else data[1]
+            scaled = {key: value * scale for key, value in poly.items()}
+            replaced = self._replace_division(add_scaled(scaled, {(): 1}, 1 - scale), atom)
+            if replaced is not None:
+                return replaced
+        return None
 
     def _replace_division(self, poly: Poly, atom: int) -> Poly | None:
         """Bound the one linear term of a quotient q = x // c by c*q in [x - c + 1, x]."""
