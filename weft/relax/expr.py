@@ -451,18 +451,28 @@ def const(value: Any, dtype: Any = None) -> Constant:
         name = str(DataType(name))
     if isinstance(value, NDArray):
         return Constant(value, info)
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    data = np.asarray(value)
-    if name is None and not isinstance(value, np.ndarray | np.generic):
+    data = array(value).numpy()
+    if name is None and isinstance(value, bool | int | float | list | tuple):
         name = {"f": "float32", "i": "int32", "b": "bool"}.get(data.dtype.kind)
     if name:
-        data = data.astype(DataType(name).numpy)
+        data = _converted(data, DataType(name))
     if info is not None and not isinstance(info, TensorStructInfo):
         info = None
     if info is not None and info.shape is None:
         info = None
     return Constant(array(data), info)
+
+
+def _converted(data: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
+    """``data`` in another type; IRValueError for integers that do not fit."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = data.astype(dtype.numpy)
+    if data.dtype.kind in "iu" and found.dtype.kind in "iu" and not np.array_equal(found, data):
+        raise IRValueError(
+            f"const: expected integers that {dtype} can hold, got some from {data.min()} to "
+            f"{data.max()}; name a wider type, as relax.const(value, 'int64')"
+        )
+    return found
 
 
 def extern(name: str, struct_info: StructInfo | None = None) -> ExternFunc:

@@ -8,6 +8,7 @@ is never imported: its tensors are known by their class, read by data_ptr, shape
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 import sys
 from typing import Any, Final
@@ -26,6 +27,7 @@ Taken = tuple[int, tuple[int, ...], tuple[int, ...]]
 _NUMPY: Final = 1
 _TORCH: Final = 2
 _OTHER: Final = 3
+_LAZY: Final = "its memory holds the negated values; pass x.resolve_neg()"
 _FUNCTIONS: Final = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
 _kinds: Final[dict[type, int]] = {np.ndarray: _NUMPY}
 _torch_dtypes: Final[dict[Any, DataType]] = {}
@@ -145,11 +147,13 @@ class TensorChecker:
             )
         try:
             address: int = value.data_ptr()
-            contiguous = value.is_contiguous()
+            contiguous, shape = value.is_contiguous(), value.shape
+            if value.is_neg() or (not address and value.numel()):
+                raise RuntimeError(_LAZY if address else "it has no memory")
         except RuntimeError as error:
             raise IRTypeError(
                 f"{self.prefix}: expected a tensor with data, got {type(value).__name__}: "
-                f"{str(error).splitlines()[0]}"
+                f"{str(error).partition(chr(10))[0]}"
             ) from error
         if address % self.itemsize:
             raise IRValueError(
@@ -157,10 +161,10 @@ class TensorChecker:
                 f"{self.dtype}, got address {address:#x}; pass a copy"
             )
         if not self.compact:
-            return address, value.shape, value.stride()
+            return address, shape, value.stride()
         if not contiguous:
-            raise self._stride_error(tuple(value.shape), value.stride())
-        return address, value.shape, ()
+            raise self._stride_error(tuple(shape), value.stride())
+        return address, shape, ()
 
     def _dtype_error(self, found: object) -> IRTypeError:
         return IRTypeError(
@@ -194,19 +198,29 @@ class ScalarChecker:
             value = value.item()
         if dtype.is_float:
             if isinstance(value, int | float | np.number) and not isinstance(value, complex):
-                return encode_float(float(value), dtype)
+                return encode_float(self._float(value), dtype)
             raise self._error("a number", value)
-        if isinstance(value, float | np.floating) or not hasattr(value, "__index__"):
-            if not isinstance(value, np.bool_):
-                raise self._error("an integer", value)
+        if isinstance(value, np.bool_):
             value = bool(value)
-        number: int = value.__index__()
+        try:
+            number = operator.index(value)
+        except TypeError as error:
+            raise self._error("an integer", value) from error
         if not self.low <= number <= self.high:
             raise IRValueError(
                 f"{self.prefix}: expected an integer from {self.low} to {self.high} ({dtype}), "
                 f"got {number}"
             )
         return number
+
+    def _float(self, value: Any) -> float:
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise IRValueError(
+                f"{self.prefix}: expected a number that {self.dtype} can hold, got an integer of "
+                f"{value.bit_length()} bits"
+            ) from error
 
     def _handle(self, value: Any) -> int | None:
         if value is None or isinstance(value, int):
@@ -243,7 +257,8 @@ def encode_float(value: float, dtype: DataType) -> float | int:
     """``value`` as it is passed in a register: see abi.py for the types of 8 and 16 bits."""
     if dtype.bits >= 32:
         return value
-    raw = np.array(value).astype(storage_dtype(dtype)).view(f"uint{dtype.bits}").item()
+    with np.errstate(over="ignore"):  # too great a number becomes infinite, as in every cast
+        raw = np.array(value).astype(storage_dtype(dtype)).view(f"uint{dtype.bits}").item()
     if dtype.bits == 8:
         return int(raw)
     result: float = struct.unpack("<f", struct.pack("<HH", raw, 0))[0]

@@ -14,12 +14,14 @@ import numpy as np
 
 from weft.runtime.abi import DLDataType, DLTensor, dtype_from_code
 from weft.support.dtype import DataType, DataTypeCode, to_numpy_dtype
-from weft.support.errors import IRTypeError, UnsupportedError
+from weft.support.errors import IRTypeError, TVMError, UnsupportedError
 
 _UNVERSIONED: Final = b"dltensor"
 _VERSIONED: Final = b"dltensor_versioned"
 _VERSIONED_OFFSET: Final = 32
 """version (2 × u32), manager_ctx, deleter and flags stand before a versioned capsule's tensor."""
+_REFUSALS: Final = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
+"""What producers raise for arrays that they cannot share (sparse, on another device ...)."""
 _CODES: Final = (DataTypeCode.BFLOAT, DataTypeCode.E4M3FN, DataTypeCode.E5M2)
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
@@ -79,13 +81,15 @@ def import_array(source: Any) -> np.ndarray[Any, Any]:
     """A numpy array on the memory of ``source``: an object with ``__dlpack__``, or a capsule."""
     capsule = source
     if hasattr(source, "__dlpack__"):
-        device_type, device_id = (int(part) for part in source.__dlpack_device__())
-        if device_type != 1:
-            raise UnsupportedError(
-                f"expected data on the CPU, got DLPack device ({device_type}, {device_id}); "
-                "copy it to the CPU first"
-            )
-        capsule = _capsule_of(source)
+        try:
+            capsule = _exported(source)
+        except _REFUSALS as error:
+            if isinstance(error, TVMError):
+                raise
+            raise IRTypeError(
+                "expected an array on the CPU whose memory can be shared through DLPack, got "
+                f"{type(source).__name__}: {str(error).partition(chr(10))[0]}"
+            ) from error
     elif type(source).__name__ != "PyCapsule":
         raise IRTypeError(
             f"expected an object with __dlpack__ or a DLPack capsule, got {type(source).__name__}"
@@ -97,15 +101,29 @@ def import_array(source: Any) -> np.ndarray[Any, Any]:
     if code in _CODES:
         target = to_numpy_dtype(dtype_from_code(code, bits, lanes))
         header.dtype = DLDataType(DataTypeCode.UINT, bits, 1)
+    if not header.data and all((ctypes.c_int64 * header.ndim).from_address(header.shape or 0)):
+        raise IRTypeError(f"expected an array with data, got {type(source).__name__} without")
     found = np.from_dlpack(_Producer(capsule))
     if not is_versioned and not found.flags.writeable:
         found = np.asarray(_Writable(found))
     return found if target is None else found.view(target)
 
 
+def _exported(source: Any) -> object:
+    device_type, device_id = (int(part) for part in source.__dlpack_device__())
+    if device_type != 1:
+        raise UnsupportedError(
+            f"expected data on the CPU, got DLPack device ({device_type}, {device_id}); "
+            "copy it to the CPU first"
+        )
+    return _capsule_of(source)
+
+
 def _capsule_of(source: Any) -> object:
     if getattr(source, "requires_grad", False):
         source = source.detach()
+    if hasattr(source, "resolve_neg"):  # a lazily negated torch tensor: its memory has other values
+        source = source.resolve_neg()
     try:
         return source.__dlpack__(max_version=(1, 0))
     except TypeError:  # a producer from before DLPack 1.0

@@ -7,6 +7,7 @@ DLPack exports write through. Flow: user → NDArray → checked wrapper (wrappe
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex
@@ -17,7 +18,7 @@ from weft.runtime.device import CPU, Device, require_cpu
 from weft.runtime.dlpack import export_capsule, import_array
 from weft.runtime.memory import aligned_empty, data_address
 from weft.support.dtype import DataType, to_numpy_dtype
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 _DTYPES: dict[np.dtype[Any], DataType] = {}
@@ -34,6 +35,11 @@ def dtype_of(numpy_dtype: np.dtype[Any]) -> DataType:
             )
         found = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
     return found
+
+
+def dtype_of_values(values: Array) -> DataType:
+    """The data type of values that are to be converted, in whatever byte order they are."""
+    return dtype_of(values.dtype if values.dtype.isnative else values.dtype.newbyteorder("="))
 
 
 def storage_dtype(dtype: str) -> np.dtype[Any]:
@@ -119,6 +125,7 @@ class NDArray:
             raise IRValueError(
                 f"copyfrom: expected an array of shape {self.shape}, got {values.shape}"
             )
+        dtype_of_values(values)
         self._array[...] = values
         return self
 
@@ -161,11 +168,24 @@ class NDArray:
 
     def __getitem__(self, index: Any) -> Any:
         """Indexing as in numpy: slices give views, index arrays copies, one element a number."""
-        found = self._array[index]
+        try:
+            found = self._array[index]
+        except IndexError as error:
+            raise self._index_error(error) from error
         return NDArray(found, self.dtype) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._array[index] = _as_numpy(value)
+        values = _as_numpy(value)
+        dtype_of_values(values)
+        try:
+            self._array[index] = values
+        except IndexError as error:
+            raise self._index_error(error) from error
+        except ValueError as error:
+            raise IRValueError(f"array of shape {self.shape}: {error}") from error
+
+    def _index_error(self, error: IndexError) -> IRIndexError:
+        return IRIndexError(f"array of shape {self.shape}: {str(error).partition(chr(10))[0]}")
 
     def __len__(self) -> int:
         return len(self._array)
@@ -213,8 +233,8 @@ def empty(
         require_cpu(device)
     try:
         extents = shape if isinstance(shape, Iterable) else (shape,)
-        sizes = tuple([extent.__index__() for extent in extents])
-    except AttributeError as error:
+        sizes = tuple([operator.index(extent) for extent in extents])
+    except TypeError as error:
         raise IRTypeError(f"empty: expected a shape of integers, got {shape!r}") from error
     if sizes and min(sizes) < 0:
         raise IRValueError(f"empty: expected extents of 0 or more, got shape {sizes}")
