@@ -7,7 +7,7 @@ slot ``operators``, so that constant folding and type promotion live in one plac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -146,13 +146,13 @@ class ExprOp:
 
 
 def _binary(name: str, lhs: Any, rhs: Any) -> Any:
-    if not (_convertible(lhs) and _convertible(rhs)):
-        return NotImplemented
+    for value in (lhs, rhs):
+        if not isinstance(value, _OPERANDS) and not hasattr(value, "as_prim_expr"):
+            return NotImplemented
     return getattr(slots.operators.get(), name)(lhs, rhs)
 
 
-def _convertible(value: Any) -> bool:
-    return isinstance(value, ExprOp | int | float | np.generic) or hasattr(value, "as_prim_expr")
+_OPERANDS: Final = (ExprOp, int, float, np.generic)  # a tuple: a union is made anew at each call
 
 
 class PrimExpr(ExprOp, BaseExpr):

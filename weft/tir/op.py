@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -203,7 +204,8 @@ def saturate(value: float, dtype: DataType) -> int:
 
 def match_types(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
     """Both operands in one type (module docstring); raises IRTypeError if there is none."""
-    a, b = as_prim_expr(lhs), as_prim_expr(rhs)
+    a = lhs if isinstance(lhs, PrimExpr) else as_prim_expr(lhs)
+    b = rhs if isinstance(rhs, PrimExpr) else as_prim_expr(rhs)
     if a.dtype is b.dtype:
         return a, b
     common = _common_type(a.dtype, b.dtype)
@@ -234,11 +236,13 @@ def _common_type(a: DataType, b: DataType) -> DataType:
     return element if lanes == 1 and not scalable else element.with_lanes(lanes, scalable)
 
 
-Fold = Callable[[PrimExpr, PrimExpr], "PrimExpr | None"]
+_NUMBERS: Final = (IntImm, FloatImm)
 
 
 def _constants(a: PrimExpr, b: PrimExpr, compute: Callable[[Any, Any], Any]) -> PrimExpr | None:
     """The folded constant of two constants; None if they are not both constant."""
+    if not isinstance(a, _NUMBERS) or not isinstance(b, _NUMBERS):
+        return None
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return IntImm(a.dtype, wrap(compute(a.value, b.value), a.dtype))
     if isinstance(a, FloatImm) and isinstance(b, FloatImm) and a.dtype.kind == "float":
@@ -737,11 +741,4 @@ def buffer_access_ptr(
     return nodes.Call(DataType(ptr_type), Op.get("tir.tvm_access_ptr"), args)
 
 
-class _Namespace:
-    """This module as the slot's value, attribute by attribute."""
-
-    def __getattr__(self, name: str) -> Any:
-        return globals()[name]
-
-
-slots.operators.fill(_Namespace())
+slots.operators.fill(sys.modules[__name__])

@@ -1,0 +1,82 @@
+"""Compile time is Python time: microseconds per node for building, walking, rewriting, comparing.
+
+Run: ``python benchmarks/nodes.py``. The program is a chain of additions and a convolution of topi;
+each figure is the best of five. A plain slotted class of two fields stands beside as the floor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from weft import ir, te, tir, topi
+from weft.ir.functor import Mutator, collect, post_order_visit
+
+COUNT = 20_000
+REPEATS = 5
+
+
+class Plain:
+    """What Python itself asks for: a class with two slots."""
+
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: object, b: object) -> None:
+        self.a = a
+        self.b = b
+
+
+def best(action: Callable[[], object], nodes: int) -> float:
+    """Microseconds per node of the fastest of some runs."""
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds) / nodes * 1e6
+
+
+def chain(make: Callable[[object, object], object], x: object) -> object:
+    """A left-leaning chain of ``COUNT`` binary nodes."""
+    made = x
+    for _ in range(COUNT):
+        made = make(made, x)
+    return made
+
+
+def convolution() -> tir.PrimFunc:
+    """A function of everyday size."""
+    data = te.placeholder((1, 16, 32, 32), name="data")
+    weight = te.placeholder((32, 16, 3, 3), name="weight")
+    return te.create_prim_func([data, weight, topi.nn.relu(topi.nn.conv2d(data, weight, 1, 1, 1))])
+
+
+def rows() -> list[tuple[str, float]]:
+    """(what, microseconds per node)."""
+    x = tir.Var("x", "int32")
+    expr = chain(tir.Add, x)
+    func, again = convolution(), convolution()
+    size = len(collect(func, ir.Node))
+
+    class Rename(Mutator):
+        def visit_IntImm(self, imm: ir.IntImm) -> ir.IntImm:
+            return ir.IntImm(imm.dtype, imm.value)
+
+    return [
+        ("build: plain class", best(lambda: chain(Plain, x), COUNT)),
+        ("build: node constructor", best(lambda: chain(tir.Add, x), COUNT)),
+        ("build: operator +", best(lambda: chain(lambda a, b: a + b, x), COUNT)),
+        ("visit: chain", best(lambda: post_order_visit(expr, lambda node: None), COUNT)),
+        ("visit: convolution", best(lambda: post_order_visit(func, lambda node: None), size)),
+        ("rewrite: nothing changes", best(lambda: Mutator().visit(func), size)),
+        ("rewrite: constants change", best(lambda: Rename().visit(func), size)),
+        ("structural_equal", best(lambda: ir.structural_equal(func, again), size)),
+        ("structural_hash", best(lambda: ir.structural_hash(func), size)),
+        ("save_json", best(lambda: ir.save_json(func), size)),
+        ("script", best(func.script, size)),
+    ]
+
+
+if __name__ == "__main__":
+    for name, microseconds in rows():
+        print(f"{name:28} {microseconds:7.2f} us per node")
