@@ -61,6 +61,10 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
     levels: list[NestLevel] = []
     for depth, group in enumerate(groups):
         level = NestLevel()
+        for axis in [item for earlier in groups[:depth] for item in earlier]:
+            bound: Any = levels[-1].variables[id(axis.var)]
+            one = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
+            level.add(axis, one, bound, axis.iter_type)
         for axis in group:
             outer = levels[-1] if depth else None
             whole = domain_of(axis)
@@ -69,11 +73,6 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
             loop_var = Var(axis.var.name, axis.var.dtype)
             level.loops.append((loop_var, domain))
             level.add(axis, domain, loop_var, axis.iter_type)
-        if depth:
-            for axis in [outer for earlier in groups[:depth] for outer in earlier]:
-                bound: Any = levels[-1].variables[id(axis.var)]
-                one = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
-                level.add(axis, one, bound, axis.iter_type)
         levels.append(level)
     if not levels:
         levels.append(_scalar_level())

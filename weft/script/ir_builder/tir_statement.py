@@ -271,7 +271,8 @@ def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
     if isinstance(dom, list | tuple):
         if len(dom) != 2:
             raise IRValueError(f"T.axis: expected an extent or a pair, got {dom!r}")
-        dom = Range(*dom)
+        begin, end = as_prim_expr(dom[0]), as_prim_expr(dom[1])
+        dom = Range.from_min_extent(begin, _difference(end, begin))
     elif not isinstance(dom, Range):
         dom = Range(dom)
     widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]

@@ -45,7 +45,6 @@ from weft.script.printer.tir_expr import (
     call_style,
     index_docs,
     list_doc,
-    range_end,
     same,
     slice_end,
 )
@@ -505,7 +504,7 @@ def _domain(dom: Any, d: Docsifier) -> Any:
         return LiteralDoc(None)
     if _is_zero(dom.min) and dom.min.dtype is dom.extent.dtype:
         return d.doc(dom.extent)
-    end = range_end(dom)
+    end = slice_end(dom.min, dom.extent)
     if end is None:
         return d.doc(dom)
     return TupleDoc([d.doc(dom.min), d.doc(end)])
