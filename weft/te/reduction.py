@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Array
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
 from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
@@ -112,8 +113,18 @@ def _zero(dtype: str) -> PrimExpr:
     return op.const(0, dtype)
 
 
+def lowest(dtype: str) -> PrimExpr:
+    """The identity of max: -inf, or the smallest integer (TVM 0.20 has the smallest float)."""
+    return -op.infinity(dtype) if DataType(dtype).is_float else op.min_value(dtype)
+
+
+def highest(dtype: str) -> PrimExpr:
+    """The identity of min: inf, or the largest integer."""
+    return op.infinity(dtype) if DataType(dtype).is_float else op.max_value(dtype)
+
+
 sum = comm_reducer(_add, _zero, name="sum")  # noqa: A001 - TVM's name
-max = comm_reducer(_maximum, op.min_value, name="max")  # noqa: A001 - TVM's name
-min = comm_reducer(_minimum, op.max_value, name="min")  # noqa: A001 - TVM's name
+max = comm_reducer(_maximum, lowest, name="max")  # noqa: A001 - TVM's name
+min = comm_reducer(_minimum, highest, name="min")  # noqa: A001 - TVM's name
 
 op.register_reducers(comm_reducer=comm_reducer, sum=sum, max=max, min=min)

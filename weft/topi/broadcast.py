@@ -155,7 +155,9 @@ def log_add_exp(lhs: Any, rhs: Any) -> Any:
 def _log_add_exp(a: Any, b: Any) -> PrimExpr:
     x, y = op.match_types(a, b)
     top = op.maximum(x, y)
-    return op.add(top, op.log(op.add(op.exp(op.subtract(x, top)), op.exp(op.subtract(y, top)))))
+    shift = op.select(op.isfinite(top), top, op.const(0, top.dtype))  # inf - inf would be NaN
+    total = op.add(op.exp(op.subtract(x, shift)), op.exp(op.subtract(y, shift)))
+    return op.add(shift, op.log(total))
 
 
 def left_shift(lhs: Any, rhs: Any) -> Any:

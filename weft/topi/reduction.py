@@ -123,15 +123,24 @@ def argmin(
 
 
 def _arg_reducer(largest: bool, select_last: bool) -> Any:
+    """NaN counts as the best value, as in numpy. The identity's index loses against any other, so
+    that a row of nothing but the worst value gives a place in the row.
+    """
+
     def combine(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
         better = op.greater(lhs[1], rhs[1]) if largest else op.less(lhs[1], rhs[1])
+        same = op.equal(lhs[1], rhs[1])
+        if lhs[1].dtype.is_float:
+            mine, its = op.isnan(lhs[1]), op.isnan(rhs[1])
+            better = op.logical_or(better, op.logical_and(mine, op.logical_not(its)))
+            same = op.logical_or(same, op.logical_and(mine, its))
         order = op.greater(lhs[0], rhs[0]) if select_last else op.less(lhs[0], rhs[0])
-        update = op.logical_or(better, op.logical_and(op.equal(lhs[1], rhs[1]), order))
+        update = op.logical_or(better, op.logical_and(same, order))
         return op.select(update, lhs[0], rhs[0]), op.select(better, lhs[1], rhs[1])
 
     def identity(index: Any, value: Any) -> tuple[PrimExpr, PrimExpr]:
-        start = op.min_value(value) if largest else op.max_value(value)
-        return op.const(-1, index), start
+        start = te_reduction.lowest(value) if largest else te_reduction.highest(value)
+        return op.const(-1, index) if select_last else op.max_value(index), start
 
     return comm_reducer(combine, identity, name="argmax" if largest else "argmin")
 

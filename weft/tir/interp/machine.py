@@ -39,6 +39,7 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
+from weft.tir.transform.empty_reductions import initialise_empty_reductions
 
 Action = Callable[["State"], None]
 
@@ -448,6 +449,7 @@ def run(func: PrimFunc, *arguments: Any, module: IRModule | None = None) -> Any:
 
     Returns what ``T.ret`` returned, or None. Raises RuntimeFault where the program faults.
     """
+    func = initialise_empty_reductions(func)
     state = State(Machine(module))
     copies = _bind_arguments(func, arguments, state)
     result = None

@@ -116,7 +116,7 @@ class _Windows:
 def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad: bool) -> Tensor:
     data = windows.data
     if pool_type == "max":
-        padded = windows.padded(op.min_value(data.dtype))
+        padded = windows.padded(te_reduction.lowest(data.dtype))
         return compute_ax(
             windows.shape,
             lambda *i: te_reduction.max(padded(*windows.source(i)), axis=windows.reduce_axes),
