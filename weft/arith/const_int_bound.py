@@ -132,7 +132,7 @@ class BoundAnalyzer:
         if kind in (Add, Sub, Mul):
             low, high = _arithmetic(self, expr)
             type_low, type_high = integer_range(expr.dtype.element)
-            if low < type_low or high > type_high:
+            if low < type_low or high > type_high or low <= NEG_INF or high >= POS_INF:
                 return True
         if kind in BINARY:
             return self.may_wrap(expr.a) or self.may_wrap(expr.b)

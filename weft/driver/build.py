@@ -22,6 +22,7 @@ from weft.runtime.native import NativeLibrary
 from weft.runtime.vm import Executable
 from weft.support.errors import IRTypeError, PassError
 from weft.target.target import Target
+from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
 
 
@@ -96,6 +97,9 @@ def build(
         )
     if not module.functions:
         raise IRTypeError("build: expected at least one function, got an empty module")
+    if checks:
+        for func in module.functions.values():
+            check_bounds(func)
     named = IRModule(
         {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
         None, module.attrs,

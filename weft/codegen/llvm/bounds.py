@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from weft.codegen.llvm.ranges import Ranges
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.tir import expr as e
@@ -85,19 +86,41 @@ class Bounds:
         poly = self.poly(value)
         self.loops.append((self._atom_of_var(var), poly, poly))
 
-    def assume(self, condition: PrimExpr, holds: bool = True) -> None:
-        """Add what ``condition`` (or its negation) says about integers."""
+    def assume(self, condition: PrimExpr, holds: bool = True, promised: bool = False) -> None:
+        """Add what ``condition`` (or its negation) says about integers.
+
+        A condition that was tested, not ``promised``, says nothing where data in it may wrap.
+        """
         if isinstance(condition, e.Call) and getattr(condition.op, "name", "") == "tir.likely":
-            self.assume(condition.args[0], holds)
+            self.assume(condition.args[0], holds, promised)
         elif isinstance(condition, e.Not):
-            self.assume(condition.a, not holds)
+            self.assume(condition.a, not holds, promised)
         elif isinstance(condition, e.And if holds else e.Or):
-            self.assume(condition.a, holds)
-            self.assume(condition.b, holds)
+            self.assume(condition.a, holds, promised)
+            self.assume(condition.b, holds, promised)
         elif isinstance(condition, e.Broadcast):
-            self.assume(condition.value, holds)
+            self.assume(condition.value, holds, promised)
         elif isinstance(condition, e.CompareExpr) and condition.a.dtype.is_int:
-            self._assume_compare(condition, holds)
+            if promised or not self._may_wrap(condition):
+                self._assume_compare(condition, holds)
+
+    def _may_wrap(self, condition: Any) -> bool:
+        """Whether 64-bit arithmetic on data (not on loop variables and sizes) may overflow."""
+        for term in collect(condition, (e.Add, e.Sub, e.Mul)):
+            if term.dtype.bits == 64 and self.ranges.exact(term) is None:
+                if collect(term, (e.BufferLoad, e.Call)):
+                    return True
+                if any(self._is_data(var) for var in collect(term, e.Var)):
+                    return True
+        return False
+
+    def _is_data(self, var: e.Var) -> bool:
+        """Whether a variable is a scalar argument or a let, neither a loop's nor a size."""
+        atom = self._atoms.get(id(var))
+        for known, low, high in self.loops:
+            if known == atom:
+                return low is high
+        return self.ranges.of(var)[0] < 0
 
     def _assume_compare(self, condition: Any, holds: bool) -> None:
         if condition.a.dtype.lanes != 1:

@@ -105,7 +105,7 @@ def _first(em: Emitter, expr: Any) -> str:
 
 
 def _assume(em: Emitter, expr: Any) -> str:
-    em.bounds.assume(expr.args[0])
+    em.bounds.assume(expr.args[0], promised=True)
     return "true"
 
 

@@ -91,7 +91,7 @@ class _Gather(Visitor):
 
     def unknown(self, indices: Array) -> bool:
         """Whether an index depends on data or on a let variable: no region follows."""
-        if collect(indices, BufferLoad) or collect(indices, Call):
+        if collect(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
 
@@ -113,7 +113,7 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     assert low is not None
     assert high is not None
     extent = analyzer.simplify(op.add(op.subtract(high, low), op.const(1, high.dtype)))
-    if not isinstance(extent, IntImm) or extent.value < 1:
+    if not isinstance(extent, IntImm) or not 1 <= extent.value < 1 << 31:
         return None
     return analyzer.simplify(low), extent.value
 
@@ -172,10 +172,7 @@ def _plan(usage: _Usage, analyzer: Analyzer) -> tuple[Buffer, list[PrimExpr]] | 
     shifts: list[PrimExpr] = []
     for axis, extent in enumerate(buffer.shape):
         region = _accessed(usage, axis, analyzer)
-        smaller = region is not None and (
-            not isinstance(extent, IntImm) or region[1] < extent.value
-        )
-        if region is None or not smaller:
+        if region is None or not analyzer.can_prove(op.const(region[1], extent.dtype) < extent):
             shape.append(extent)
             shifts.append(IntImm(extent.dtype, 0))
         else:

@@ -1,0 +1,134 @@
+"""``VerifyResults``: after every pass the functions still compute what they did.
+
+An instrument for ``PassContext(instruments=[VerifyResults()])``: each PrimFunc runs in the
+reference interpreter on random arguments before and after a pass; the first pass that changes a
+result is named, with the function, in a VerifyError (design.md 3.3).
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import IntImm
+from weft.ir.instrument import PassInstrument
+from weft.ir.module import IRModule
+from weft.ir.transform import PassInfo
+from weft.support.dtype import DataType
+from weft.support.errors import TVMError, VerifyError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.interp.machine import run
+
+Results = dict[str, tuple[PrimFunc, list[Any] | None]]
+
+
+class VerifyResults(PassInstrument):
+    """Compares results before and after each pass.
+
+    Args:
+        seed: of the random arguments.
+        size: the value of every symbolic extent.
+        rtol: the relative tolerance for floats; integers must be equal.
+
+    A function that faults on the arguments, or whose parameters a pass changes, is not compared.
+    """
+
+    def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
+        self.seed, self.size, self.rtol = seed, size, rtol
+        self._before: list[Results] = []
+
+    def enter_pass_ctx(self) -> None:
+        """Start afresh."""
+        self._before.clear()
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Compute every function's results."""
+        self._before.append(self._results(mod))
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Compute them again and compare."""
+        before = self._before.pop()
+        for var, func in mod.functions.items():
+            old, expected = before.get(var.name_hint, (None, None))
+            if func is old or expected is None or not isinstance(func, PrimFunc):
+                continue
+            if old is not None and len(old.params) != len(func.params):
+                continue
+            got = self._run(var.name_hint, func, mod)
+            found = "it faults now" if got is None else self._difference(func, expected, got)
+            if found:
+                raise VerifyError(
+                    f"pass {info.name} changes what {var.name_hint} computes: {found} (arguments "
+                    f"of seed {self.seed}, symbolic extents {self.size})"
+                )
+
+    def _results(self, mod: IRModule) -> Results:
+        return {
+            var.name_hint: (func, self._run(var.name_hint, func, mod))
+            for var, func in mod.functions.items()
+            if isinstance(func, PrimFunc)
+        }
+
+    def _run(self, name: str, func: PrimFunc, mod: IRModule) -> list[Any] | None:
+        """The arguments after a run, and what it returned; None where it faults."""
+        random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        symbols: dict[int, int] = {}
+        arguments = []
+        for param in func.params:
+            buffer = func.buffer_map.get(param)
+            if buffer is None:
+                arguments.append(_scalar(param.dtype, self.size))
+            else:
+                arguments.append(_values(random, buffer.dtype, self._shape(buffer, symbols)))
+        try:
+            result = run(func, *arguments, module=mod)
+        except TVMError:
+            return None
+        return [*arguments, result]
+
+    def _shape(self, buffer: Buffer, symbols: dict[int, int]) -> tuple[int, ...]:
+        return tuple(
+            extent.value
+            if isinstance(extent, IntImm)
+            else symbols.setdefault(id(extent), self.size)
+            for extent in buffer.shape
+        )
+
+    def _difference(self, func: PrimFunc, expected: list[Any], got: list[Any]) -> str | None:
+        for index, (want, have) in enumerate(zip(expected, got, strict=True)):
+            if want is None and have is None:
+                continue
+            one, other = np.asarray(want), np.asarray(have)
+            if one.dtype.kind in "iub":
+                same = one == other
+            else:
+                wide = one.astype("float64"), other.astype("float64")
+                same = np.isclose(*wide, rtol=self.rtol, atol=self.rtol, equal_nan=True)
+            if not np.all(same):
+                count = np.count_nonzero(~same)
+                return f"{_name(func, index)} differs in {count} of {same.size} elements"
+        return None
+
+
+def _name(func: PrimFunc, index: int) -> str:
+    if index == len(func.params):
+        return "the returned value"
+    param: Var = func.params[index]
+    buffer = func.buffer_map.get(param)
+    return f"argument {index} ({param.name if buffer is None else buffer.name})"
+
+
+def _scalar(dtype: DataType, size: int) -> Any:
+    return dtype.numpy.type(size) if dtype.is_float else size
+
+
+def _values(random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]) -> np.ndarray:
+    if dtype.element.is_float:
+        return np.asarray(random.standard_normal(shape)).astype(dtype.element.numpy)
+    if dtype.is_bool:
+        return np.asarray(random.integers(0, 2, shape)).astype("bool")
+    return np.asarray(random.integers(0, 4, shape)).astype(dtype.element.numpy)
