@@ -2,7 +2,7 @@
 
 ::
 
-    @operator("relax.nn.leakyrelu", infer_unary_float)
+    @operator("relax.nn.leakyrelu", same_as_float_input)
     def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
         \"\"\"x where x > 0, else alpha * x.\"\"\"
 
