@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -201,3 +204,32 @@ def test_long_messages_and_lines_are_cut():
     assert len(text.splitlines()) == 10
     assert max(len(line) for line in text.splitlines()) < 200
     assert "^^^" in text
+
+
+def test_the_users_recursion_limit_holds_after_a_walk():
+    before = sys.getrecursionlimit()
+    seen = []
+
+    @deep_recursion
+    def walk(depth):
+        seen.append(sys.getrecursionlimit())
+        return walk(depth - 1) if depth else 0
+
+    walk(3)
+    assert seen == [200_000] * 4
+    assert sys.getrecursionlimit() == before
+
+
+def test_walks_of_many_threads_share_the_limit():
+    before = sys.getrecursionlimit()
+
+    @deep_recursion
+    def walk(depth):
+        return nested(depth)
+
+    def nested(depth):
+        return nested(depth - 1) if depth else 0
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(walk, [3000] * 200)) == [0] * 200
+    assert sys.getrecursionlimit() == before

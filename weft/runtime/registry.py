@@ -56,7 +56,13 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
     A name that is taken is an error unless ``override`` is true.
     """
     if callable(func_name):
-        return _register(func_name.__name__, func_name, override)
+        name = getattr(func_name, "__name__", None)
+        if name is None:
+            raise IRTypeError(
+                f"a {type(func_name).__name__} has no name of its own: call "
+                "register_func('name', function)"
+            )
+        return _register(name, func_name, override)
     if not isinstance(func_name, str):
         raise IRTypeError(f"expected the name of a function, got {type(func_name).__name__}")
     if f is not None:
@@ -88,6 +94,8 @@ def get_global_func(name: str, allow_missing: bool) -> PackedFunc | None: ...
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """The function registered under ``name``; None for a missing one if that is allowed."""
+    if not isinstance(name, str):
+        raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
     found = _TABLE.get(name)
     if found is None and not allow_missing:
         raise IRValueError(missing_function(name))
@@ -111,7 +119,7 @@ def list_global_func_names() -> list[str]:
 
 def remove_global_func(name: str) -> None:
     """Forget the function registered under ``name``."""
-    if name not in _TABLE:
+    if not isinstance(name, str) or name not in _TABLE:
         raise IRValueError(missing_function(name))
     del _TABLE[name]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.runtime.native import NativeFunction
 from weft.runtime.registry import PackedFunc
-from weft.support.errors import IRValueError
+from weft.support.errors import IRTypeError, IRValueError
 
 
 class BenchmarkResult:
@@ -56,6 +56,12 @@ class Evaluator:
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
     ) -> None:
+        _require_numbers(int, number=number, repeat=repeat)
+        _require_numbers(
+            (int, float), min_repeat_ms=min_repeat_ms, cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+            limit_zero_time_iterations=limit_zero_time_iterations,
+        )  # fmt: skip
         if number < 1 or repeat < 1:
             raise IRValueError(
                 f"expected number and repeat of at least 1, got {number} and {repeat}"
@@ -97,6 +103,13 @@ class Evaluator:
                 return elapsed, number
             scale = self._min_repeat / elapsed if elapsed else 2.0
             number = max(number + 1, min(int(number * scale * 1.1) + 1, number * 100))
+
+
+def _require_numbers(kind: type | tuple[type, ...], **values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            wanted = "an integer" if kind is int else "a number"
+            raise IRTypeError(f"time_evaluator: expected {wanted} for {name}, got {value!r}")
 
 
 def _time(call: Callable[..., Any], args: tuple[Any, ...], number: int) -> float:

@@ -18,6 +18,8 @@ _SCALARS: Final = {
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
 }  # fmt: skip
 _TYPES: dict[str, str] = dict(_SCALARS)
+MAX_LANES: Final = 4096
+"""LLVM aborts the process on vectors of some ten thousand lanes; these take it a second."""
 
 
 def llvm_type(dtype: DataType) -> str:
@@ -31,6 +33,10 @@ def _make_type(dtype: DataType) -> str:
         raise UnsupportedError(
             f"expected a vector of a fixed number of lanes, got {dtype}: this target has no "
             "scalable vectors; use a constant number of lanes"
+        )
+    if dtype.lanes > MAX_LANES:
+        raise UnsupportedError(
+            f"expected a vector of at most {MAX_LANES} lanes, got {dtype}; split the loop"
         )
     element = _SCALARS.get(dtype.element)
     if element is None:

@@ -7,7 +7,7 @@ lane, a call without one, an inner loop bound by the lane) keeps the loop, seria
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -55,6 +55,10 @@ LANE_WISE = frozenset(
      "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right",
      "isnan", "isinf", "isfinite", "likely"]]
 )  # fmt: skip
+
+
+MAX_LANES: Final = 1024
+"""A longer loop stays serial: LLVM chooses the width, in far less time than for one huge vector."""
 
 
 class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, not an error
@@ -257,7 +261,7 @@ class _Loops(StmtMutator):
         serial = loop.with_(kind=ForKind.SERIAL)
         if not isinstance(loop.extent, IntImm):
             return serial
-        if loop.extent.value <= 1:
+        if not 1 < loop.extent.value <= MAX_LANES:
             return serial
         return vectorized(serial, loop.extent.value)
 
