@@ -207,3 +207,34 @@ FOLDS = {
     nodes.Max: op.maximum, nodes.LT: op.less, nodes.LE: op.less_equal, nodes.EQ: op.equal,
     nodes.NE: op.not_equal, nodes.And: op.logical_and, nodes.Or: op.logical_or,
 }  # fmt: skip
+
+
+def test_remainders_through_shifts_masks_and_truncation():
+    x, y = Var("x", "int32"), Var("y", "int32")
+    analyzer = Analyzer()
+
+    def known(expr):
+        found = analyzer.modular_set(expr)
+        return found.coeff, found.base
+
+    assert known((x * 8 + 6) >> 1) == (4, 3)
+    assert known((x * 12 + y * 4) & 15) == (4, 0)
+    assert known((x * 12 + y * 4) & 9) == (1, 0)
+    assert known(op.truncmod(x * 6, 4)) == (2, 0)
+    assert known(op.truncmod(x * 6 + 1, 4)) == (1, 0)
+    assert known(op.truncdiv(x * 6 + 3, 2)) == (1, 0)
+    analyzer.bind(x, Range(0, 50))
+    assert known(op.truncdiv(x * 6 + 3, 2)) == (3, 1)
+    assert known(op.truncmod(x * 6 + 1, 4)) == (2, 1)
+
+
+def test_two_remainders_of_one_variable_combine():
+    x = Var("x", "int32")
+    analyzer = Analyzer()
+    with (
+        analyzer.constraint_scope(op.floormod(x, 5) == 2),
+        analyzer.constraint_scope(op.truncmod(x, 6) == 4),
+    ):
+        found = analyzer.modular_set(x + 1)
+        assert (found.coeff, found.base) == (30, 23)
+    assert analyzer.modular_set(x).coeff == 1

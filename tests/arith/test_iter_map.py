@@ -17,6 +17,7 @@ from weft.arith.region import (
 )
 from weft.ir.expr import Range
 from weft.ir.structural import structural_equal
+from weft.support.errors import IRTypeError
 from weft.tir import op
 from weft.tir.expr import Var
 
@@ -118,3 +119,11 @@ def test_region_bounds():
     holes = [Range.from_min_extent(I * 4, 2)]
     assert estimate_region_lower_bound(holes, LOOPS) is None
     assert ends(estimate_region_upper_bound(holes, LOOPS)) == [(0, 29)]
+
+
+def test_levels_by_name():
+    fused = [op.floordiv(I * 4 + J, 4)]
+    assert detect_iter_map(fused, LOOPS, True, "Surjective").indices
+    assert not detect_iter_map(fused, LOOPS, True, "bijective").indices
+    with pytest.raises(IRTypeError, match="expected one of bijective"):
+        detect_iter_map(fused, LOOPS, True, "strict")

@@ -18,7 +18,7 @@ from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
 from weft.arith.facts import Facts, is_index
-from weft.arith.modular_set import ModularSet, ModularSetAnalyzer
+from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.support.errors import IRTypeError
@@ -50,6 +50,7 @@ class Analyzer:
         self._facts = facts = Facts()
         self._modular = ModularSetAnalyzer(facts)
         self._bounds = BoundAnalyzer(facts, self._modular)
+        self._modular.nonnegative = lambda expr: self._bounds.bound(expr)[0] >= 0
         self._rewriter = RewriteSimplifier(facts, self._bounds)
         self._canonical = CanonicalSimplifier(facts, self._bounds, self._rewriter)
         self._differences = DifferenceAnalyzer(self._bounds, self._canonical)
@@ -289,10 +290,13 @@ class Analyzer:
         self._facts.bound_memo = {}
 
     def _assume_remainder(self, mod: Any, value: int) -> None:
-        if type(mod.b) is not IntImm or mod.b.value <= 0 or (type(mod) is Mod and value):
+        if type(mod.b) is not IntImm or mod.b.value <= 0:
             return
+        value %= mod.b.value
         if isinstance(mod.a, Var):
-            self._facts.modular[mod.a] = mod.b.value, value
+            known = self._modular.modular(mod.a)
+            self._facts.modular[mod.a] = meet((mod.b.value, value), known)
+            self._facts.modular_memo = {}
         else:
             self._facts.expr_modular.append((mod.a, mod.b.value, value))
 

@@ -41,6 +41,12 @@ class IterMapLevel(IntEnum):
         return found
 
 
+def _level(level: IterMapLevel | str | int | None) -> IterMapLevel:
+    if level is None or isinstance(level, str):
+        return IterMapLevel.from_str(level)
+    return IterMapLevel(level)
+
+
 @node
 class IterMark(Node):
     """A source (a loop variable, or a fused ``IterSumExpr``) that runs over [0, extent)."""
@@ -379,7 +385,7 @@ def detect_iter_map(
     indices: Sequence[Any],
     input_iters: Mapping[Var, Range],
     predicate: Any = True,
-    check_level: IterMapLevel = IterMapLevel.Surjective,
+    check_level: IterMapLevel | str | int = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
 ) -> IterMapResult:
     """The indices as sums of digits of the loops, if together they are one to one.
@@ -402,7 +408,7 @@ def detect_iter_map(
                 rewriter.constrain(simple)
         results = [_index(rewriter, analyzer.simplify(as_prim_expr(i))) for i in indices]
         if check_level is not IterMapLevel.NoCheck:
-            _Checker(rewriter).check(results, IterMapLevel(check_level))
+            _Checker(rewriter).check(results, _level(check_level))
     except _NotAffine as reason:
         return IterMapResult(Array(), Array([str(reason)]))
     return IterMapResult(Array([_sum(digits, base) for digits, base in results]))
@@ -444,7 +450,7 @@ def iter_map_simplify(
     indices: Sequence[Any],
     input_iters: Mapping[Var, Range],
     predicate: Any = True,
-    check_level: IterMapLevel = IterMapLevel.Surjective,
+    check_level: IterMapLevel | str | int = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
 ) -> Array:
     """The indices, simplified through their iteration map where there is one."""

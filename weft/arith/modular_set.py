@@ -17,12 +17,15 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import Node
 from weft.tir.expr import (
     Add,
+    Call,
     Cast,
     Div,
     FloorDiv,
     FloorMod,
+    Let,
     Max,
     Min,
+    Mod,
     Mul,
     Select,
     SizeVar,
@@ -32,6 +35,7 @@ from weft.tir.expr import (
 
 Entry = tuple[int, int]
 _ANY: Final[Entry] = (1, 0)
+_LARGEST: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,19 @@ def _union(a: Entry, b: Entry) -> Entry:
     return _make(gcd(gcd(a[0], b[0]), abs(a[1] - b[1])), a[1])
 
 
-def _meet(a: Entry, b: Entry) -> Entry:
-    """The stronger of two facts (their common solutions are not computed)."""
-    if a[0] == 0 or (b[0] != 0 and a[0] >= b[0]):
-        return a
-    return b
+def meet(a: Entry, b: Entry) -> Entry:
+    """The numbers that two facts have in common (Chinese remainders).
+
+    Facts that exclude each other (in code that never runs) leave the stronger one.
+    """
+    if a[0] == 0 or b[0] == 0:
+        return a if a[0] == 0 else b
+    step = gcd(a[0], b[0])
+    if (b[1] - a[1]) % step or a[0] // step * b[0] > _LARGEST:
+        return a if a[0] >= b[0] else b
+    other = b[0] // step
+    times = (b[1] - a[1]) // step * pow(a[0] // step, -1, other) % other if other > 1 else 0
+    return _make(a[0] * other, a[1] + a[0] * times)
 
 
 class ModularSetAnalyzer:
@@ -63,6 +75,7 @@ class ModularSetAnalyzer:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        self.nonnegative: Callable[[PrimExpr], bool] = _unknown_sign
 
     def modular(self, expr: PrimExpr) -> Entry:
         """(coeff, base)."""
@@ -80,7 +93,7 @@ class ModularSetAnalyzer:
             result = _make(result[0] & -result[0], result[1])
         for known, coeff, base in self.facts.expr_modular:
             if expr_deep_equal(known, expr):
-                result = _meet((coeff, base), result)
+                result = meet((coeff, base), result)
         self.facts.modular_memo[id(expr)] = expr, result
         return result
 
@@ -117,7 +130,37 @@ class ModularSetAnalyzer:
             return _ANY
         by = expr.b.value
         coeff, base = self.modular(expr.a)
-        return _make(coeff // by, base // by) if coeff % by == 0 and base % by == 0 else _ANY
+        if coeff % by == 0 and (base % by == 0 or (by > 0 and self.nonnegative(expr.a))):
+            return _make(coeff // by, base // by)
+        return _ANY
+
+    def visit_truncmod(self, expr: Any) -> Entry:
+        if type(expr.b) is not IntImm or expr.b.value == 0:
+            return _ANY
+        if self.nonnegative(expr.a) and expr.b.value > 0:
+            return self.visit_floormod(expr)
+        coeff, base = self.modular(expr.a)
+        step = gcd(coeff, expr.b.value)
+        return (step, 0) if coeff and base % step == 0 else _ANY
+
+    def visit_call(self, expr: Any) -> Entry:
+        name = getattr(expr.op, "name", "")
+        if name == "tir.likely":
+            return self.modular(expr.args[0])
+        if name not in ("tir.shift_right", "tir.bitwise_and"):
+            return _ANY
+        coeff, base = self.modular(expr.args[0])
+        value = expr.args[1].value if type(expr.args[1]) is IntImm else -1
+        if name == "tir.shift_right" and 0 <= value < expr.dtype.bits:
+            return _make(coeff >> value, base >> value) if coeff % (1 << value) == 0 else _ANY
+        if name == "tir.bitwise_and" and value > 0 and value & (value + 1) == 0:
+            return _make(gcd(coeff, value + 1), base) if coeff else (0, base & value)
+        return _ANY
+
+    def visit_let(self, expr: Any) -> Entry:
+        if expr.var not in self.facts.modular:
+            self.facts.modular[expr.var] = self.modular(expr.value)
+        return self.modular(expr.body)
 
     def visit_floormod(self, expr: Any) -> Entry:
         if type(expr.b) is not IntImm or expr.b.value == 0:
@@ -139,6 +182,10 @@ class ModularSetAnalyzer:
         return self.modular(expr.value) if wide else _ANY
 
 
+def _unknown_sign(expr: PrimExpr) -> bool:
+    return False
+
+
 _HANDLERS: Final[dict[type[Node], Callable[[ModularSetAnalyzer, Any], Entry]]] = {
     Var: ModularSetAnalyzer.visit_var,
     SizeVar: ModularSetAnalyzer.visit_var,
@@ -152,4 +199,7 @@ _HANDLERS: Final[dict[type[Node], Callable[[ModularSetAnalyzer, Any], Entry]]] =
     Max: ModularSetAnalyzer.visit_choice,
     Select: ModularSetAnalyzer.visit_select,
     Cast: ModularSetAnalyzer.visit_cast,
+    Mod: ModularSetAnalyzer.visit_truncmod,
+    Call: ModularSetAnalyzer.visit_call,
+    Let: ModularSetAnalyzer.visit_let,
 }
