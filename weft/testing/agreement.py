@@ -23,6 +23,7 @@ from weft.runtime.ndarray import array
 from weft.script.parser.entry import from_source
 from weft.support.errors import RuntimeFault, TVMError
 from weft.testing.generate import RandomProgram
+from weft.tir.analysis.bounds import check_bounds
 from weft.tir.expr import BinaryExpr, Call, Cast, Let, Select
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
@@ -38,6 +39,7 @@ def disagreement(program: RandomProgram, *, native: bool = True, text: bool = Tr
         found = text_difference(func)
         if found:
             return found
+    check_bounds(func)  # refuses what is proved to fault; these programs do not
     expected, fault = _outcome(lambda *args: run(func, *args), program)
     lowered = lower_tir()(IRModule({"main": func}))
     if text:

@@ -42,13 +42,13 @@ def test_matmul_is_proved(programs):
 def test_constant_loop_past_the_end_is_refused_with_the_numbers(programs):
     func = copy(programs, lambda i: i + 1, 16)
     with pytest.raises(
-        IRIndexError, match=r"A: dimension 0 has extent 16, the index runs from 1 to 16"
+        IRIndexError, match=r"index 1 to 16 is out of bounds for buffer A.* extent 16"
     ):
         check_bounds(func)
 
 
 def test_negative_index_is_refused(programs):
-    with pytest.raises(IRIndexError, match=r"the index runs from -2 to 13"):
+    with pytest.raises(IRIndexError, match=r"index -2 to 13 is out"):
         check_bounds(copy(programs, lambda i: i - 2, 16))
 
 
@@ -118,7 +118,7 @@ def test_vector_access_is_judged_at_both_ends(programs):
     i = Var("i", "int32")
     ramp = Ramp(i * 4, op.const(1), op.const(4))
     bad = programs.loop(i, 5, BufferStore(c, a[ramp], [ramp]))
-    with pytest.raises(IRIndexError, match="from 0 to 19"):
+    with pytest.raises(IRIndexError, match="index 0 to 19"):
         check_bounds(PrimFunc([a, c], bad))
 
 

@@ -73,11 +73,12 @@ class AccessBound:
 
     def message(self) -> str:
         """The fault in one line, with the numbers."""
-        place = f" in block {self.block}" if self.block else ""
+        place = f", in block {self.block}" if self.block else ""
         extent = self.extent.value if isinstance(self.extent, IntImm) else str(self.extent)
+        index = f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
         return (
-            f"{type(self.node).__name__} of {self.buffer.name}{place}: dimension {self.axis} has "
-            f"extent {extent}, the index runs from {self.low} to {self.high}"
+            f"index {index} is out of bounds for buffer {self.buffer.name}, whose axis "
+            f"{self.axis} has extent {extent}{place}"
         )
 
 
@@ -229,6 +230,8 @@ class _BoundsVisitor(Visitor):
         if isinstance(extent, IntImm) and low >= 0 and high < extent.value:
             return True
         for end in ends:
+            if end.dtype.lanes != 1:
+                return False
             index, limit = _same_width(end, extent)
             if not self.analyzer.can_prove(LT(index, limit)):
                 return False
