@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
+from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRKeyError, IRTypeError
 from weft.tir.expr import Call, Cast, Var
@@ -106,11 +107,15 @@ def _float_of(dtype: DataType) -> DataType:
 
 def _binary(name: str) -> Any:
     def apply(x1: Any, x2: Any, span: Any = None) -> PrimExpr:
-        a = as_prim_expr(x1)
-        return intrinsic(a.dtype, name, a, as_prim_expr(x2), span=span)
+        a, b = as_prim_expr(x1), as_prim_expr(x2)
+        if name != "ldexp":
+            a, b = slots.operators.get().match_types(a, b)
+        if not a.dtype.is_float:
+            raise IRTypeError(f"{name}: expected floating-point values, got {a.dtype}")
+        return intrinsic(a.dtype, name, a, b, span=span)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"``{name}`` of two floating-point values, of the first one's type."
+    apply.__doc__ = f"``{name}`` of two floating-point values, of their common type."
     return apply
 
 
@@ -143,9 +148,11 @@ def _predicate(name: str) -> Any:
     def apply(x: Any, span: Any = None) -> PrimExpr:
         expr = as_prim_expr(x)
         kind = DataType("bool")
-        dtype = kind if expr.dtype.lanes == 1 else kind.with_lanes(expr.dtype.lanes)
-        if expr.dtype.is_integral:
+        source = expr.dtype
+        if source.is_integral:
             return IntImm(kind, int(name == "isfinite"))
+        scalar = source.lanes == 1 and not source.is_scalable
+        dtype = kind if scalar else kind.with_lanes(source.lanes, source.is_scalable)
         return intrinsic(dtype, name, expr, span=span)
 
     apply.__name__ = apply.__qualname__ = name
@@ -214,6 +221,12 @@ def call_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Cal
 def call_pure_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Call:
     """A call of the C function ``func_name``, which has no side effect."""
     return intrinsic(dtype, "call_pure_extern", StringImm(func_name), *args, span=span)
+
+
+def call_tir(global_var: Any, *args: Any) -> Call:
+    """A call of another PrimFunc of the module; without a known result type it gives nothing."""
+    returned = getattr(getattr(global_var, "struct_info", None), "ret", None)
+    return Call(getattr(returned, "dtype", None) or "void", global_var, args)
 
 
 def _packed(name: str) -> Any:
