@@ -193,3 +193,17 @@ def _next(tensor):
 def test_provenance_marks_functions_made_here():
     a = te.placeholder((4,), name="A")
     assert te.create_prim_func([a, te_relu(a)]).provenance == "te"
+
+
+def test_nested_reductions_bind_the_outer_axes_first():
+    x = te.placeholder((4, 4, 4), "float32", "x")
+
+    def triangle(i):
+        row = te.reduce_axis((0, i), "row")
+        column = te.reduce_axis((0, row.var), "column")
+        return te.sum(x[i, row, column], axis=[row, column])
+
+    text = te.create_prim_func([x, te.compute((4,), triangle, name="y")]).script()
+    inner = text.index("v_row_1 = T.axis.reduce((v_row, v_row + 1), v_row)")
+    assert text.index("v_i_2 = T.axis.spatial((v_i_1, v_i_1 + 1), v_i_1)") < inner
+    assert inner < text.index("v_column = T.axis.reduce(v_row, column)")

@@ -362,8 +362,9 @@ def _as_domain(dom: Any) -> Range:
 def scan(*args: Any, **kwargs: Any) -> Any:
     """Not there: recurrences are written with te.extern and tir.ir_builder, or as TVMScript."""
     raise UnsupportedError(
-        "Unsupported Operation: ScanOp. te.scan cannot be turned into TensorIR (nor can it in TVM 0.20); write the recurrence "
-        "with te.extern and tir.ir_builder, or as a TVMScript function"
+        "Unsupported Operation: ScanOp. te.scan cannot be turned into TensorIR (nor can it in "
+        "TVM 0.20); write the recurrence with te.extern and tir.ir_builder, or as a TVMScript "
+        "function"
     )
 
 

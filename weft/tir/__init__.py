@@ -14,7 +14,8 @@ _STMT = (
 _OP = (
     "abs acos acosh add add_n address_of all any asin asinh assume atan atan2 atanh "
     "bitwise_and bitwise_neg bitwise_not bitwise_or bitwise_xor call_cpacked call_extern "
-    "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern ceil ceildiv "
+    "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern "
+    "call_tir ceil ceildiv "
     "clz comm_reducer const convert copysign cos cosh div divide erf exp exp10 exp2 floor floordiv "
     "floormod fmod hypot if_then_else indexdiv indexmod infinity isfinite isinf isnan isnullptr "
     "ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint negative "

@@ -262,6 +262,9 @@ class Ramp(PrimExpr):
     lanes: PrimExpr
 
     def _check_(self) -> None:
+        if isinstance(self.stride, IntImm) and self.base.dtype.is_integral:
+            if self.stride.dtype is not self.base.dtype:
+                self.stride = IntImm(self.base.dtype, self.stride.value)
         if self.base.dtype is not self.stride.dtype or self.base.dtype.lanes != 1:
             raise IRTypeError(
                 f"Ramp: base and stride must be scalars of one type, got {self.base.dtype} and "

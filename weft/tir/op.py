@@ -50,6 +50,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004
     call_llvm_pure_intrin,
     call_packed,
     call_pure_extern,
+    call_tir,
     ceil,
     clz,
     copysign,

@@ -174,6 +174,12 @@ class SeqStmt(Stmt):
 
     seq: Array[Stmt]
 
+    def _check_(self) -> None:
+        for item in self.seq:
+            if type(item) is SeqStmt:
+                self.seq = Array(stmt_list(seq(*self.seq)))
+                return
+
     def __getitem__(self, index: int) -> Stmt:
         statement: Stmt = self.seq[index]
         return statement

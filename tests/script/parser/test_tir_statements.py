@@ -425,4 +425,5 @@ def test_a_number_takes_the_type_of_an_unsigned_operand():
             A[i] = (A[i] % 5) << 2
 
     shift = f.body.body.value
-    assert shift.dtype == "uint32" and not collect(shift, Cast)
+    assert shift.dtype == "uint32"
+    assert not collect(shift, Cast)

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.ir.expr import FloatImm, IntImm, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.script.ir_builder import tir_statement as _build
 from weft.script.ir_builder import tir_value as _value
@@ -31,6 +31,30 @@ def _call_intrinsic(op: Op) -> Callable[..., Any]:
 
     build.__name__ = op.name.removeprefix("tir.")
     return build
+
+
+def _of_argument(position: int) -> Callable[[Op], Callable[..., Any]]:
+    """Intrinsics whose result has the type of one argument."""
+
+    def make(op: Op) -> Callable[..., Any]:
+        def build(*args: Any, dtype: Any = None) -> Any:
+            items = [as_prim_expr(item) for item in args]
+            return _nodes.Call(dtype or items[position].dtype, op, items)
+
+        return build
+
+    return make
+
+
+_RESULTS: dict[str, Callable[[Op], Callable[..., Any]]] = {
+    "tvm_warp_shuffle": _of_argument(1), "tvm_warp_shuffle_up": _of_argument(1),
+    "tvm_warp_shuffle_down": _of_argument(1),
+    "tvm_warp_activemask": lambda op: lambda dtype="uint32": _nodes.Call(dtype, op, ()),
+    "get_active_lane_mask": lambda op: lambda dtype, base, limit: _nodes.Call(
+        _plain_dtype(dtype), op, (base, limit)
+    ),
+}  # fmt: skip
+"""Intrinsics of known result type, which the name of the intrinsic alone does not say."""
 
 
 def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,14 +127,14 @@ def target(config: Any, host: Any = None) -> Any:
     return importlib.import_module("weft.target.target").Target(config, host)
 
 
-def TVMBackendAllocWorkspace(*args: Any) -> Any:  # noqa: N802 - TVM's name
+def TVMBackendAllocWorkspace(*args: Any, dtype: str = "handle") -> Any:  # noqa: N802 - TVM's name
     """A call for temporary memory."""
-    return _nodes.Call("handle", "tir.TVMBackendAllocWorkspace", args)
+    return _nodes.Call(dtype, "tir.TVMBackendAllocWorkspace", args)
 
 
-def TVMBackendFreeWorkspace(*args: Any) -> Any:  # noqa: N802 - TVM's name
+def TVMBackendFreeWorkspace(*args: Any, dtype: str = "int32") -> Any:  # noqa: N802 - TVM's name
     """A call that gives temporary memory back."""
-    return _nodes.Call("int32", "tir.TVMBackendFreeWorkspace", args)
+    return _nodes.Call(dtype, "tir.TVMBackendFreeWorkspace", args)
 
 
 def __getattr__(name: str) -> Any:
@@ -142,7 +166,8 @@ def _resolve(name: str) -> Any:
     if node is not None and not name.startswith("_"):
         return node
     if f"tir.{name}" in Op.list_op_names():
-        return _call_intrinsic(Op.get(f"tir.{name}"))
+        op = Op.get(f"tir.{name}")
+        return _RESULTS.get(name, _call_intrinsic)(op)
     raise IRAttributeError(f"T.{name} is not part of TVMScript{_hint(name)}")
 
 

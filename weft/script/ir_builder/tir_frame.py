@@ -370,7 +370,11 @@ class RealizeFrame(TIRFrame):
     def _exit(self) -> None:
         buffer = self.region.buffer
         body = BufferRealize(buffer, self.region.region, self.condition, self.body())
-        self.emit(AttrStmt(buffer, "realize_scope", StringImm(self.scope), body))
+        if self.scope:
+            body.span = self.span
+            self.emit(AttrStmt(buffer, "realize_scope", StringImm(self.scope), body))
+        else:
+            self.emit(body)
 
 
 class IfFrame(TIRFrame):
@@ -440,5 +444,7 @@ def frozen(value: Any) -> Any:
 
 
 def as_node(value: Any) -> Any:
-    """A node or a text as it is, anything else as an expression."""
+    """A node or a text as it is, several as an Array, anything else as an expression."""
+    if isinstance(value, list | tuple):
+        return Array([as_node(item) for item in value])
     return value if isinstance(value, Node | str) else as_prim_expr(value)

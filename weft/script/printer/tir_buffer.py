@@ -201,11 +201,22 @@ def _buffer(node: Buffer, d: Docsifier) -> Doc:
     found = d.reference(node)
     if found is not None:
         return found
-    frame = d.function_frame("tir")
+    frame = _declaring_frame(node, d)
     rhs = buffer_declaration(node, "Buffer", d, DATA, frame=frame)
     lhs = define_buffer(node, d, frame)
     frame.stmts.append(AssignDoc(lhs, rhs))
     return lhs
+
+
+def _declaring_frame(buffer: Buffer, d: Docsifier) -> Frame:
+    """Where a buffer can be declared: the innermost frame that names a variable of it."""
+    used: set[int] = set()
+    for root in (buffer.data, buffer.elem_offset, *buffer.shape, *buffer.strides):
+        used.update([id(var) for var in collect(root, Var)])
+    for frame in reversed(d.frames):
+        if frame.kind == "tir" and not used.isdisjoint([key for key, _ in frame.defined]):
+            return frame
+    return d.function_frame("tir")
 
 
 @prints("BufferRegion")

@@ -214,7 +214,8 @@ def rebuilds(function: Any, node: Any) -> bool:
 @prints(*_SUGAR)
 def _binary(node: Any, d: Docsifier) -> Doc:
     kind, function = _SUGAR[node.KIND]
-    if rebuilds(function, node):
+    is_lanewise = node.KIND in ("And", "Or") and node.dtype.lanes > 1  # "and" is bitwise there
+    if not is_lanewise and rebuilds(function, node):
         return OperationDoc(kind, (operand(node.a, d), operand(node.b, d)))
     return CallDoc(d.tir(node.KIND), (d.doc(node.a), d.doc(node.b)))
 

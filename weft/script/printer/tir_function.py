@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from weft.ir.expr import IntImm
@@ -27,9 +28,9 @@ from weft.script.printer.tir_buffer import (
     is_simple,
 )
 from weft.script.printer.tir_stmt import alloc_docs, body_docs
-from weft.tir.expr import SizeVar, Var
+from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, SeqStmt
+from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt
 
 
 def function_name(func: Any, d: Docsifier) -> str:
@@ -57,6 +58,7 @@ def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
             rhs = buffer_declaration(buffer, "match_buffer", d, MATCH, args=(arg.lhs,), frame=frame)
             d.docs[id(buffer)] = (buffer, _constant_name(name_doc.name))
             frame.stmts.append(AssignDoc(name_doc, rhs))
+    _shared_threads(func.body, d, frame)
     _body(func, d, frame)
     if inlined & d.used_handles:
         d.pop()
@@ -123,19 +125,38 @@ def _handle_of(param: Any, d: Docsifier) -> Any:
 
 def contains_block(root: Any) -> bool:
     """Whether there is a block in a statement (expressions are not looked at)."""
+    return any(isinstance(stmt, Block | BlockRealize) for stmt in _statements(root))
+
+
+def _statements(root: Any) -> Iterator[Any]:
+    """Every statement inside, in the order of the text."""
     stack = [root]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, Block | BlockRealize):
-            return True
+        yield stmt
         if isinstance(stmt, SeqStmt):
-            stack.extend(stmt.seq)
+            stack.extend(reversed(stmt.seq))
             continue
-        for name in ("body", "then_case", "else_case"):
+        for name in ("else_case", "then_case", "body", "block"):
             inner = getattr(stmt, name, None)
             if inner is not None:
                 stack.append(inner)
-    return False
+
+
+def _shared_threads(body: Any, d: Docsifier, frame: Frame) -> None:
+    """``tx = T.env_thread(...)`` for a thread variable that several statements launch."""
+    launched: set[int] = set()
+    for stmt in _statements(body):
+        if isinstance(stmt, AttrStmt) and stmt.attr_key in ("thread_extent", "virtual_thread"):
+            if not isinstance(stmt.node, IterVar):
+                continue
+            var = stmt.node.var
+            if id(var) in launched and not d.defined(var):
+                call = CallDoc(d.tir("env_thread"), [LiteralDoc(stmt.node.thread_tag)])
+                if var.dtype != "int32":
+                    call = CallDoc(call.callee, [*call.args, LiteralDoc(str(var.dtype))])
+                frame.stmts.append(AssignDoc(d.define(var, var.name or "v", frame), call))
+            launched.add(id(var))
 
 
 def implicit_root(func: PrimFunc) -> BlockRealize | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.type import PrimType, TupleType
 from weft.script.printer.attributes import attribute_doc, mapping_doc
@@ -43,6 +43,7 @@ from weft.script.printer.tir_buffer import (
 )
 from weft.script.printer.tir_expr import (
     call_style,
+    declare_var,
     index_docs,
     list_doc,
     same,
@@ -150,8 +151,14 @@ def _while(node: nodes.While, d: Docsifier) -> Doc:
 def _let(node: nodes.LetStmt, d: Docsifier) -> Doc:
     concise = d.frames[-1].concise
     rhs = d.doc(node.value)
+    known = d.reference(node.var)
     frame = d.push("tir")
-    lhs = d.reference(node.var) or d.define(node.var, node.var.name or "v")
+    if known is not None:
+        body_docs(node.body, d, frame)
+        d.pop()
+        return _scoped(None, CallDoc(d.tir("LetStmt"), (rhs,), ("var",), (known,)), frame.stmts,
+                       concise)  # fmt: skip
+    lhs = d.define(node.var, node.var.name or "v")
     body_docs(node.body, d, frame)
     annotation = node.var.type_annotation
     kind = None
@@ -182,6 +189,10 @@ def _assert(node: nodes.AssertStmt, d: Docsifier) -> Doc:
 @prints("AttrStmt")
 def _attr(node: nodes.AttrStmt, d: Docsifier) -> Doc:
     concise = d.frames[-1].concise
+    body: Any = node.body
+    if node.attr_key == "realize_scope" and isinstance(node.value, StringImm) and node.value.value:
+        if isinstance(body, nodes.BufferRealize) and body.buffer is node.node:
+            return _realize_doc(body, node.value.value, d)
     frame = d.push("tir")
     lhs: ExprDoc | None = None
     thread = node.node
@@ -278,6 +289,9 @@ def _decl_buffer(node: nodes.DeclBuffer, d: Docsifier) -> Doc:
 
 def _declare(node: Any, d: Docsifier, defines: int, concise: bool) -> Doc:
     outer = d.frames[-1]
+    for size in (*node.buffer.shape, *node.buffer.strides) if defines == DATA else ():
+        if isinstance(size, Var) and not d.defined(size):
+            declare_var(size, d, outer)
     if defines == NOTHING and not d.defined(node.buffer.data):
         outer = d.function_frame("tir")
     frame = d.push("tir")
@@ -292,9 +306,14 @@ def _declare(node: Any, d: Docsifier, defines: int, concise: bool) -> Doc:
 
 @prints("BufferRealize")
 def _realize(node: nodes.BufferRealize, d: Docsifier) -> Doc:
+    return _realize_doc(node, "", d)
+
+
+def _realize_doc(node: nodes.BufferRealize, scope: str, d: Docsifier) -> Doc:
+    """``T.realize(region, scope)``; a scope stands for an attribute around the statement."""
     concise = d.frames[-1].concise
     region = d.doc(nodes.BufferRegion(node.buffer, node.bounds))
-    args: list[Any] = [region, LiteralDoc(node.buffer.scope())]
+    args: list[Any] = [region, LiteralDoc(scope)]
     if not _is_true(node.condition):
         args.append(d.doc(node.condition))
     frame = d.push("tir")

@@ -10,10 +10,10 @@ NO_NAME = ""
 
 
 def assert_structural_equal_ignore_global_symbol(
-    mod1: PrimFunc | IRModule, mod2: PrimFunc | IRModule, *args: object, **kwargs: object
+    mod1: PrimFunc | IRModule, mod2: PrimFunc | IRModule, map_free_vars: bool = False
 ) -> None:
     """``assert_structural_equal`` of two functions (or modules) whose global symbols may differ."""
-    assert_structural_equal(_unnamed(mod1), _unnamed(mod2), *args, **kwargs)  # type: ignore[arg-type]
+    assert_structural_equal(_unnamed(mod1), _unnamed(mod2), map_free_vars)
 
 
 def _unnamed(given: PrimFunc | IRModule) -> PrimFunc | IRModule:
