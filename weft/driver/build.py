@@ -99,7 +99,8 @@ def build(
         raise IRTypeError("build: expected at least one function, got an empty module")
     if checks:
         for func in module.functions.values():
-            check_bounds(func)
+            if isinstance(func, PrimFunc):
+                check_bounds(func)
     named = IRModule(
         {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
         None, module.attrs,

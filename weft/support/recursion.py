@@ -40,7 +40,7 @@ class _Walks:
             self.count += 1
 
     def leave(self) -> None:
-        """Put the usual limit back after the last walk; a frame deeper than that keeps the limit."""
+        """Put the usual limit back after the last walk; frames deeper than that keep the limit."""
         with self.lock:
             self.count -= 1
             if self.count == 0 and self.usual < LIMIT and sys.getrecursionlimit() == LIMIT:
