@@ -1,0 +1,92 @@
+"""The reference interpreter: statements, memory, faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from weft.script import tir as T
+from weft.support.errors import IRValueError, RuntimeFault
+from weft.tir.interp import run
+
+
+def test_a_while_loop_ends_where_its_condition_fails():
+    @T.prim_func
+    def main(y: T.Buffer((1,), "int32")):
+        while y[0] < 40:
+            y[0] = y[0] * 3
+
+    y = np.ones(1, "int32")
+    run(main, y)
+    assert y[0] == 81
+
+
+def test_init_runs_once_for_each_element():
+    @T.prim_func
+    def main(x: T.Buffer((2, 3), "int32"), y: T.Buffer((2,), "int32")):
+        for i, k in T.grid(2, 3):
+            with T.block("sum"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    y[vi] = 100
+                y[vi] = y[vi] + x[vi, vk]
+
+    y = np.zeros(2, "int32")
+    run(main, np.arange(6, dtype="int32").reshape(2, 3), y)
+    assert y.tolist() == [103, 112]
+
+
+def test_a_returned_value():
+    @T.prim_func
+    def main(n: T.int32) -> T.int32:
+        T.ret(n * 2)
+
+    assert run(main, 21) == 42
+
+
+def test_symbolic_extents_come_from_the_arguments():
+    @T.prim_func
+    def main(a: T.handle, b: T.handle):
+        n = T.int64()
+        x = T.match_buffer(a, (n,), "int32")
+        y = T.match_buffer(b, (n * T.int64(2),), "int32")
+        for i in range(n):
+            y[i * T.int64(2)] = x[i]
+
+    y = np.zeros(6, "int32")
+    run(main, np.array([1, 2, 3], "int32"), y)
+    assert y.tolist() == [1, 0, 2, 0, 3, 0]
+    with pytest.raises(IRValueError, match="y: expected an extent 4, got 6"):
+        run(main, np.zeros(2, "int32"), y)
+
+
+def test_faults_name_the_buffer_and_the_numbers():
+    @T.prim_func
+    def main(n: T.int32, x: T.Buffer((2, 4), "int32")):
+        x[1, n] = 5
+
+    with pytest.raises(RuntimeFault, match=r"buffer x: index 4 of axis 1 is outside \[0, 4\)"):
+        run(main, 4, np.zeros((2, 4), "int32"))
+
+
+def test_assertions_fail_with_their_message():
+    @T.prim_func
+    def main(n: T.int32):
+        assert n > 3, "n is too small"
+        T.evaluate(0)
+
+    run(main, 4)
+    with pytest.raises(RuntimeFault, match="n is too small"):
+        run(main, 3)
+
+
+def test_arrays_that_are_not_in_one_piece_are_updated():
+    @T.prim_func
+    def main(y: T.Buffer((2, 2), "int32")):
+        for i, j in T.grid(2, 2):
+            y[i, j] = i * 2 + j
+
+    memory = np.full((4, 4), 9, "int32")
+    run(main, memory[::2, ::2])
+    assert memory[::2, ::2].tolist() == [[0, 1], [2, 3]]
+    assert memory[1].tolist() == [9, 9, 9, 9]

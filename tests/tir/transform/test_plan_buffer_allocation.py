@@ -1,0 +1,74 @@
+"""PlanAndUpdateBufferAllocationLocation: before and after, and the same results."""
+
+from __future__ import annotations
+
+from weft.script import tir as T
+from weft.tir.transform import PlanAndUpdateBufferAllocationLocation
+
+
+def test_memory_moves_into_the_loop_that_uses_it(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        t = T.alloc_buffer((4, 8), "int32")
+        for i in range(4):
+            for j in range(8):
+                with T.block("t"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    t[vi, vj] = a[vi, vj] + 1
+            for j in range(8):
+                with T.block("c"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    c[vi, vj] = t[vi, vj] * 2
+
+    @T.prim_func
+    def expected(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        # with T.block("root"):
+        for i in range(4):
+            with T.block(""):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((4, 8), "int32")
+                for j in range(8):
+                    with T.block("t"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        T.reads(a[vi, vj])
+                        T.writes(t[vi, vj])
+                        t[vi, vj] = a[vi, vj] + 1
+                for j in range(8):
+                    with T.block("c"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        T.reads(t[vi, vj])
+                        T.writes(c[vi, vj])
+                        c[vi, vj] = t[vi, vj] * 2
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, expected)
+
+
+def test_memory_read_before_it_is_written_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4,), "int32")):
+        t = T.alloc_buffer((1,), "int32")
+        t[0] = 0
+        for i in range(4):
+            with T.block("c"):
+                vi = T.axis.spatial(4, i)
+                c[vi] = t[0] + a[vi]
+                t[0] = a[vi]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def test_memory_with_a_view_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4,), "int32")):
+        with T.block("root"):
+            T.reads()
+            T.writes()
+            t = T.alloc_buffer((4,), "int32")
+            for i in range(4):
+                t[i] = a[i]
+            view = T.decl_buffer((2, 2), "int32", data=t.data)
+            for i in range(4):
+                c[i] = view[i // 2, i % 2]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)

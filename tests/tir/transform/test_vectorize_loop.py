@@ -1,0 +1,38 @@
+"""VectorizeLoop: before and after, and the same results."""
+
+from __future__ import annotations
+
+from weft.script import tir as T
+from weft.tir.transform import VectorizeLoop
+
+
+def test_a_loop_becomes_vector_expressions(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((16,), "float32"), c: T.Buffer((16,), "float32")):
+        for i in range(4):
+            for j in T.vectorized(4):
+                c[i * 4 + j] = a[i * 4 + j] * T.float32(2) + T.Cast("float32", j)
+
+    @T.prim_func
+    def expected(a: T.Buffer((16,), "float32"), c: T.Buffer((16,), "float32")):
+        for i in range(4):
+            c[i * 4:i * 4 + 4] = a[i * 4:i * 4 + 4] * T.Broadcast(T.float32(2.0), 4) + T.Cast("float32x4", T.Ramp(0, 1, 4))  # noqa: E501
+
+    becomes(VectorizeLoop(), before, expected)
+
+
+def test_a_condition_that_differs_by_lane_keeps_the_loop(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), c: T.Buffer((8,), "int32")):
+        for i in T.vectorized(8):
+            if a[i] < 3:
+                c[i] = a[i]
+
+    @T.prim_func
+    def expected(a: T.Buffer((8,), "int32"), c: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if a[i] < 3:
+                c[i] = a[i]
+
+    becomes(VectorizeLoop(), before, expected)
+    becomes(VectorizeLoop(False), before, expected)
