@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 
@@ -149,6 +150,16 @@ def test_modules_print(capsys):
     Calls.show()
     assert "class Module" in capsys.readouterr().out
     assert "<" in Calls._repr_html_()
+
+
+def test_the_old_name_of_the_text():
+    assert Calls.astext() == Calls.script(show_meta=True)
+
+
+def test_modules_are_pickled_as_text():
+    back = pickle.loads(pickle.dumps(Calls))
+    ir.assert_structural_equal(back, Calls)
+    assert back["main"].body.blocks[0].bindings[0].value.args[0] is back.get_global_var("copy")
 
 
 def test_repr_is_cut():

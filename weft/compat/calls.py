@@ -7,6 +7,7 @@ object.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.compat.types import struct_info_of
@@ -64,6 +65,15 @@ def shape_of(expr: Any) -> Any:
     """``x.shape_``: the shape of a tensor if it is known, else None."""
     info = expr.struct_info
     return info.shape if isinstance(info, TensorStructInfo) else None
+
+
+def astext_of(item: Any) -> Callable[..., str]:
+    """``node.astext(show_meta_data=True)``: the node's script, with its constants."""
+
+    def astext(show_meta_data: bool = True, annotate: Any = None) -> str:  # noqa: ARG001
+        return str(item.script(show_meta=show_meta_data))
+
+    return astext
 
 
 def info_of(expr: Any) -> Any:

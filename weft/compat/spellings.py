@@ -88,6 +88,7 @@ MEMBERS: Final = (
     Spelling("weft.ir.expr.RelaxExpr", "struct_info_", f"{_CALLS}:info_of", "2022", "v0.25"),
     Spelling("weft.ir.expr.RelaxExpr", "checked_type", f"{_CALLS}:info_of", "2022", "v0.25"),
     Spelling("weft.ir.expr.RelaxExpr", "ty", f"{_CALLS}:info_of", "v0.26", ""),
+    Spelling("weft.ir.node.Node", "astext", f"{_CALLS}:astext_of", "v0.6", "v0.19"),
     Spelling("weft.ir.expr.PrimExpr", "ty", f"{_CALLS}:prim_type_of", "v0.26", ""),
     Spelling("weft.relax.expr.MatchCast", "ty", f"{_CALLS}:info_of", "v0.26", ""),
     Spelling("weft.relax.expr.Function", "ret_ty", f"{_CALLS}:ret_info_of", "v0.26", ""),

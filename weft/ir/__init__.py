@@ -38,8 +38,10 @@ _NAMES = {
     "structural_hash": "weft.ir.structural",
 }
 _PLANNED = {
-    "make_node": "construction of nodes by their C++ names",
+    "EnvFunc": "functions of the environment as nodes",
+    "SequentialSpan": "spans of several places",
     "diagnostics": "renderers of diagnostics that programs register",
+    "make_node": "construction of nodes by their C++ names",
     "supply": "supplies of unique names",
 }
 __getattr__, __dir__ = module_getattr(
