@@ -19,7 +19,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.expr import BufferLoad, Call, IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
@@ -43,6 +43,8 @@ class _Access:
     indices: tuple[PrimExpr, ...] | None
     is_read: bool
     of_reduction: bool
+    reducing: frozenset[int] = frozenset()
+    """Of an access in ``init``: the loop variables (by id) of the block's reduction axes."""
 
 
 class _Accesses(Visitor):
@@ -53,10 +55,13 @@ class _Accesses(Visitor):
         self.found: dict[int, list[_Access]] = {}
         self.values: dict[Var, PrimExpr] = {}
         self.initialised: list[int] = []
+        self.reducing: frozenset[int] = frozenset()
 
     def touch(self, buffer: Buffer, indices: Any, is_read: bool) -> None:
         exact = None if indices is None else tuple(substitute(i, self.values) for i in indices)
-        access = _Access(tuple(self.path), exact, is_read, id(buffer) in self.initialised)
+        access = _Access(
+            tuple(self.path), exact, is_read, id(buffer) in self.initialised, self.reducing
+        )
         self.found.setdefault(id(buffer), []).append(access)
 
     def visit_For(self, loop: For) -> None:
@@ -88,7 +93,14 @@ class _Accesses(Visitor):
         self.path.append(block)
         before = len(self.initialised)
         if block.init is not None:
+            self.reducing = frozenset(
+                id(var)
+                for axis in block.iter_vars
+                if axis.iter_type == IterType.CommReduce
+                for var in collect(self.values[axis.var], Var)
+            )
             self.visit(block.init)
+            self.reducing = frozenset()
             self.initialised.extend(id(store.buffer) for store in collect(block.init, BufferStore))
         self.visit(block.match_buffers)
         self.visit(block.body)
@@ -126,6 +138,9 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     inner = first.path[depth + 1 :]
     if first.is_read or first.indices is None:
         return False
+    around = [item for item in first.path[: depth + 1] if isinstance(item, For)]
+    if any(id(loop.loop_var) in first.reducing for loop in around):
+        return False  # init runs in the first of the iterations only
     if any(isinstance(item, IfThenElse | While | BlockRealize) for item in inner):
         return False
     for access in accesses[1:]:
