@@ -80,3 +80,12 @@ def test_misuse_is_named():
     ib.for_range(0, 3)
     with pytest.raises(ValueError, match="1 scopes are still open"):
         ib.get()
+
+
+def test_memory_made_by_a_builder_is_a_parameter():
+    ib = ir_builder.create()
+    A = ib.pointer("float32", name="A")
+    A[0] = 1.0
+    func = PrimFunc([A], ib.get())
+    assert func.buffer_map[func.params[0]] is A.asobject()
+    assert A.asobject().name == "A"

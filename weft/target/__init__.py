@@ -1,5 +1,6 @@
 """Targets: what code is generated for, written ``"llvm -mcpu=znver3 -num-cores=2"``."""
 
+from weft.target import codegen as codegen
 from weft.target.host import LLVMOptions, host_cpu, host_features, llvm_options, vector_bits
 from weft.target.kinds import KINDS, TAGS, TargetKind
 from weft.target.target import Target, as_target

@@ -9,7 +9,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import substitute
-from weft.ir.node import Array, Map, field, node
+from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -47,13 +47,18 @@ class PrimFunc(BaseFunc):
     ) -> None:
         mapping: dict[Var, Buffer] = dict(buffer_map or {})
         handles = []
-        for param in params:
+        for given in params:
+            param = given
+            if not isinstance(given, Node) and hasattr(given, "asobject"):
+                param = given.asobject()  # memory made by tir.ir_builder
             if isinstance(param, Buffer):
                 handle = Var(f"{param.name}_handle", "handle")
                 mapping[handle] = param
                 handles.append(handle)
             elif isinstance(param, Var):
                 handles.append(param)
+            elif callable(getattr(param, "asobject", None)):  # a pointer of an IRBuilder
+                handles.append(param.asobject())
             else:
                 raise IRTypeError(
                     f"PrimFunc: a parameter must be a Var or a Buffer, got {type(param).__name__}"

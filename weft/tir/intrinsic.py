@@ -14,6 +14,7 @@ from weft.ir.op import Op
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRKeyError, IRTypeError
+from weft.support.intrinsic_names import name_of
 from weft.tir.expr import Call, Cast, Var
 
 
@@ -260,6 +261,8 @@ def call_llvm_pure_intrin(dtype: str, name: Any, *args: Any, span: Any = None) -
 def _llvm_name(name: Any) -> StringImm:
     if isinstance(name, StringImm):
         return name
+    if isinstance(name, int | IntImm):  # a number that llvm_lookup_intrinsic_id gave
+        return StringImm(name_of(int(name)))
     if not isinstance(name, str) or not name.startswith("llvm."):
         raise IRKeyError(f"expected the name of an LLVM intrinsic (llvm.<name>), got {name!r}")
     return StringImm(name)

@@ -85,9 +85,9 @@ class BufferVar:
         """The buffer itself."""
         return self._buffer
 
-    def asobject(self) -> Var:
-        """The buffer's pointer variable."""
-        return self._buffer.data
+    def asobject(self) -> Buffer:
+        """The buffer itself, as a parameter of a PrimFunc."""
+        return self._buffer
 
     def __getitem__(self, index: Any) -> BufferLoad:
         return BufferLoad(self._buffer, self._indices(index))

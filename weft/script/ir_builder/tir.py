@@ -21,6 +21,7 @@ from weft.script.ir_builder import tir_value as _value
 from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
 from weft.support.dtype import DataType
 from weft.support.errors import IRAttributeError, IRTypeError
+from weft.support.intrinsic_names import lookup_id
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
 
@@ -125,6 +126,11 @@ def index_map(
 def target(config: Any, host: Any = None) -> Any:
     """The target of a name or of a dict of its attributes."""
     return importlib.import_module("weft.target.target").Target(config, host)
+
+
+def llvm_lookup_intrinsic_id(name: str) -> int:
+    """A number for the name of an LLVM intrinsic, valid in this process."""
+    return lookup_id(name)
 
 
 def TVMBackendAllocWorkspace(*args: Any, dtype: str = "handle") -> Any:  # noqa: N802 - TVM's name
