@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.script import tir as T
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import BufferLoad
@@ -102,3 +103,19 @@ def test_comparisons_with_nan_are_false_but_for_unequal():
     for make, expected in ((op.less, False), (op.equal, False), (op.not_equal, True)):
         for got in compute(make, "bool", ("float32", "float32"), NAN, NAN):
             assert bool(got) is expected
+
+
+def test_a_let_of_data_wraps_too():
+    @T.prim_func
+    def main(a: T.Buffer((1,), "int32"), c: T.Buffer((3,), "int32")):
+        t: T.int32 = a[0]
+        s: T.int32 = t + 1
+        c[0] = T.Select(t < t + 1, 1, 0)
+        c[1] = (t * 2) // 2
+        c[2] = T.max(s, s - 1)
+
+    expected = np.zeros(3, "int32")
+    run(main, np.array([2**31 - 1], "int32"), expected)
+    got = weft.nd.array(np.zeros(3, "int32"))
+    weft.build(main)(weft.nd.array(np.array([2**31 - 1], "int32")), got)
+    assert expected.tolist() == got.numpy().tolist() == [0, -1, 2**31 - 1]

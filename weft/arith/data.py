@@ -8,14 +8,18 @@ from weft.arith.deep_equal import BINARY
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.tir.expr import Broadcast, Call, Cast, Not, Ramp, Select, SizeVar, Var
 
-_PURE_CALLS: Final = frozenset({"tir.if_then_else", "tir.likely", "tir.vscale"})
+_PURE_CALLS: Final = frozenset(
+    {"tir.if_then_else", "tir.likely", "tir.vscale", "tir.shift_right", "tir.bitwise_and"}
+)
 
 
 def has_data(expr: PrimExpr) -> bool:
-    """Whether ``expr`` depends on data: buffer elements or results of calls."""
+    """Whether ``expr`` depends on data: buffer elements, results of calls, lets of these."""
     kind = type(expr)
-    if kind in (Var, SizeVar, IntImm, FloatImm, StringImm):
+    if kind in (IntImm, FloatImm, StringImm):
         return False
+    if kind in (Var, SizeVar):
+        return expr._cache is not None and "data" in expr._cache
     cache = expr._cache
     if cache is None:
         cache = expr._cache = {}
@@ -27,6 +31,13 @@ def has_data(expr: PrimExpr) -> bool:
             known = _other_data(expr)
         cache["data"] = known
     return known
+
+
+def data_variable(var: Var) -> Var:
+    """A new variable in the place of ``var``, known to hold data: a let of a buffer element."""
+    made = type(var)(var.name, var.type_annotation)
+    made._cache = {"data": True}
+    return made
 
 
 def _other_data(expr: Any) -> bool:
