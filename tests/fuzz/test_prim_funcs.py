@@ -58,7 +58,7 @@ def test_generator_covers_the_language():
     words = (
         "T.match_buffer T.where T.unroll T.vectorized T.parallel T.assume T.LetStmt T.decl_buffer "
         "T.alloc_buffer T.init strides= T.Broadcast T.truncmod T.shift_right T.if_then_else while "
-        "assert T.ret"
+        "assert return"
     )
     for word in words.split():
         assert word in text, word
