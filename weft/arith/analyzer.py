@@ -23,7 +23,22 @@ from weft.arith.rewrite_simplify import RewriteSimplifier
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, FloorMod, Mod, Not, Var
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Call,
+    CompareExpr,
+    FloorMod,
+    Mod,
+    Not,
+    Or,
+    Var,
+)
 
 _ROUNDS: Final = 4
 _OPPOSITE: Final[dict[type, Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
@@ -327,6 +342,8 @@ def _conjuncts(expr: Any) -> list[Any]:
         return _conjuncts(expr.a) + _conjuncts(expr.b)
     if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
         return _conjuncts(expr.args[0])
+    if type(expr) is Not and type(expr.a) is Or:
+        return _conjuncts(Not(expr.a.a)) + _conjuncts(Not(expr.a.b))
     if type(expr) is Not and isinstance(expr.a, CompareExpr) and expr.a.a.dtype.is_integral:
         return [_OPPOSITE[type(expr.a)](expr.a.a, expr.a.b)]
     return [expr]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
-from weft.arith.facts import Facts
+from weft.arith.facts import Facts, is_index
 from weft.arith.fold import quotient
 from weft.arith.modular_set import ModularSetAnalyzer
 from weft.ir.expr import IntImm, PrimExpr, integer_range
@@ -239,6 +239,10 @@ class BoundAnalyzer:
             return self.bound(expr.args[0])
         if name == "tir.vscale":
             return 1, limits[1]
+        if name == "tir.shift_left" and _plain_indices(expr):
+            a, b = self.bound(expr.args[0]), self.bound(expr.args[1])
+            top = a[1] << b[1] if a[0] >= 0 <= b[0] and b[1] < 64 and a[1] < _FAR else POS_INF
+            return (a[0] << b[0], top) if top <= limits[1] and top < _FAR else limits
         if name in ("tir.shift_right", "tir.bitwise_and") and expr.dtype.is_integral:
             a, b = self.bound(expr.args[0]), self.bound(expr.args[1])
             if name == "tir.shift_right" and b[0] == b[1] and 0 <= b[0] < 63 and a[0] >= NEG_INF:
@@ -246,6 +250,13 @@ class BoundAnalyzer:
             if name == "tir.bitwise_and" and (a[0] >= 0 or b[0] >= 0):
                 return 0, min(side[1] for side in (a, b) if side[0] >= 0)
         return limits
+
+
+def _plain_indices(call: Any) -> bool:
+    """Whether the operands are index arithmetic without data."""
+    if has_data(call.args[0]) or has_data(call.args[1]):
+        return False
+    return is_index(call.dtype)
 
 
 def _arithmetic(analyzer: BoundAnalyzer, expr: Any) -> Bound:

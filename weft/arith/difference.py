@@ -72,12 +72,27 @@ class DifferenceAnalyzer:
                     (fact.low, fact.high) if sign == 1 else (-fact.high, -fact.low)
                 )
                 rest = bare.plus(fact.total, -sign)
-                if len(rest.splits) >= len(bare.splits) and rest.splits:
+                if len(rest.splits) < len(bare.splits) or not rest.splits:
+                    rest_low, rest_high = self.bare_range(rest)
+                elif len(rest.splits) == len(bare.splits):  # i < j, j < k: a second fact is all
+                    rest_low, rest_high = self.chain_range(rest, fact)
+                else:
                     continue
-                rest_low, rest_high = self.bare_range(rest)
                 rest_low, rest_high = _clamp(rest_low + fact_low, rest_high + fact_high)
                 low, high = max(low, rest_low), min(high, rest_high)
         return _clamp(low + total.base, high + total.base)
+
+    def chain_range(self, total: Sum, used: LinearFact) -> Bound:
+        """Bounds of a sum that another fact states as it is."""
+        low, high = NEG_INF, POS_INF
+        for fact in self.facts:
+            if fact is used or len(fact.total.splits) != len(total.splits):
+                continue
+            if not total.plus(fact.total, -1).splits:
+                low, high = max(low, fact.low + total.base), min(high, fact.high + total.base)
+            elif not total.plus(fact.total, 1).splits:
+                low, high = max(low, total.base - fact.high), min(high, total.base - fact.low)
+        return _clamp(low, high)
 
     def bare_range(self, total: Sum) -> Bound:
         """Bounds from the bounds of every term."""

@@ -26,12 +26,14 @@ from weft.tir.expr import (
     LE,
     LT,
     NE,
+    And,
     Call,
     Cast,
     Let,
     Max,
     Min,
     Not,
+    Or,
     Reduce,
     Select,
     SizeVar,
@@ -280,16 +282,40 @@ class RewriteSimplifier(Predicates):
         for known in self.facts.literals:
             if expr_deep_equal(known, expr):
                 return fold.TRUE
-        negated = _negation(expr)
-        if negated is not None:
+        negations = (_negation(expr), Not(expr)) if type(expr) in (And, Or) else (_negation(expr),)
+        for negated in negations:
             for known in self.facts.literals:
                 if expr_deep_equal(known, negated):
                     return fold.FALSE
+        return self.narrowed(expr) if type(expr) in (LE, NE) else expr
+
+    def narrowed(self, expr: Any) -> Any:
+        """A comparison that a known one leaves less of: ``a <= b`` is ``a == b`` if ``b <= a``."""
+        a, b = expr.a, expr.b
+        if type(expr) is NE:
+            for low, high in ((a, b), (b, a)):
+                if self._is_known(LE(low, high)):
+                    return LT(low, high)
+            return expr
+        if self._is_known(LE(b, a)):
+            return EQ(a, b)
+        if self._is_known(NE(a, b)) or self._is_known(NE(b, a)):
+            return LT(a, b)
         return expr
+
+    def _is_known(self, expr: Any) -> bool:
+        for known in self.facts.literals:
+            if expr_deep_equal(known, expr):
+                return True
+        return False
 
 
 def _negation(expr: Any) -> Any:
     kind = type(expr)
+    if kind is And:
+        return Or(_negation(expr.a), _negation(expr.b))
+    if kind is Or:
+        return And(_negation(expr.a), _negation(expr.b))
     if kind is LT:
         return LE(expr.b, expr.a)
     if kind is LE:

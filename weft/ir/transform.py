@@ -38,6 +38,7 @@ class PassContext:
     """
 
     _options: ClassVar[dict[str, str]] = {
+        "tir.Simplify": "{name: bool}: see weft.tir.transform.simplify",
         "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
         "tir.disable_vectorize": "True: vectorized loops run serially",
     }

@@ -21,7 +21,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Let, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BufferStore, For, LetStmt
+from weft.tir.stmt import Block, BufferRegion, BufferStore, For, LetStmt
 from weft.tir.transform.plan_buffer_allocation import shared_pointers
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
@@ -122,6 +122,13 @@ class _Shrink(Mutator):
     def __init__(self, plans: dict[int, tuple[Buffer, list[PrimExpr]]]) -> None:
         super().__init__()
         self.plans = plans
+        self.analyzer = Analyzer()
+
+    def visit_For(self, loop: For) -> For:
+        dom = Range.from_min_extent(loop.min, loop.extent)
+        self.analyzer.bind(loop.loop_var, dom, True)
+        changed: For = self.visit_default(loop)
+        return changed
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         plan = self.plans.get(id(buffer))
@@ -140,11 +147,18 @@ class _Shrink(Mutator):
         shifted = [op.subtract(i, s) for i, s in zip(new.indices, plan[1], strict=True)]
         return new.with_(indices=Array(shifted))
 
-    def visit_Block(self, block: Block) -> Block:
-        """Regions are not needed any more; allocations take the new buffers."""
-        allocated = self.visit(block.alloc_buffers)
-        plain = block.with_(reads=Array(), writes=Array(), alloc_buffers=allocated)
-        return plain.with_(body=self.visit(block.body))
+    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
+        """A region moves with the elements; one that is not all inside becomes the whole buffer."""
+        plan = self.plans.get(id(region.buffer))
+        if plan is None:
+            return region
+        ranges = []
+        for dom, shift, extent in zip(region.region, plan[1], plan[0].shape, strict=True):
+            low = self.analyzer.simplify(op.subtract(dom.min, shift))
+            high = op.add(low, dom.extent)
+            inside = self.analyzer.can_prove(low >= 0) and self.analyzer.can_prove(high <= extent)
+            ranges.append(Range.from_min_extent(low, dom.extent) if inside else Range(0, extent))
+        return BufferRegion(plan[0], ranges)
 
 
 def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:

@@ -1,20 +1,35 @@
 """Simplify: expressions in their simplest form, branches whose condition is known resolved.
 
-Loop ranges, let values and enclosing conditions are known to the analyzer while it works.
+Loop ranges, thread extents, shapes of parameters, let values and enclosing conditions are known to
+the analyzer while it works. Let variables that stand for a constant or a variable are inlined, and
+a store of what its element already holds disappears.
+
+The option ``{"tir.Simplify": {name: bool}}`` of the pass context takes TVM's names (``OPTIONS``).
+Of these, ``transitively_prove_inequalities`` and ``apply_constraints_to_boolean_branches`` are
+always on; the others would find more, and change nothing yet.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.transform import Pass
+from weft.arith.data import data_variable, has_data
+from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.facts import is_index
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
+from weft.ir.functor import collect, substitute
+from weft.ir.node import Array
+from weft.ir.transform import Pass, PassContext
+from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.expr import Var
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AssertStmt,
+    AttrStmt,
     Block,
     BlockRealize,
     BufferStore,
@@ -22,16 +37,36 @@ from weft.tir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    SeqStmt,
     Stmt,
     While,
+    seq,
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.remove_no_op import is_assumption
+
+OPTIONS: Final = (
+    "transitively_prove_inequalities", "convert_boolean_to_and_of_ors",
+    "apply_constraints_to_boolean_branches", "propagate_knowns_to_prove_conditional",
+    "propagate_knowns_to_simplify_expressions",
+)  # fmt: skip
+_THREADS: Final = frozenset({"thread_extent", "virtual_thread"})
+
+
+def _with_data_variables(expr: PrimExpr) -> PrimExpr:
+    """The expression with its lets of data over variables known to hold data."""
+    mapping: dict[Any, Any] = {}
+    for let in collect(expr, Let):
+        if is_index(let.var.dtype) and has_data(substitute(let.value, mapping)):
+            mapping[let.var] = data_variable(let.var)
+    return substitute(expr, mapping) if mapping else expr
 
 
 class _Simplify(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
+        self.conditions: dict[Var, PrimExpr] = {}
 
     def visit_Buffer(self, buffer: Any) -> Any:
         return buffer
@@ -39,12 +74,18 @@ class _Simplify(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         if isinstance(expr, Var | IntImm):
             return expr
-        return self.analyzer.simplify(expr)
+        return self.analyzer.simplify(_with_data_variables(expr))
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(low, extent), True)
         return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        value = self.visit(attr.value)
+        if attr.attr_key in _THREADS and isinstance(attr.node, IterVar):
+            self.analyzer.bind(attr.node.var, Range.from_min_extent(0, value), True)
+        return attr.with_(value=value, body=self.visit(attr.body))
 
     def visit_Block(self, block: Block) -> Stmt:
         for axis in block.iter_vars:
@@ -60,21 +101,57 @@ class _Simplify(StmtMutator):
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
         value = self.visit(let.value)
+        if isinstance(value, IntImm | FloatImm | Var) and not _shapes_a_buffer(let):
+            return self.visit(substitute(let.body, {let.var: value}))
+        if let.var.dtype.is_bool and not has_data(value):
+            self.conditions[let.var] = value
+        if is_index(let.var.dtype) and not has_data(value):
+            self.analyzer.update(let.var, self.analyzer.const_int_bound(value))
+            self.analyzer.update(let.var, self.analyzer.modular_set(value))
+        if is_index(let.var.dtype) and has_data(value):
+            var = data_variable(let.var)
+            let = let.with_(var=var, body=substitute(let.body, {let.var: var}))
         return let.with_(value=value, body=self.visit(let.body))
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         condition = self.visit(stmt.condition)
+        known = self.visit(self.spelled_out(condition))
+        if isinstance(known, IntImm):
+            condition = known
         if isinstance(condition, IntImm):
             if condition.value:
                 return self.visit(stmt.then_case)
             return Evaluate(0) if stmt.else_case is None else self.visit(stmt.else_case)
-        with self.analyzer.constraint_scope(condition):
+        with self.analyzer.constraint_scope(condition), self.analyzer.constraint_scope(known):
             then_case = self.visit(stmt.then_case)
         else_case = stmt.else_case
         if else_case is not None:
             with self.analyzer.constraint_scope(op.logical_not(condition)):
                 else_case = self.visit(else_case)
         return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)
+
+    def spelled_out(self, condition: PrimExpr) -> PrimExpr:
+        """The condition with the values of boolean let variables in their place."""
+        if not self.conditions:
+            return condition
+        plain: PrimExpr = substitute(condition, self.conditions)
+        return plain
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        """What ``T.assume`` says holds for the statements after it (elements of buffers aside)."""
+        visited: list[Stmt] = []
+        with ExitStack() as scopes:
+            for item in stmt.seq:
+                visited.append(self.visit(item))
+                if isinstance(item, Evaluate) and is_assumption(item.value):
+                    claim = item.value.args[0]
+                    scopes.enter_context(self.analyzer.constraint_scope(claim))
+        if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
+            return stmt
+        return seq(*visited)
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        return stmt if is_assumption(stmt.value) else self.visit_default(stmt)
 
     def visit_AssertStmt(self, stmt: AssertStmt) -> Stmt:
         condition = self.visit(stmt.condition)
@@ -87,12 +164,45 @@ class _Simplify(StmtMutator):
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         indices, value = self.visit(store.indices), self.visit(store.value)
+        if store.predicate is None and _is_element(value, store.buffer, indices):
+            return Evaluate(0)
         return store.with_(indices=indices, value=value)
 
 
+def _is_element(value: PrimExpr, buffer: Buffer, indices: Array) -> bool:
+    """Whether the value is what the element holds already."""
+    if not isinstance(value, BufferLoad) or value.buffer is not buffer or value.predicate:
+        return False
+    return all(expr_deep_equal(a, b) for a, b in zip(value.indices, indices, strict=True))
+
+
+def _shapes_a_buffer(let: LetStmt) -> bool:
+    """Whether a buffer of the body is defined by the variable, which has to stay then."""
+    if let.var.dtype.is_handle:
+        return True
+    return any(let.var in collect(buffer, Var) for buffer in collect(let.body, Buffer))
+
+
+def _options() -> dict[str, bool]:
+    given = PassContext.current().config.get("tir.Simplify", {})
+    unknown = sorted(set(given) - set(OPTIONS))
+    if unknown:
+        raise PassError(
+            f"tir.Simplify: there is no option {unknown[0]!r}; there are: {', '.join(OPTIONS)}"
+        )
+    return {name: bool(value) for name, value in given.items()}
+
+
 def simplify(func: PrimFunc) -> PrimFunc:
-    """The function with simplified expressions."""
-    return rewrite_body(func, _Simplify())
+    """The function with simplified expressions (option ``tir.Simplify``)."""
+    _options()
+    simplifier = _Simplify()
+    with ExitStack() as scopes:
+        for buffer in func.buffer_map.values():
+            for extent in buffer.shape:
+                if not isinstance(extent, IntImm):
+                    scopes.enter_context(simplifier.analyzer.constraint_scope(extent >= 0))
+        return rewrite_body(func, simplifier)
 
 
 def Simplify() -> Pass:  # noqa: N802 - TVM's name
