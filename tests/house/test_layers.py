@@ -54,7 +54,7 @@ SLOTS = {
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",
-    "reference": "weft.relax.reference",
+    "reference": "weft.tir.interp.verify",
     "legacy": "weft.compat.adapt",
 }
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.support import slots
 from weft.support.errors import PassError
 
 
@@ -35,6 +36,8 @@ class PassContext:
 
     ``opt_level`` (default 2) switches off passes above it unless required by name;
     ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
+    ``verify=True`` runs every PrimFunc in the reference interpreter before and after each pass and
+    names the first pass that changes a result.
     """
 
     _options: ClassVar[dict[str, str]] = {
@@ -56,11 +59,24 @@ class PassContext:
         make_traceable: Any = None,
         num_evals: int = 0,
         tuning_api_database: Any = None,
+        *,
+        verify: bool = False,
     ) -> None:
+        for what, value, kind in (
+            ("required_pass", required_pass, Iterable), ("disabled_pass", disabled_pass, Iterable),
+            ("instruments", instruments, Iterable), ("config", config, Mapping),
+        ):  # fmt: skip
+            if value is not None and not isinstance(value, kind):
+                wanted = "a dict" if kind is Mapping else "a list"
+                raise PassError(
+                    f"PassContext: {what}: expected {wanted}, got {type(value).__name__}"
+                )
         self.opt_level = opt_level
         self.required_pass = tuple(required_pass or ())
         self.disabled_pass = tuple(disabled_pass or ())
         self.instruments = list(instruments or ())
+        if verify:
+            self.instruments.append(slots.reference.get()())
         self.config = dict(config or {})
         for name in self.config:
             if name not in self._options:
@@ -228,6 +244,8 @@ class Sequential(Pass):
         required: Sequence[str] | None = None,
         traceable: bool = False,
     ) -> None:
+        if passes is not None and not isinstance(passes, Iterable):
+            raise PassError(f"Sequential: expected a list of passes, got {type(passes).__name__}")
         self.passes = tuple(passes or ())
         for item in self.passes:
             if not callable(item):

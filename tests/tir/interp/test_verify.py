@@ -68,7 +68,7 @@ def test_a_pass_after_which_it_faults_is_named():
         return rewrite_body(func, Shift())
 
     with (
-        PassContext(instruments=[VerifyResults()]),
+        PassContext(verify=True),
         pytest.raises(VerifyError, match="PastTheEnd changes what scale computes: it faults now"),
     ):
         past(IRModule({"scale": Two["scale"]}))

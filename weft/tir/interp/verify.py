@@ -16,6 +16,7 @@ from weft.ir.expr import IntImm
 from weft.ir.instrument import PassInstrument
 from weft.ir.module import IRModule
 from weft.ir.transform import PassInfo
+from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError, VerifyError
 from weft.tir.buffer import Buffer
@@ -132,3 +133,6 @@ def _values(random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]
     if dtype.is_bool:
         return np.asarray(random.integers(0, 2, shape)).astype("bool")
     return np.asarray(random.integers(0, 4, shape)).astype(dtype.element.numpy)
+
+
+slots.reference.fill(VerifyResults)
