@@ -72,3 +72,36 @@ def test_specialize_refuses_what_does_not_match(buffer, message):
 def test_specialize_refuses_what_is_no_parameter():
     with pytest.raises(ValueError, match="m is not a parameter of the function"):
         copy.specialize({tir.Var("m", "int32"): 1})
+
+
+def test_specialize_by_nothing_is_the_function():
+    @T.prim_func
+    def f(n: T.int32):
+        T.evaluate(n)
+
+    assert f.specialize({}) is f
+
+
+def test_specialize_folds_and_takes_strides_and_offset():
+    @T.prim_func(private=True)
+    def f(a: T.handle, b: T.handle, step: T.int32, start: T.int32):
+        n = T.int32()
+        A = T.match_buffer(a, (n // 8, 8), "int32")
+        B = T.match_buffer(b, (n,), "int32", strides=[step], elem_offset=start)
+        for i in range(n - 1):
+            B[i] = A[i // 8, i % 8] + (n + 1) * 2
+
+    memory = tir.decl_buffer([16], "int32", strides=[2], elem_offset=4)
+    made = f.specialize({f.params[1]: memory})
+    assert [param.name for param in made.params] == ["a", "b"]
+    assert [int(size) for size in made.buffer_map[made.params[0]].shape] == [2, 8]
+    assert int(made.buffer_map[made.params[1]].elem_offset) == 4
+    assert int(made.body.extent) == 15
+    assert str(made.body.body.value).endswith("+ 34")
+
+
+def test_max_of_several_and_rounding_of_constants():
+    assert int(tir.max(*range(5))) == 4
+    assert int(tir.min(3, 1, 2)) == 1
+    assert tir.ceil(tir.const(3.5, "float32")).value == 4.0
+    assert tir.round(tir.const(2.5, "float32")).value == 2.0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.function import BaseFunc
-from weft.ir.functor import substitute
+from weft.ir.functor import rewrite, substitute
 from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.stmt import Stmt
@@ -57,8 +58,6 @@ class PrimFunc(BaseFunc):
                 handles.append(handle)
             elif isinstance(param, Var):
                 handles.append(param)
-            elif callable(getattr(param, "asobject", None)):  # a pointer of an IRBuilder
-                handles.append(param.asobject())
             else:
                 raise IRTypeError(
                     f"PrimFunc: a parameter must be a Var or a Buffer, got {type(param).__name__}"
@@ -81,6 +80,8 @@ class PrimFunc(BaseFunc):
 
         Raises IRValueError when a buffer's rank or a constant extent does not match.
         """
+        if not param_map:
+            return self
         mapping: dict[Any, Any] = {}
         for param, value in param_map.items():
             if param not in self.params:
@@ -93,7 +94,27 @@ class PrimFunc(BaseFunc):
         new_map = {var: substitute(buf, mapping) for var, buf in self.buffer_map.items()}
         mapping.update({old: new_map[var] for var, old in self.buffer_map.items()})
         body = substitute(self.body, mapping)
-        return self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
+        made = self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
+        return rewrite(made, _folded)
+
+
+def _folded(item: Node) -> Node | None:
+    """The operator applied to constants that a parameter's value has brought in."""
+    function = OPERATORS.get(item.KIND)
+    if function is None:
+        return None
+    a, b = item.a, item.b  # type: ignore[attr-defined] # every kind of OPERATORS has both
+    if not isinstance(a, IntImm | FloatImm) or not isinstance(b, IntImm | FloatImm):
+        return None
+    folded: Node = function(a, b)
+    return folded
+
+
+OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "Add": op.add, "Sub": op.subtract, "Mul": op.multiply, "FloorDiv": op.floordiv,
+    "FloorMod": op.floormod, "Div": op.truncdiv, "Mod": op.truncmod, "Min": op.minimum,
+    "Max": op.maximum,
+}  # fmt: skip
 
 
 def _as_constant(value: Any, dtype: DataType) -> Any:
@@ -109,7 +130,11 @@ def _match_buffers(old: Buffer, new: Buffer) -> dict[Any, Any]:
             f"{new.dtype} of {len(new.shape)}"
         )
     mapping: dict[Any, Any] = {}
-    for mine, its in zip(old.shape, new.shape, strict=True):
+    pairs = list(zip(old.shape, new.shape, strict=True))
+    if len(old.strides) == len(new.strides):
+        pairs += list(zip(old.strides, new.strides, strict=True))
+    pairs += [(old.elem_offset, new.elem_offset), (old.data, new.data)]
+    for mine, its in pairs:
         if isinstance(mine, Var):
             mapping[mine] = its
         elif mine is not its and not bool(mine == its):

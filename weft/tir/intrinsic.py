@@ -6,10 +6,14 @@ with a call (drop, reorder, merge). The functions build ``Call`` nodes of an ope
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr, StringImm, as_prim_expr
+import numpy as np
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -87,6 +91,12 @@ def intrinsic(dtype: str, name: str, *args: Any, span: Any = None) -> Call:
     return Call(DataType(dtype), Op.get(f"tir.{name}"), args, span)
 
 
+_ROUNDED: Final[dict[str, Callable[[float], Any]]] = {
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
+}  # fmt: skip
+"""What these functions do to a constant: exact, so that folding changes no result."""
+
+
 def _unary(name: str) -> Any:
     def apply(x: Any, span: Any = None) -> PrimExpr:
         expr = as_prim_expr(x)
@@ -94,6 +104,8 @@ def _unary(name: str) -> Any:
             if name in ("floor", "ceil", "trunc", "round", "nearbyint"):
                 return expr
             expr = Cast(_float_of(expr.dtype), expr)
+        if isinstance(expr, FloatImm) and name in _ROUNDED and math.isfinite(expr.value):
+            return FloatImm(expr.dtype, float(_ROUNDED[name](expr.value)))
         return intrinsic(expr.dtype, name, expr, span=span)
 
     apply.__name__ = apply.__qualname__ = name

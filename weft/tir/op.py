@@ -11,6 +11,7 @@ machine does, and no rule for floats changes a result (0 * x stays, for x may be
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from weft.ir.structural import structural_equal
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 from weft.tir import expr as nodes
 from weft.tir.intrinsic import (  # noqa: F401, A004
     acos,
@@ -395,9 +397,10 @@ def max(*args: Any, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
 def _extreme(name: str, args: Any, kwargs: Any) -> PrimExpr:
     if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], nodes.IterVar | list | tuple)):
         return _REDUCERS[name](*args, **kwargs)
-    if len(args) not in (2, 3):
+    values = args[:-1] if len(args) == 3 and isinstance(args[2], Span | None) else args
+    if len(values) < 2:
         raise IRTypeError(f"{name}: expected two values, or a value and axis=, got {len(args)}")
-    return minimum(args[0], args[1]) if name == "min" else maximum(args[0], args[1])
+    return functools.reduce(minimum if name == "min" else maximum, values)
 
 
 def minimum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
