@@ -12,6 +12,7 @@ from weft.ir.structural import structural_equal
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Ramp, Select, Var
+from weft.tir.intrinsic import vscale
 
 I, J, N = (Var(name, "int32") for name in "ijn")
 DOMAINS = {I: Range(0, 5), J: Range(-2, 4)}
@@ -85,3 +86,24 @@ def test_analyzer_int_set_uses_bound_ranges():
     analyzer = Analyzer()
     analyzer.bind(I, Range(0, 8))
     assert ends(analyzer.int_set(I * 2)) == (0, 14)
+
+
+def test_truncating_division_and_remainder_by_what_is_positive():
+    x, y = Var("x", "int32"), Var("y", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(y, Range(1, 100))
+
+    def texts(expr, low, high):
+        found = analyzer.int_set(expr, {x: IntervalSet(low, high)})
+        return str(found.min_value), str(found.max_value)
+
+    assert texts(op.truncdiv(x, 2), -7, 9) == ("-3", "4")
+    assert texts(op.truncdiv(x, y), 1, 9) == ("T.Div(1, y)", "T.Div(9, y)")
+    assert texts(op.truncmod(x, 8), -7, 9) == ("-7", "7")
+    assert texts(op.truncmod(x, 8), 17, 19) == ("1", "3")
+
+
+def test_lanes_of_a_scalable_ramp():
+    found = IntSet.vector(Ramp(5, 2, vscale() * 4))
+    assert found.min_value.value == 5
+    assert found.max_value is pos_inf()

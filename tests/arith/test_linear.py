@@ -38,3 +38,10 @@ def test_clip_bound():
     assert structural_equal(high, N - 1)
     assert values(detect_clip_bound(op.all(-A > 3), [A])) == [None, -4]
     assert values(detect_clip_bound(A * B < 3, [A])) == []
+
+
+def test_clip_bounds_of_minima_and_negations():
+    low_i, high_i, low_j, high_j = detect_clip_bound(
+        op.logical_and(op.minimum(A, B) > 3, op.logical_not(A > 9)), [A, B]
+    )
+    assert (low_i.value, high_i.value, low_j.value, high_j) == (4, 9, 4, None)

@@ -22,11 +22,13 @@ from weft.tir.expr import (
     BufferLoad,
     Call,
     Cast,
+    Div,
     FloorDiv,
     FloorMod,
     Let,
     Max,
     Min,
+    Mod,
     Mul,
     Ramp,
     Select,
@@ -69,6 +71,10 @@ class IntSet(Node):
             if isinstance(span, IntImm):
                 ends = [expr.base, fold.add(expr.base, span)]
                 return IntervalSet(*(ends if span.value >= 0 else ends[::-1]))
+        elif isinstance(expr, Ramp) and isinstance(expr.stride, IntImm):  # so many lanes as fit
+            if expr.stride.value >= 0:
+                return IntervalSet(expr.base, _POS_INF)
+            return IntervalSet(_NEG_INF, expr.base)
         return IntSet.everything() if expr.dtype.lanes != 1 else IntervalSet(expr, expr)
 
     @staticmethod
@@ -304,6 +310,29 @@ class SetEvaluator:
         result: IntervalSet = self.monotone(expr, a, b.min_value, fold.floordiv)
         return result
 
+    def visit_truncdiv(self, expr: Any) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(b.min_value, 1):
+            return self.opaque(expr)
+        result: IntervalSet = self.monotone(expr, a, b.min_value, fold.truncdiv)
+        return result
+
+    def visit_truncmod(self, expr: Any) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        by = b.min_value
+        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
+            return self.opaque(expr)
+        if a.min_value is not _NEG_INF and self.analyzer.can_prove_greater_equal(a.min_value, 0):
+            return self.visit_floormod(expr)
+        last = self.analyzer.simplify(fold.sub(by, fold.const(by.dtype, 1)))
+        return self.make(fold.sub(fold.const(by.dtype, 0), last), last)
+
     def visit_floormod(self, expr: Any) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
@@ -412,6 +441,8 @@ _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] =
     Mul: SetEvaluator.visit_mul,
     FloorDiv: SetEvaluator.visit_floordiv,
     FloorMod: SetEvaluator.visit_floormod,
+    Div: SetEvaluator.visit_truncdiv,
+    Mod: SetEvaluator.visit_truncmod,
     Min: SetEvaluator.visit_min,
     Max: SetEvaluator.visit_max,
     Select: SetEvaluator.visit_choice,

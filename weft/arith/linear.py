@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -11,7 +11,7 @@ from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, Mul, Sub, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, Max, Min, Mul, Not, Sub, Var
 
 _Entry = tuple[dict[Var, Any], Any]
 """Coefficients by variable (none are 0), and the rest."""
@@ -93,7 +93,18 @@ def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
 
 
 def _parts(expr: Any) -> list[Any]:
-    return _parts(expr.a) + _parts(expr.b) if type(expr) is And else [expr]
+    """The comparisons of a conjunction; what bounds a minimum (or a maximum) bounds both."""
+    kind = type(expr)
+    if kind is And:
+        return _parts(expr.a) + _parts(expr.b)
+    if kind is Not and type(expr.a) in _OPPOSITE and expr.a.a.dtype.is_integral:
+        return _parts(_OPPOSITE[type(expr.a)](expr.a.a, expr.a.b))
+    if (kind in (GT, GE) and type(expr.a) is Min) or (kind in (LT, LE) and type(expr.a) is Max):
+        return _parts(kind(expr.a.a, expr.b)) + _parts(kind(expr.a.b, expr.b))
+    return [expr]
+
+
+_OPPOSITE: Final[dict[type, Any]] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
 def _limit(
