@@ -96,6 +96,10 @@ def ordered_operations(outputs: Sequence[Operation]) -> list[Operation]:
     return order
 
 
+def _reduces(level: NestLevel) -> bool:
+    return any(axis.iter_type is IterType.CommReduce for axis in level.iter_vars)
+
+
 class _ToBuffers(Mutator):
     """Turns reads of tensors into reads of their buffers, and axes into block variables."""
 
@@ -186,7 +190,8 @@ class _Builder:
                 identity = self.init(operation, first, buffers, leaf)
                 block = self.block(leaf, operation.name, identity, None, annotations)
             else:
-                block = self.reduction(operation, first, buffers, leaf, annotations)
+                started = any(_reduces(level) for level in levels[:-1])
+                block = self.reduction(operation, first, buffers, leaf, (annotations, started))
             body: Stmt = leaf.realize(block)
         else:
             stages: list[Stmt] = []
@@ -210,8 +215,8 @@ class _Builder:
             if depth < len(levels):
                 init = None
                 first = operation.body[0]
-                reduces = [i for i in level.iter_vars if i.iter_type is IterType.CommReduce]
-                if isinstance(first, Reduce) and reduces:
+                started = any(_reduces(outer) for outer in levels[: depth - 1])
+                if isinstance(first, Reduce) and _reduces(level) and not started:
                     init = self.init(operation, first, buffers, level)
                 name = self.fresh(f"{operation.name}_l{depth}")
                 block = Block(level.iter_vars, [], [], name, body, init, annotations=annotations)
@@ -254,8 +259,10 @@ class _Builder:
 
     def reduction(
         self, operation: ComputeOp, reduce: Reduce, buffers: list[Buffer], leaf: NestLevel,
-        annotations: Attrs,
+        options: tuple[Attrs, bool],
     ) -> Block:  # fmt: skip
+        """The innermost block; where an outer one reduces too, that one has the init."""
+        annotations, started = options
         target = self.indices(operation, leaf)
         combiner = reduce.combiner
         mapping: dict[Any, Any] = {}
@@ -274,7 +281,7 @@ class _Builder:
         condition = self.lower(reduce.condition, leaf)
         if not op.is_const_int(condition, 1):
             body = IfThenElse(condition, body)
-        init = self.init(operation, reduce, buffers, leaf)
+        init = None if started else self.init(operation, reduce, buffers, leaf)
         return self.block(leaf, operation.name, body, init, annotations)
 
     def annotations(self, operation: ComputeOp) -> Attrs:
