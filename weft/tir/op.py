@@ -4,8 +4,8 @@ Python's operators on expressions call these through the slot ``operators``. The
 (``exp``, ``popcount``, ``call_extern`` ...) live in ``weft.tir.intrinsic`` and are re-exported.
 
 Promotion follows TVM 0.20: a scalar broadcasts to a vector's lanes; int meets float as float; the
-wider width wins; int meets uint as int. Folding is exact: integers wrap to their width as the
-machine does, and no rule for floats changes a result (0 * x stays, for x may be NaN).
+wider width wins; of int and uint of one width uint does. Folding is exact: integers wrap to their
+width as the machine does, and no rule for floats changes a result (0 * x stays, for x may be NaN).
 """
 
 from __future__ import annotations
@@ -196,11 +196,11 @@ def wrap(value: int, dtype: DataType) -> int:
 
 
 def saturate(value: float, dtype: DataType) -> int:
-    """A float as an integer: truncated, clamped to the type's range, NaN as 0."""
-    if math.isnan(value):
-        return 0
+    """A float as an integer: truncated, clamped to the type's range, NaN as 0; bool: not 0."""
     if dtype.is_bool:
         return int(value != 0)
+    if math.isnan(value):
+        return 0
     low, high = integer_range(dtype)
     return low if value <= low else high if value >= high else int(value)
 
@@ -235,7 +235,8 @@ def _common_type(a: DataType, b: DataType) -> DataType:
         if left.bits == right.bits:
             raise IRTypeError(f"cannot match the types {a} and {b}: cast one explicitly")
     else:
-        element = DataType(f"int{builtins.max(left.bits, right.bits)}")
+        unsigned, signed = (left, right) if left.kind == "uint" else (right, left)
+        element = unsigned if unsigned.bits >= signed.bits else signed
     return element if lanes == 1 and not scalable else element.with_lanes(lanes, scalable)
 
 
