@@ -7,6 +7,7 @@ for variables, where it is their annotation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -183,6 +184,8 @@ class Call(Expr):
         self, op: RelaxExpr, args: Any, attrs: Any = None, sinfo_args: Any = None, span: Any = None
     ) -> None:
         self.op = Op.get(op) if isinstance(op, str) else op
+        if not isinstance(args, Iterable):
+            raise IRTypeError(f"Call: expected a list of arguments, got {type(args).__name__}")
         operands: list[Any] = [a if isinstance(a, RelaxExpr) else as_relax_expr(a) for a in args]
         self.args = Array(operands)
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
@@ -217,6 +220,8 @@ class TupleGetItem(Expr):
     index: int
 
     def _check_(self) -> None:
+        if not isinstance(self.index, int | np.integer):
+            raise IRTypeError(f"expected the number of a field, got {self.index!r}")
         info = self.tuple_value.struct_info
         self.struct_info = None
         if isinstance(info, TupleStructInfo):
@@ -327,7 +332,13 @@ class VarBinding(Binding):
 
     var: Var = field(defines=True)
     value: Expr
-    STRUCTURE = (("value", False), ("var", True))
+
+    @property
+    def STRUCTURE(self) -> tuple[tuple[str, bool], ...]:  # type: ignore[override]  # noqa: N802
+        """Value before variable; a local function may call itself, so its variable is first."""
+        if isinstance(self.value, Function):
+            return (("var", True), ("value", False))
+        return (("value", False), ("var", True))
 
 
 @node
@@ -401,6 +412,9 @@ class Function(BaseFunc, Expr):
     ) -> None:
         if not isinstance(body, SeqExpr):
             body = SeqExpr([], body)
+        for param in params if isinstance(params, Iterable) else [params]:
+            if not isinstance(param, Var) or not isinstance(params, list | tuple):
+                raise IRTypeError(f"Function: expected a list of relax.Var, got {params!r:.80}")
         self.params, self.body, self.is_pure = Array(params), body, bool(is_pure)
         if ret_struct_info is None:
             ret_struct_info = body.struct_info

@@ -19,7 +19,7 @@ from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS
-from weft.runtime.vm_patterns import evaluate, match
+from weft.runtime.vm_patterns import bind, evaluate, match
 from weft.support.errors import (
     IRKeyError,
     IRTypeError,
@@ -138,6 +138,8 @@ class VirtualMachine:
 
     def __getitem__(self, name: str) -> PackedFunc:
         """The function of that name; IRKeyError with the names there are."""
+        if not isinstance(name, str):
+            raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         if name in self._saved:
             target, arguments = self._saved[name]
             return PackedFunc(lambda: self.run(target, arguments), name)
@@ -145,6 +147,8 @@ class VirtualMachine:
 
     def _function(self, name: str) -> VMFunction:
         functions = self.executable.program.functions
+        if not isinstance(name, str):
+            raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         found = functions.get(name)
         if found is None:
             nearest = difflib.get_close_matches(name, functions, n=1)
@@ -209,6 +213,8 @@ class VirtualMachine:
 
     def invoke_closure(self, closure: Closure, *args: Any) -> Any:
         """Call a closure."""
+        if not callable(closure):
+            raise IRTypeError(f"expected a closure, got {type(closure).__name__}")
         return closure(*args)
 
     def set_instrument(self, instrument: Callable[..., Any] | str) -> None:
@@ -244,6 +250,8 @@ def _checked(function: VMFunction, arguments: Sequence[Any], symbols: dict[str, 
             f"{function.name}: expected {len(function.params)} argument{plural} ({names}), "
             f"got {len(arguments)}"
         )
+    for value, (_, pattern) in zip(arguments, function.params, strict=True):
+        bind(value, pattern, symbols)
     return [
         match(value, pattern, symbols, f"{function.name}: argument {position} ({name})")
         for position, (value, (name, pattern)) in enumerate(

@@ -6,14 +6,16 @@ arrays and torch tensors become NDArrays that share their memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.support.errors import IRTypeError, IRValueError
 
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _COMPILED: dict[str, Any] = {}
 
 
@@ -31,6 +33,37 @@ def evaluate(extent: int | str, symbols: dict[str, int]) -> int:
         return int(eval(code, {"__builtins__": {}, "min": min, "max": max, "abs": abs}, symbols))
     except NameError as error:
         raise IRValueError(f"the extent {extent} uses a symbol without a value: {error}") from error
+
+
+def bind(value: Any, pattern: Sequence[Any], symbols: dict[str, int]) -> None:
+    """Bind the names that stand alone as an extent; ``match`` then checks, in any order.
+
+    A parameter of shape ``(n + 1,)`` may stand before the one of shape ``(n,)``. What does not fit
+    is left for ``match`` to report.
+    """
+    kind = pattern[0]
+    if kind == "tuple":
+        if isinstance(value, tuple | list) and len(value) == len(pattern[1]):
+            for item, sub in zip(value, pattern[1], strict=True):
+                bind(item, sub, symbols)
+    elif kind == "prim":
+        text = pattern[2]
+        if text is not None and text.isidentifier() and isinstance(value, int | np.integer):
+            symbols.setdefault(text, int(value))
+    elif kind in ("tensor", "shape"):
+        extents = pattern[2 if kind == "tensor" else 1]
+        actual = value if kind == "shape" else getattr(value, "shape", None)
+        if extents is not None and isinstance(actual, tuple | list):
+            _bind_extents(actual, extents, symbols)
+
+
+def _bind_extents(
+    actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int]
+) -> None:
+    if len(actual) == len(extents):
+        for found, extent in zip(actual, extents, strict=True):
+            if isinstance(extent, str) and extent.isidentifier():
+                symbols.setdefault(extent, int(found))
 
 
 def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
@@ -72,17 +105,14 @@ def match_extents(
     """Compare a shape with the expected one, binding names that are free."""
     matches = len(actual) == len(extents)
     if matches:
-        for found, extent in zip(actual, extents, strict=True):
-            if isinstance(extent, str) and extent.isidentifier() and extent not in symbols:
-                symbols[extent] = found
+        _bind_extents(actual, extents, symbols)
         for found, extent in zip(actual, extents, strict=True):
             matches = matches and evaluate(extent, symbols) == found
     if not matches:
         known = ", ".join(str(extent) for extent in extents)
         comma = "," if len(extents) == 1 else ""
-        values = {
-            name: symbols[name] for name in extents if isinstance(name, str) and name in symbols
-        }
+        text = " ".join(str(extent) for extent in extents)
+        values = {name: value for name, value in symbols.items() if name in _NAME.findall(text)}
         with_values = "".join(f", {name}={value}" for name, value in values.items())
         raise IRValueError(
             f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
@@ -123,6 +153,7 @@ def _tuple(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: st
         raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
     if len(value) != len(fields):
         raise IRValueError(f"{what}: expected a tuple of {len(fields)}, got one of {len(value)}")
+    bind(value, pattern, symbols)
     return tuple(
         [match(item, sub, symbols, f"{what}[{i}]")
          for i, (item, sub) in enumerate(zip(value, fields, strict=True))]

@@ -36,6 +36,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_WORDS: Final = frozenset((*FUNCTIONS, "if", "else", "and", "or", "not"))
 
 
 def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
@@ -186,7 +187,7 @@ class WrapperWriter:
         return text if text.isidentifier() else f"({text})"
 
     def _symbol(self, name: str) -> str:
-        return name if name in FUNCTIONS else self.bound.get(name, f"v_{name}")
+        return name if name in _WORDS else self.bound.get(name, f"v_{name}")
 
     def _overlaps(self, buffers: list[tuple[int, ParamSpec]]) -> None:
         outputs = [i for i, p in buffers if p.noalias and p.is_output is not False]

@@ -13,6 +13,7 @@ from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import Visitor
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.relax.analysis.variables import defined_symbolic_vars, free_symbolic_vars
 from weft.relax.expr import (
     Call,
     Constant,
@@ -31,6 +32,7 @@ from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.vm.extents import Symbols
 from weft.runtime.bytecode import Instruction, Operand, Program, VMFunction
 from weft.support.errors import LegalizeError, UnsupportedError
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
 
@@ -61,14 +63,16 @@ class FunctionBuilder:
     """Lowers one function: ``code`` grows, ``registers`` maps variables to their numbers."""
 
     def __init__(
-        self, owner: ProgramBuilder, name: str, function: Function, captured: tuple[Var, ...]
-    ) -> None:
+        self, owner: ProgramBuilder, name: str, function: Function, captured: tuple[Var, ...],
+        symbols: tuple[TirVar, ...] = (),
+    ) -> None:  # fmt: skip
         self.owner, self.name, self.function = owner, name, function
         self.symbols = Symbols()
         self.code: list[Instruction] = []
         self.registers: dict[int, int] = {}
         self.count = 0
         self.params = (*function.params, *captured)
+        self.outer_symbols = symbols
         self.locals = 0
 
     def build(self) -> VMFunction:
@@ -77,6 +81,10 @@ class FunctionBuilder:
         for param in self.params:
             self.registers[id(param)] = self.new_register()
             params.append((param.name_hint, self.symbols.pattern(param.struct_info)))
+        for var in self.outer_symbols:
+            self.new_register()
+            name = self.symbols.name(var)
+            params.append((name, ("prim", str(var.dtype), name)))
         result = self.sequence(self.function.body)
         self.code.append(("ret", result))
         return VMFunction(self.name, tuple(params), tuple(self.code), self.count)
@@ -142,17 +150,20 @@ class FunctionBuilder:
         self.code[middle] = ("goto", len(self.code) - middle - 1)
 
     def closure(self, function: Function, register: int, var: Var) -> None:
-        """Lower a local function; it captures the variables of this one that it uses."""
+        """Lower a local function; it captures the variables and symbols of this one in it."""
         self.locals += 1
         name = f"{self.name}.{var.name_hint}"
         captured = _captured(function, self.registers)
         recursive = tuple(item for item in captured if item is var)
         outer = tuple(item for item in captured if item is not var)
-        lowered = FunctionBuilder(self.owner, name, function, outer)
+        used = (*defined_symbolic_vars(function), *free_symbolic_vars(function))
+        symbols = tuple([symbol for symbol in used if id(symbol) in self.symbols.names])
+        lowered = FunctionBuilder(self.owner, name, function, outer, symbols)
         if recursive:
             lowered.recursive = (var, outer)
         self.owner.program.functions[name] = lowered.build()
         operands = [self.value(item) for item in outer]
+        operands += [("expr", self.symbols.name(symbol)) for symbol in symbols]
         self.builtin(register, "make_closure", ("value", name), *operands)
 
     recursive: tuple[Var, tuple[Var, ...]] | None = None
@@ -173,6 +184,7 @@ class FunctionBuilder:
             if self.recursive is not None and var is self.recursive[0]:
                 made = self.new_register()
                 captured = [self.value(item) for item in self.recursive[1]]
+                captured += [("expr", self.symbols.name(item)) for item in self.outer_symbols]
                 self.builtin(made, "make_closure", ("value", self.name), *captured)
                 return ("reg", made)
             raise UnsupportedError(f"{self.name}: the variable {var.name_hint} is not bound here")

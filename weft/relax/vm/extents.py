@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
@@ -13,9 +14,10 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.runtime.bytecode import Pattern
+from weft.runtime.spec import FUNCTIONS
 from weft.support.errors import UnsupportedError
 from weft.tir import op
-from weft.tir.expr import Call, Cast, Var
+from weft.tir.expr import Call, Cast, Select, Var
 
 _INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%",
           "EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}  # fmt: skip
@@ -36,7 +38,7 @@ class Symbols:
             base = "".join(c if c.isalnum() or c == "_" else "_" for c in var.name) or "s"
             base = base if base[0].isalpha() or base[0] == "_" else f"s{base}"
             found, count = base, 0
-            while found in self.vars or found in ("min", "max", "abs"):
+            while found in self.vars or found in FUNCTIONS or keyword.iskeyword(found):
                 count += 1
                 found = f"{base}_{count}"
             self.names[id(var)] = found
@@ -63,6 +65,9 @@ class Symbols:
         if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
             condition, yes, no = (self._text(arg) for arg in expr.args)
             return f"({yes} if {condition} else {no})"
+        if isinstance(expr, Select):
+            yes, no = self._text(expr.true_value), self._text(expr.false_value)
+            return f"({yes} if {self._text(expr.condition)} else {no})"
         raise UnsupportedError(f"a symbolic extent cannot be computed at run time: {expr}")
 
     def extents(self, values: Any) -> tuple[int | str, ...]:

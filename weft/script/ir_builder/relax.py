@@ -15,20 +15,24 @@ from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
+    DataflowVar,
     DataTypeImm,
     Expr,
     ExternFunc,
+    Function,
     PrimValue,
     ShapeExpr,
     StringImm,
     TupleGetItem,
     Var,
+    VarBinding,
     as_relax_expr,
     const,
 )
 from weft.relax.expr import Tuple as TupleNode
 from weft.relax.op import base
 from weft.relax.op.definition import FUNCTIONS
+from weft.relax.struct_info import StructInfo
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.relax_frame import (
     BranchFrame,
@@ -288,6 +292,20 @@ def call_function(function_: Any, args: list[Any], kwargs: dict[str, Any]) -> Ca
         raise IRTypeError(f"a call of {function_!r} has no keyword {next(iter(kwargs))!r}")
     operands = [as_relax_expr(item) for item in args]
     return Call(function_, operands, attrs, infos if isinstance(infos, list) else [infos])
+
+
+def local_variable(name: str, info: StructInfo | None) -> Var:
+    """The variable of a local function, which its body may call."""
+    in_dataflow = isinstance(IRBuilder.current().frames[-1], DataflowFrame)
+    return (DataflowVar if in_dataflow else Var)(name, info)
+
+
+def bind_local(var: Var, func: Function) -> None:
+    """Bind the variable of a local function to the function."""
+    bb = find_function(var.name_hint).bb
+    value = bb.normalize(func)
+    var.struct_info = value.struct_info
+    bb.emit_normalized(VarBinding(var, value))
 
 
 def is_callable_value(value: Any) -> bool:

@@ -33,7 +33,13 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Div: operator.truediv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-_FUNCTIONS: Final = ("min", "max", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod")
+_COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+_FUNCTIONS: Final = (
+    "min", "max", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "if_then_else",
+)  # fmt: skip
 
 
 class StructInfoProxy:
@@ -83,6 +89,10 @@ def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
         return _OPERATORS[type(node.op)](left, _expression(node.right, symbols, text))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_expression(node.operand, symbols, text)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
+        left = _expression(node.left, symbols, text)
+        right = _expression(node.comparators[0], symbols, text)
+        return _COMPARISONS[type(node.ops[0])](left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         args = [_expression(item, symbols, text) for item in node.args]

@@ -282,12 +282,10 @@ def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
     info = None
     if node.returns is not None:
         info = declare_function(parser, node, bool(options.get("pure", True)))
-    var = Var(node.name, info)
+    var = build.local_variable(node.name, info)
     parser.scopes.define(node.name, var)
     func = parse_function(parser, node, False, bool(options.get("pure", True)), local=True)
-    made = build.emit(func)
-    made.name_hint = node.name
-    parser.scopes.define(node.name, made)
+    build.bind_local(var, func)
 
 
 @statement("relax", ast.Return)
