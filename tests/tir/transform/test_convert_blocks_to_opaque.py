@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from weft.ir.module import IRModule
 from weft.script import tir as T
+from weft.support.errors import TVMError
 from weft.tir.transform import ConvertBlocksToOpaque
 
 
@@ -26,3 +30,16 @@ def test_axes_are_replaced_by_their_values(becomes):
                 c[i * 2 + j] = a[i * 2 + j] + (i * 2 + j)
 
     becomes(ConvertBlocksToOpaque(), before, expected)
+
+
+def test_a_predicate_over_the_axes_of_its_own_block_is_an_error():
+    @T.prim_func(check_well_formed=False)
+    def func(a: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.block("copy"):
+                v = T.axis.spatial(8, i)
+                T.where(v < 3)
+                a[v] = 0
+
+    with pytest.raises(TVMError, match="block copy uses the block's own axis v"):
+        ConvertBlocksToOpaque()(IRModule({"main": func}))

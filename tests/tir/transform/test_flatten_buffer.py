@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
 from weft.script import tir as T
+from weft.tir.stmt import Block
 from weft.tir.transform import FlattenBuffer
 
 
@@ -23,3 +26,19 @@ def test_indices_become_one_offset(becomes):
             ] = a_1[T.Cast("int64", i) * T.int64(8) + T.Cast("int64", j)]
 
     becomes(FlattenBuffer(), before, expected)
+
+
+def test_regions_of_blocks_that_are_left_span_the_elements():
+    @T.prim_func
+    def func(A: T.Buffer((8, 4), "int32")):
+        for i in range(4):
+            with T.block("twice"):
+                T.reads(A[i * 2 : i * 2 + 2, 0:4])
+                T.writes()
+                T.evaluate(A[i * 2, 0])
+
+    main = FlattenBuffer()(IRModule({"main": func}))["main"]
+    (region,) = collect(main.body, Block)[0].reads
+    assert len(region.buffer.shape) == 1
+    assert str(region.region[0].min) == 'T.Cast("int64", i * 2) * T.int64(4)'
+    assert region.region[0].extent.value == 8

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.functor import Mutator
+from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.transform import Pass
+from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -26,6 +27,13 @@ class _Opaque(Mutator):
         return self.values.get(id(var), var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
+        own = [axis.var for axis in realize.block.iter_vars]
+        for var in collect(realize.predicate, Var):
+            if var in own:
+                raise IRValueError(
+                    f"ConvertBlocksToOpaque: the predicate of the block {realize.block.name_hint} "
+                    f"uses the block's own axis {var.name}; use the value that it is bound to"
+                )
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             self.values[id(axis.var)] = op.cast(axis.var.dtype, self.visit(value))
         predicate = self.visit(realize.predicate)

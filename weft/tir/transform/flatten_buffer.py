@@ -7,7 +7,8 @@ of the offset. bool keeps its type (one byte each).
 
 from __future__ import annotations
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
 from weft.ir.transform import Pass
@@ -16,7 +17,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Ramp
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
+from weft.tir.stmt import Allocate, BufferRegion, BufferStore, DeclBuffer, Stmt
 from weft.tir.transform.prim_func_pass import make_pass
 
 INT64 = DataType("int64")
@@ -59,6 +60,18 @@ class _Flatten(Mutator):
         for size in alloc.extents:
             extent = op.multiply(extent, op.cast(INT64, size))
         return alloc.with_(extents=Array([extent]), body=body)
+
+    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
+        """What lies between the first and the last element of a region, where blocks are left."""
+        buffer = region.buffer
+        lows = [self.visit(dom.min) for dom in region.region]
+        ends = zip(lows, region.region, strict=True)
+        highs = [op.add(low, op.subtract(self.visit(dom.extent), 1)) for low, dom in ends]
+        analyzer = Analyzer()
+        first = analyzer.simplify(flat_offset(buffer, Array(lows)))
+        last = flat_offset(buffer, Array(highs))
+        extent = analyzer.simplify(op.add(op.subtract(last, first), IntImm(INT64, 1)))
+        return BufferRegion(self.flattened(buffer), [Range.from_min_extent(first, extent)])
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         offset = flat_offset(load.buffer, self.visit(load.indices))
