@@ -88,16 +88,20 @@ class Table:
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self.cases = list(cases)
+        self.broken: Exception | None = None
 
     @functools.cached_property
     def machines(self) -> dict[str, Any]:
         """A virtual machine for each way to execute."""
+        if self.broken is not None:
+            raise self.broken
         builder = BlockBuilder()
         for number, case in enumerate(self.cases):
             try:
                 self._add(builder, number, case)
             except Exception as error:
                 error.add_note(f"in the row {case}")
+                self.broken = error
                 raise
         mod = builder.get()
         return {mode: self._machine(mod, mode) for mode in ("compiled", "bytecode")}
@@ -121,6 +125,7 @@ class Table:
             return VirtualMachine(build(mod, "llvm", exec_mode=mode), cpu())
         except Exception as error:
             error.add_note(self._culprit(mode))
+            self.broken = error
             raise
 
     def _culprit(self, mode: str) -> str:

@@ -1,6 +1,8 @@
 """Normalisations. Sums of 16-bit floats are taken in float32.
 
-Mean and variance come from one pass of two sums: E[x] and E[x * x] - E[x] ** 2, as in TVM 0.20.
+Mean and variance come from one pass of two sums, as in TVM 0.20, but of distances d from the first
+element: E[d] and E[d * d] - E[d] ** 2. So a mean far from zero costs no digits (and a variance
+never comes out negative for equal elements).
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class _Moments:
             source = [
                 ks[axes.index(i)].var if i in axes else remaining.pop(0) for i in range(data.ndim)
             ]
-            value = op.cast(self.dtype, data(*source))
+            value = op.cast(self.dtype, data(*source)) - self.first(source)
             return _two_sums((value, value * value), axis=ks)
 
         outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
@@ -76,13 +78,21 @@ class _Moments:
             outer_shape, sums, f"{name}_red_temp", tag=tag.COMM_REDUCE
         )
 
+    def first(self, point: Sequence[Any]) -> Any:
+        """The first element of the row that a point lies in, in the wide type."""
+        place = [
+            op.const(0, self.data.shape[i].dtype) if i in self.axes else index
+            for i, index in enumerate(point)
+        ]
+        return op.cast(self.dtype, self.data(*place))
+
     def normalized(self, point: Sequence[Any], epsilon: float) -> Any:
         """(x - mean) / sqrt(variance + epsilon) at a point, in the wide type."""
         outer = [index for i, index in enumerate(point) if i not in self.axes]
         count = op.cast(self.dtype, as_prim_expr(self.count))
         mean = op.div(self.total(*outer), count)
         variance = op.div(self.squares(*outer), count) - mean * mean
-        value = op.cast(self.dtype, self.data(*point))
+        value = op.cast(self.dtype, self.data(*point)) - self.first(point)
         return (value - mean) * op.rsqrt(variance + op.const(epsilon, self.dtype))
 
 
@@ -234,12 +244,20 @@ def batch_norm(
 def _batch_statistics(data: Tensor, place: int) -> tuple[Tensor, Tensor]:
     moments = _Moments(data, [i for i in range(data.ndim) if i != place], data.op.name)
     count = op.cast(moments.dtype, as_prim_expr(moments.count))
+    away = [0] * data.ndim
+
+    def middle(channel: Any) -> Any:
+        point = [*away[:place], channel, *away[place + 1 :]]
+        return op.div(moments.total(channel), count) + moments.first(point)
+
     mean = compute_ax(
-        moments.total.shape, lambda *i: op.div(moments.total(*i), count), "T_divide"
+        moments.total.shape, middle, "T_divide"
     )
     variance = compute_ax(
         moments.total.shape,
-        lambda *i: op.div(moments.squares(*i), count) - mean(*i) * mean(*i), "T_subtract",
+        lambda *i: op.div(moments.squares(*i), count)
+        - op.div(moments.total(*i), count) * op.div(moments.total(*i), count),
+        "T_subtract",
     )  # fmt: skip
     return mean, variance
 

@@ -1,0 +1,55 @@
+"""Every registered operator has a numerical row in a table of this folder, or a reason here."""
+
+import importlib.util
+from pathlib import Path
+
+import weft.relax.op  # noqa: F401 - registers the operators
+from weft.relax.op.definition import FUNCTIONS
+from weft.relax.transform.legalize import LEGALIZE, NOT_LEGALIZED
+from weft.testing.operator_cases import Table
+
+CALLS = "a call form; tests/relax/vm runs it"
+MEMORY = "memory of the virtual machine; tests/relax/vm runs it"
+EFFECT = "an effect or an object without a numerical result; tests/relax/vm runs it"
+REASONS = {
+    "call_builtin_with_ctx": CALLS, "call_dps_packed": CALLS, "call_inplace_packed": CALLS,
+    "call_packed": CALLS, "call_pure_packed": CALLS, "call_tir": CALLS, "call_tir_inplace": CALLS,
+    "call_tir_with_grad": CALLS, "invoke_closure": CALLS, "invoke_pure_closure": CALLS,
+    "make_closure": CALLS, "builtin.alloc_tensor": MEMORY, "memory.alloc_storage": MEMORY,
+    "memory.alloc_tensor": MEMORY, "memory.ensure_zero_offset": MEMORY,
+    "memory.kill_storage": MEMORY, "memory.kill_tensor": MEMORY, "memory.view": MEMORY,
+    "vm.alloc_storage": MEMORY, "vm.alloc_tensor": MEMORY, "vm.call_tir_dyn": MEMORY,
+    "vm.kill_object": MEMORY, "assert_op": EFFECT, "print": EFFECT, "null_value": EFFECT,
+    "builtin.stop_lift_params": EFFECT, "hint_on_device": EFFECT, "to_vdevice": EFFECT,
+    "shape_of": EFFECT, "shape_to_tensor": EFFECT, "tensor_to_shape": EFFECT,
+}  # fmt: skip
+
+
+def tabled():
+    """The operators of all tables, by import of the files beside this one."""
+    found = set()
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        if path.name == Path(__file__).name:
+            continue
+        spec = importlib.util.spec_from_file_location(f"numerics_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for value in vars(module).values():
+            if isinstance(value, Table):
+                found |= {case.op for case in value.cases}
+    return found
+
+
+def test_every_operator_has_a_row_or_a_reason():
+    missing = sorted(set(FUNCTIONS) - tabled() - set(REASONS) - set(NOT_LEGALIZED))
+    assert not missing, f"operators without a numerical row or a reason: {missing}"
+
+
+def test_no_legalised_operator_hides_behind_a_reason():
+    legalised = {op.name.removeprefix("relax.") for op in LEGALIZE}
+    assert not legalised & (set(REASONS) | set(NOT_LEGALIZED))
+    assert not sorted(legalised - tabled())
+
+
+def test_reasons_are_of_operators_that_exist():
+    assert not set(REASONS) - set(FUNCTIONS)
