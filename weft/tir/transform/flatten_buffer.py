@@ -65,12 +65,12 @@ class _Flatten(Mutator):
         """What lies between the first and the last element of a region, where blocks are left."""
         buffer = region.buffer
         lows = [self.visit(dom.min) for dom in region.region]
-        ends = zip(lows, region.region, strict=True)
-        highs = [op.add(low, op.subtract(self.visit(dom.extent), 1)) for low, dom in ends]
+        steps = [op.subtract(self.visit(dom.extent), 1) for dom in region.region]
+        start = op.cast(INT64, buffer.elem_offset)
+        span = op.subtract(flat_offset(buffer, Array(steps)), start)  # offsets are linear
         analyzer = Analyzer()
         first = analyzer.simplify(flat_offset(buffer, Array(lows)))
-        last = flat_offset(buffer, Array(highs))
-        extent = analyzer.simplify(op.add(op.subtract(last, first), IntImm(INT64, 1)))
+        extent = analyzer.simplify(op.add(span, IntImm(INT64, 1)))
         return BufferRegion(self.flattened(buffer), [Range.from_min_extent(first, extent)])
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
