@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import derived, freeze
+from weft.support.errors import IRTypeError
 
 
 class BaseFunc(RelaxExpr):
@@ -35,8 +36,13 @@ class BaseFunc(RelaxExpr):
         """A copy with one attribute (or a dict of them) set."""
         if isinstance(attr_key_or_dict, str):
             changes: dict[str, Any] = {attr_key_or_dict: attr_value}
-        else:
+        elif isinstance(attr_key_or_dict, Mapping):
             changes = dict(attr_key_or_dict)
+        else:
+            raise IRTypeError(
+                "with_attr: expected the name of an attribute or a dict, got "
+                f"{type(attr_key_or_dict).__name__}"
+            )
         frozen = {key: freeze(value) for key, value in changes.items()}
         return self.with_(attrs=Attrs({**self.attrs, **frozen}))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
@@ -208,6 +209,11 @@ def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
 class _Substitute(Mutator):
     def __init__(self, mapping: Mapping[Node, Any]) -> None:
         super().__init__()
+        if not isinstance(mapping, Mapping):
+            raise IRTypeError(
+                "substitute: expected a mapping from variables to expressions, got "
+                f"{type(mapping).__name__}"
+            )
         self.mapping = {id(key): value for key, value in mapping.items()}
 
     def visit_Var(self, node: Node) -> Any:

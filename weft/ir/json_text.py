@@ -55,6 +55,8 @@ def save_json(node: Any) -> str:
 
 def load_json(json_str: str) -> Any:
     """What ``save_json`` wrote; raises IRValueError for any other text."""
+    if not isinstance(json_str, str | bytes | bytearray):
+        raise IRTypeError(f"load_json: expected a text, got {type(json_str).__name__}")
     try:
         content = json.loads(json_str)
     except json.JSONDecodeError as error:

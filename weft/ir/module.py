@@ -38,10 +38,11 @@ class IRModule(Node):
         self.attrs = as_attrs(attrs)
         self.global_infos = Map({k: freeze(list(v)) for k, v in (global_infos or {}).items()})
         self.span, self._cache = span, None
-        for var, func in (functions or {}).items():
-            self._add(GlobalVar(var) if isinstance(var, str) else var, func)
+        for var, func in _pairs(functions or {}):
+            self._add(GlobalVar(_name_of(var)) if isinstance(var, str) else var, func)
 
     def _add(self, var: GlobalVar, func: BaseFunc) -> None:
+        _name_of(var)
         if not isinstance(func, Node):
             raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
         if self._find(var.name_hint) not in (None, var):
@@ -76,24 +77,23 @@ class IRModule(Node):
         if isinstance(var, str):
             return self.functions[self.get_global_var(var)]
         if var not in self.functions:
-            return self.functions[self.get_global_var(var.name_hint)]
+            return self.functions[self.get_global_var(_name_of(var))]
         return self.functions[var]
 
     def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
         if not isinstance(func, Node):
             raise IRTypeError(f"IRModule: expected a function, got {type(func).__name__}")
-        name = var if isinstance(var, str) else var.name_hint
+        name = _name_of(var)
         known = self._find(name)
         if known is None:
             known = GlobalVar(var) if isinstance(var, str) else var
         self.functions[known] = func
 
     def __delitem__(self, var: GlobalVar | str) -> None:
-        del self.functions[self.get_global_var(var if isinstance(var, str) else var.name_hint)]
+        del self.functions[self.get_global_var(_name_of(var))]
 
     def __contains__(self, var: GlobalVar | str) -> bool:
-        name = var if isinstance(var, str) else var.name_hint
-        return self._find(name) is not None
+        return self._find(_name_of(var)) is not None
 
     def __len__(self) -> int:
         return len(self.functions)
@@ -124,7 +124,7 @@ class IRModule(Node):
     def update(self, other: IRModule | Mapping[Any, BaseFunc]) -> None:
         """Take over every function of ``other``, in place; same names are replaced."""
         functions = other.functions if isinstance(other, IRModule) else other
-        for var, func in functions.items():
+        for var, func in _pairs(functions):
             self[var] = func
 
     def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
@@ -171,6 +171,24 @@ class IRModule(Node):
             raise IRTypeError(f"from_expr: expected a function, got {type(expr).__name__}")
         module[str(expr.attrs.get("global_symbol", "main"))] = expr
         return module
+
+
+def _pairs(functions: Any) -> Any:
+    if not isinstance(functions, Mapping):
+        raise IRTypeError(
+            f"IRModule: expected a dict from names to functions, got {type(functions).__name__}"
+        )
+    return functions.items()
+
+
+def _name_of(var: Any) -> str:
+    """The name that a key of a module means."""
+    name: Any = var if isinstance(var, str) else getattr(var, "name_hint", None)
+    if not isinstance(name, str):
+        raise IRTypeError(
+            f"IRModule: expected a function's name or GlobalVar, got {type(var).__name__}"
+        )
+    return name
 
 
 def rename_functions(module: IRModule, mapping: Mapping[GlobalVar, GlobalVar]) -> IRModule:

@@ -281,7 +281,9 @@ def _holds_nodes(annotation: str) -> bool:
 
 def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     """Write and compile ``__init__``: conversions by annotation, then the ``_check_`` hook."""
-    scope: dict[str, Any] = {"Array": Array, "Map": Map, "as_array": _as_array}
+    scope: dict[str, Any] = {
+        "Array": Array, "Map": Map, "as_array": _as_array, "sequence": _sequence,
+    }  # fmt: skip
     for kind, (accepted, converter) in CONVERSIONS.items():
         scope[kind], scope[f"as_{kind}"] = accepted, converter
     parameters, lines = ["self"], []
@@ -311,7 +313,7 @@ def _conversion(spec: FieldSpec) -> str:
     if element in CONVERSIONS:
         text = f"as_array({name}, {element}, as_{element})"
     elif kind.startswith("Array"):
-        text = f"({name} if type({name}) is Array else Array({name}))"
+        text = f"({name} if type({name}) is Array else Array(sequence({name})))"
     elif kind.startswith("Map"):
         return f"({name} if isinstance({name}, Map) else Map({name} or ()))"
     elif kind in CONVERSIONS:
@@ -329,7 +331,14 @@ def _as_array(items: Any, kind: type, convert: Callable[[Any], Any]) -> Array[An
                 break
         else:
             return items
-    return Array([item if isinstance(item, kind) else convert(item) for item in items])
+    return Array([item if isinstance(item, kind) else convert(item) for item in _sequence(items)])
+
+
+def _sequence(items: Any) -> Any:
+    """``items`` themselves; IRTypeError for what is no sequence."""
+    if not isinstance(items, Iterable):
+        raise IRTypeError(f"expected a list or tuple, got {type(items).__name__}")
+    return items
 
 
 CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {}

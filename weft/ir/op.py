@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import field, node
-from weft.support.errors import IRKeyError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 
 
 @node
@@ -31,6 +31,8 @@ class Op(RelaxExpr):
     @staticmethod
     def get(op_name: str) -> Op:
         """The operator of that name; raises IRKeyError with the nearest names."""
+        if not isinstance(op_name, str):
+            raise IRTypeError(f"expected the name of an operator, got {type(op_name).__name__}")
         found = Op._registry.get(op_name)
         if found is None:
             nearest = difflib.get_close_matches(op_name, Op._registry, n=3)

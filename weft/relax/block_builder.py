@@ -17,7 +17,7 @@ PrimFuncs and the order of functions are TVM 0.20's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from weft.ir.expr import GlobalVar
@@ -65,6 +65,8 @@ class NameSupply:
 
     def fresh(self, hint: str) -> str:
         """The hint, or the hint and the first free number."""
+        if not isinstance(hint, str):
+            raise IRTypeError(f"expected a name, got {type(hint).__name__}")
         hint = _UNSAFE.sub("_", hint) or "v"
         if hint not in self.counts:
             self.counts[hint] = 0
@@ -111,10 +113,22 @@ class DataflowScope:
         self.builder = builder
 
     def __enter__(self) -> None:
+        if not self.builder.in_block():
+            raise IRValueError(
+                "dataflow: no function is open; use it inside of `with bb.function(...)`, before "
+                "emit_func_output"
+            )
         self.builder._close_block()
         self.builder.begin_dataflow_block()
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        if not self.builder.in_block():
+            if exc_type is not None:
+                return
+            raise IRValueError(
+                "dataflow: the function ended inside of the block; call emit_func_output after "
+                "`with bb.dataflow()`, on what emit_output returned"
+            )
         self.builder._close_block()
         self.builder.begin_binding_block()
 
@@ -145,6 +159,8 @@ class BlockBuilder:
     _active: ClassVar[list[BlockBuilder]] = []
 
     def __init__(self, mod: IRModule | None = None) -> None:
+        if mod is not None and not isinstance(mod, IRModule):
+            raise IRTypeError(f"BlockBuilder: expected an IRModule, got {type(mod).__name__}")
         self._mod = IRModule() if mod is None else mod.clone()
         self._names = NameSupply()
         self._frames: list[_Frame] = []
@@ -214,6 +230,8 @@ class BlockBuilder:
 
     def end_scope(self) -> None:
         """Close the innermost scope."""
+        if not self._scopes:
+            raise IRValueError("end_scope: no scope is open; call begin_scope first")
         self._scopes.pop()
 
     def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
@@ -239,6 +257,8 @@ class BlockBuilder:
 
     def end_block(self) -> BindingBlock:
         """Close the innermost block and return it."""
+        if not self._frames:
+            raise IRValueError("end_block: no block is open; use `with bb.function(...)` first")
         frame = self._frames.pop()
         kind = DataflowBlock if frame.is_dataflow else BindingBlock
         return kind(frame.bindings)
@@ -384,6 +404,10 @@ class BlockBuilder:
 
         Keywords ``primfunc_name_hint`` and ``primfunc_attrs`` are for the PrimFunc.
         """
+        if not callable(te_func):
+            raise IRTypeError(
+                f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
+            )
         name = kwargs.pop("primfunc_name_hint", None)
         made = make_te_call(te_func, args, kwargs)
         gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
@@ -451,6 +475,8 @@ class BlockBuilder:
 
     def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
         """Replace (or add) the function of that GlobalVar."""
+        if not isinstance(gv, GlobalVar):
+            raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
         index = self._function_index()
         for known in index.values():
             known[:] = [item for item in known if item.name_hint != gv.name_hint]
@@ -495,6 +521,10 @@ class BlockBuilder:
 
 
 def _check_params(params: Any) -> None:
+    if not isinstance(params, Iterable):
+        raise IRTypeError(
+            f"function: expected a list of relax.Var as parameters, got {type(params).__name__}"
+        )
     for index, param in enumerate(params):
         if not isinstance(param, Var):
             raise IRTypeError(

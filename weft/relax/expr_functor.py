@@ -83,8 +83,9 @@ def mutator(mutator_cls: C) -> C:
 
 
 def _checked(cls: C, base: type, name: str) -> C:
-    if not issubclass(cls, base):
-        raise IRTypeError(f"@{name}: {cls.__name__} must be a subclass of {base.__name__}")
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        found = getattr(cls, "__name__", repr(cls))
+        raise IRTypeError(f"@{name}: {found} must be a subclass of {base.__name__}")
     return cls
 
 

@@ -102,7 +102,7 @@ def device(dev_type: str | int | Device, dev_id: int | None = None) -> Device:
         return Device(dev_type, dev_id or 0)
     if not isinstance(dev_type, str):
         raise IRTypeError(f"expected a device name or number, got {type(dev_type).__name__}")
-    name, _, number = dev_type.split(maxsplit=1)[0].partition(":")
+    name, _, number = (dev_type.split(maxsplit=1) or [""])[0].partition(":")
     code = _TYPES.get(name)
     if code is None or (number and not number.isdigit()):
         raise IRValueError(

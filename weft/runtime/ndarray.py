@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -112,7 +112,7 @@ class NDArray:
 
     def item(self) -> Any:
         """The one element as a Python number."""
-        return self._array.item()
+        return self._one(self._array.item)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -188,20 +188,27 @@ class NDArray:
         return IRIndexError(f"array of shape {self.shape}: {str(error).partition(chr(10))[0]}")
 
     def __len__(self) -> int:
+        if not self.shape:
+            raise IRTypeError("an array of shape () has no length; a.item() gives its value")
         return len(self._array)
 
     def __iter__(self) -> Iterator[Any]:
-        for position in range(len(self._array)):
+        for position in range(len(self)):
             yield self[position]
 
     def __bool__(self) -> bool:
-        return bool(self._array)
+        return bool(self._one(self._array.item))
 
     def __float__(self) -> float:
-        return float(self._array)
+        return float(self._one(self._array.item))
 
     def __int__(self) -> int:
-        return int(self._array)
+        return int(self._one(self._array.item))
+
+    def _one(self, read: Callable[[], Any]) -> Any:
+        if self._array.size != 1:
+            raise IRValueError(f"expected an array of one element, got shape {self.shape}")
+        return read()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return array, (self._array.copy(),)

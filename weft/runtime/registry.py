@@ -27,7 +27,12 @@ class PackedFunc:
         self._call = function
         self.name = name or getattr(function, "__name__", "")
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise IRTypeError(
+                f"{self.name}: expected arguments by position, got the keywords "
+                f"{', '.join(kwargs)}"
+            )
         return self._call(*args)
 
     @property

@@ -8,7 +8,7 @@ them into a TensorIR function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.ir.attrs import as_attrs
@@ -146,15 +146,23 @@ def as_shape(shape: Any) -> Array[Any]:
     """A shape from one extent or a sequence of extents (ints, expressions)."""
     if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
         shape = (shape,)
+    if not isinstance(shape, Iterable) or isinstance(shape, str):
+        raise IRTypeError(f"expected a shape such as (128, 128), got {shape!r}")
     extents = []
     for extent in shape:
-        size = as_prim_expr(int(extent) if isinstance(extent, float) else extent)
+        size = as_prim_expr(_whole(extent) if isinstance(extent, float) else extent)
         if not size.dtype.is_integral:
             raise IRTypeError(f"a shape holds integers, got {size.dtype}")
         if isinstance(size, IntImm) and size.value < 0:
             raise IRValueError(f"an extent must not be negative, got {size.value}")
         extents.append(size)
     return Array(extents)
+
+
+def _whole(extent: float) -> int:
+    if not extent.is_integer():
+        raise IRTypeError(f"a shape holds integers, got {extent}")
+    return int(extent)
 
 
 def compute(
@@ -200,6 +208,11 @@ def _from_zero(extent: PrimExpr) -> Range:
 def _axis_names(
     name: str, fcompute: Callable[..., Any], ndim: int, varargs_names: Sequence[str] | None
 ) -> list[str]:
+    if not callable(fcompute):
+        raise IRTypeError(
+            f"compute {name}: expected a function from indices to a value, got "
+            f"{type(fcompute).__name__}"
+        )
     names: list[str] = []
     variadic = False
     for parameter in inspect.signature(fcompute).parameters.values():
@@ -238,7 +251,7 @@ def extern(
     (``tir.call_packed(...)``).
     """
     shapes = _shapes(shape)
-    sources = list(inputs)
+    sources = as_list(inputs)
     for item in sources:
         if not isinstance(item, Tensor):
             raise IRTypeError(f"extern {name}: expected tensors as inputs, got {item!r}")

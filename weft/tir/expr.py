@@ -364,6 +364,10 @@ class BufferLoad(PrimExpr):
     predicate: PrimExpr | None = None
 
     def _check_(self) -> None:
+        if getattr(self.buffer, "dtype", None) is None:
+            raise IRTypeError(
+                f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}"
+            )
         lanes, scalable = 1, False
         if self.indices:
             last = self.indices[-1].dtype

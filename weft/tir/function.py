@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self
 
 from weft.ir.attrs import Attrs
@@ -46,6 +46,12 @@ class PrimFunc(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
+        if not isinstance(params, Iterable) or not isinstance(body, Stmt):
+            found = params if isinstance(body, Stmt) else body
+            raise IRTypeError(
+                "PrimFunc: expected a list of parameters and a statement as its body, got "
+                f"{type(found).__name__}"
+            )
         mapping: dict[Var, Buffer] = dict(buffer_map or {})
         handles = []
         for given in params:

@@ -11,7 +11,7 @@ from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
 from weft.tir.buffer import Buffer, check_rank
 from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
@@ -69,7 +69,12 @@ class For(Stmt):
     )  # fmt: skip
 
     def _check_(self) -> None:
-        self.kind = ForKind(self.kind)
+        try:
+            self.kind = ForKind(self.kind)
+        except ValueError:
+            raise IRValueError(
+                f"For: expected a kind such as tir.ForKind.SERIAL, got {self.kind!r}"
+            ) from None
         if not isinstance(self.loop_var, Var):
             raise IRTypeError(f"For: expected a Var, got {type(self.loop_var).__name__}")
         for name in ("min", "extent"):

@@ -24,6 +24,8 @@ class ReductionPlan:
     """The reduced axes of a tensor, and how output indices map into it."""
 
     def __init__(self, data: Tensor, axis: Any, keepdims: bool, name: str) -> None:
+        if not isinstance(data, Tensor):
+            raise IRTypeError(f"{name}: expected a te.Tensor, got {type(data).__name__}")
         self.data = data
         self.axes = normalize_axes(axis, data.ndim, name)
         self.keepdims = keepdims

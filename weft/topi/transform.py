@@ -6,7 +6,7 @@ Axes may be negative; extents may be symbolic where the result's shape can still
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
@@ -74,6 +74,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     if axes is None:
         order = list(range(a.ndim))[::-1]
     else:
+        axes = axes if isinstance(axes, Iterable) else [axes]
         order = [normalize_axis(axis, a.ndim, "transpose") for axis in axes]
         if sorted(order) != list(range(a.ndim)):
             raise IRValueError(
@@ -129,6 +130,8 @@ def _inferred_shape(a: Tensor, target: list[PrimExpr]) -> list[PrimExpr]:
 
 def flatten(data: Tensor) -> Tensor:
     """``(batch, ...)`` as ``(batch, rest)``."""
+    if data.ndim == 0:
+        raise IRValueError("flatten: expected at least 1 dimension, got shape ()")
     rest = simplified(as_prim_expr(product(data.shape[1:])))
     shape = [data.shape[0], rest]
 

@@ -17,6 +17,7 @@ from weft.relax.expr import (
 )
 from weft.relax.lattice import defining_vars
 from weft.relax.normalize import merged_blocks
+from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 
@@ -27,6 +28,11 @@ def remove_all_unused(func: Function) -> Function:
     A match_cast stays where it defines symbolic variables, and outside of dataflow blocks always:
     it may fail.
     """
+    if not isinstance(func, Function):
+        raise IRTypeError(
+            f"remove_all_unused: expected a relax Function, got {type(func).__name__}; for a "
+            "module use relax.transform.DeadCodeElimination"
+        )
     body = _clean(func.body, {})
     return func if body is func.body else func.with_(body=body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from weft.ir.expr import PrimExpr
@@ -33,7 +34,7 @@ from weft.relax.shape_arith import (
     simplified,
 )
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.support.errors import IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.tir.op import ceildiv, floordiv
 from weft.tir.op import min as tir_min
 
@@ -211,6 +212,8 @@ def complete_shape(x: Any, shape: Any) -> Any:
         return shape
     if isinstance(shape, int | PrimExpr):
         shape = [shape]
+    if not isinstance(shape, Iterable):
+        raise IRTypeError(f"relax.reshape: expected a shape, got {type(shape).__name__}")
     values: list[Any] = list(shape)
     dims = tensor_dims(getattr(x, "struct_info", None))
     for index, value in enumerate(values):

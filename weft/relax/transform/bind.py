@@ -15,6 +15,10 @@ from weft.support.errors import PassError
 
 def BindParams(func_name: str, params: Mapping[Any, Any]) -> Any:  # noqa: N802 - TVM's name
     """The pass that binds parameters of one function, by name or Var, to arrays."""
+    if not isinstance(params, Mapping):
+        raise PassError(
+            f"BindParams: expected a dict from parameters to arrays, got {type(params).__name__}"
+        )
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
         func = _function(mod, func_name, "BindParams")
