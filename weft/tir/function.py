@@ -136,7 +136,7 @@ def _match_buffers(old: Buffer, new: Buffer) -> dict[Any, Any]:
             f"{new.dtype} of {len(new.shape)}"
         )
     mapping: dict[Any, Any] = {}
-    pairs = list(zip(old.shape, new.shape, strict=True))
+    pairs: list[tuple[Any, Any]] = list(zip(old.shape, new.shape, strict=True))
     if len(old.strides) == len(new.strides):
         pairs += list(zip(old.strides, new.strides, strict=True))
     pairs += [(old.elem_offset, new.elem_offset), (old.data, new.data)]

@@ -401,7 +401,8 @@ def _extreme(name: str, args: Any, kwargs: Any) -> PrimExpr:
     values = args[:-1] if len(args) == 3 and isinstance(args[2], Span | None) else args
     if len(values) < 2:
         raise IRTypeError(f"{name}: expected two values, or a value and axis=, got {len(args)}")
-    return functools.reduce(minimum if name == "min" else maximum, values)
+    found: PrimExpr = functools.reduce(minimum if name == "min" else maximum, values)
+    return found
 
 
 def minimum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator
@@ -68,7 +69,7 @@ class _Completer(Mutator):
         )
 
 
-def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array, Array]:
+def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array[Any], Array[Any]]:
     """The regions that ``block`` reads and writes; every access must go through a buffer."""
     found = get_block_access_region(block, {buffer.data: buffer for buffer in buffers})
     reads, writes, opaque = found
