@@ -12,9 +12,14 @@ INF, NAN = math.inf, math.nan
 N = ({"n": 1}, {"n": 4}, {"n": 17})
 EMPTY = ({"n": 0}, *N)
 FLOATS = {
-    "sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod,
-    "variance": np.var, "std": np.std,
-}  # fmt: skip
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "prod": np.prod,
+    "variance": np.var,
+    "std": np.std,
+}
 LOW = {"max": -INF, "min": INF}
 
 
@@ -36,7 +41,9 @@ def reduced(reference, **attrs):
 
 def row(name, given, reference, sizes=({},), note="", **attrs):
     made = {**attrs, "axis": list(attrs["axis"])} if isinstance(attrs.get("axis"), tuple) else attrs
-    return Case(name, lambda x: F[name](x, **made), given, reduced(reference, **attrs), sizes, note=note)
+    return Case(
+        name, lambda x: F[name](x, **made), given, reduced(reference, **attrs), sizes, note=note
+    )
 
 
 def float_reductions():
@@ -53,12 +60,24 @@ def float_reductions():
         yield row(name, [t(dtype="float64", fill=fill)], wide)
         yield row(name, [t(1, 1, 7, fill=fill)], wide, axis=(0, 1))
         yield row(name, [t(4, 9, dtype="float64", fill=fill)], wide, axis=1)
-        yield row(name, [t(2, 3, dtype="float32", fill=[1.0, NAN, 2.0, INF, 1.0, 1.0])], wide, note="special", axis=1)
+        yield row(
+            name,
+            [t(2, 3, dtype="float32", fill=[1.0, NAN, 2.0, INF, 1.0, 1.0])],
+            wide,
+            note="special",
+            axis=1,
+        )
         yield row(name, [t(0, 3, fill=fill)], wide, axis=1, note="no row")
         if name not in ("mean", "variance", "std"):
             yield row(name, [t(3, "n", fill=fill)], wide, EMPTY, "empty", axis=1)
             yield row(name, [t("n", 3, fill=fill)], wide, EMPTY, "empty", axis=0)
-            yield row(name, [t("n", "m", fill=fill)], wide, ({"n": 0, "m": 2}, {"n": 2, "m": 0}), "empty all")
+            yield row(
+                name,
+                [t("n", "m", fill=fill)],
+                wide,
+                ({"n": 0, "m": 2}, {"n": 2, "m": 0}),
+                "empty all",
+            )
             yield row(name, [t(2, 0, fill=fill)], wide, axis=1, note="static empty")
         else:
             yield row(name, [t(3, 5, dtype="float32", fill=far)], wide, axis=1, note="far")
@@ -74,13 +93,25 @@ def float_reductions():
 def int_reductions():
     for kind in ("int32", "int64", "int8", "uint8"):
         low, high = np.iinfo(kind).min, np.iinfo(kind).max
-        for name, reference in {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}.items():
+        for name, reference in {
+            "sum": np.sum,
+            "max": np.max,
+            "min": np.min,
+            "prod": np.prod,
+        }.items():
+
             def typed(x, axis=None, reference=reference, name=name, kind=kind):
                 extra = {"dtype": kind} if name in ("sum", "prod") else {}
                 return reference(x, axis=axis, **extra)
 
             yield row(name, [t("n", 3, dtype=kind)], typed, N, axis=-1)
-            yield row(name, [t(2, 3, dtype=kind, fill=[low, high, 1, low, low, low])], typed, note="extreme", axis=1)
+            yield row(
+                name,
+                [t(2, 3, dtype=kind, fill=[low, high, 1, low, low, low])],
+                typed,
+                note="extreme",
+                axis=1,
+            )
     yield row("max", [t(4, 3, dtype="bool")], np.max, axis=1)
     yield row("min", [t(4, 3, dtype="bool")], np.min, axis=1)
 
@@ -92,7 +123,13 @@ def indices():
         yield row(name, [t(3, "n", 2)], reference, N, axis=1, keepdims=True)
         yield row(name, [t(2, 4, fill=[-INF])], reference, axis=1, note="-inf")
         yield row(name, [t(2, 4, fill=[INF])], reference, axis=1, note="inf")
-        yield row(name, [t(3, 4, fill=[1.0, NAN, 2.0, NAN, -INF, 3.0, INF, 0.0, NAN])], reference, axis=1, note="nan")
+        yield row(
+            name,
+            [t(3, 4, fill=[1.0, NAN, 2.0, NAN, -INF, 3.0, INF, 0.0, NAN])],
+            reference,
+            axis=1,
+            note="nan",
+        )
         yield row(name, [t(3, 4, fill=[2.0, 2.0, 1.0, 1.0])], reference, axis=1, note="ties")
         yield row(name, [t(dtype="float32")], reference)
         yield row(name, [t(0, 3)], reference, axis=1)
@@ -125,16 +162,33 @@ def scans():
         for axis in (0, -1, None):
             for exclusive in (False, True):
                 yield Case(
-                    name, lambda x, m=make, a=axis, e=exclusive: m(x, axis=a, exclusive=e),
-                    [t("n", 5, fill=near_one)], scan(reference, axis, exclusive), EMPTY,
+                    name,
+                    lambda x, m=make, a=axis, e=exclusive: m(x, axis=a, exclusive=e),
+                    [t("n", 5, fill=near_one)],
+                    scan(reference, axis, exclusive),
+                    EMPTY,
                     note=f"{axis},{exclusive}",
-                )  # fmt: skip
-        yield Case(name, lambda x, m=make: m(x, axis=1), [t(2, 3, dtype="int32")], scan(reference, 1))
-        yield Case(name, lambda x, m=make: m(x, axis=0, dtype="int64"), [t(6, dtype="int32", fill=[100000])],
-                   scan(reference, 0, False, "int64"), note="int64")  # fmt: skip
-        yield Case(name, lambda x, m=make: m(x, axis=0), [t(1, dtype="float64")], scan(reference, 0))
-        yield Case(name, lambda x, m=make: m(x, axis=0), [t(6, fill=[1.0, INF, 2.0, NAN, 1.0, 0.0])],
-                   reduced(scan(reference, 0)), note="special")  # fmt: skip
+                )
+        yield Case(
+            name, lambda x, m=make: m(x, axis=1), [t(2, 3, dtype="int32")], scan(reference, 1)
+        )
+        yield Case(
+            name,
+            lambda x, m=make: m(x, axis=0, dtype="int64"),
+            [t(6, dtype="int32", fill=[100000])],
+            scan(reference, 0, False, "int64"),
+            note="int64",
+        )
+        yield Case(
+            name, lambda x, m=make: m(x, axis=0), [t(1, dtype="float64")], scan(reference, 0)
+        )
+        yield Case(
+            name,
+            lambda x, m=make: m(x, axis=0),
+            [t(6, fill=[1.0, INF, 2.0, NAN, 1.0, 0.0])],
+            reduced(scan(reference, 0)),
+            note="special",
+        )
 
 
 FLOAT, INT = Table(list(float_reductions())), Table(list(int_reductions()))

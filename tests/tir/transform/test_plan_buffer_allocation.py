@@ -72,3 +72,23 @@ def test_memory_with_a_view_stays(becomes):
                 c[i] = view[i // 2, i % 2]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def test_memory_that_init_writes_stays_outside_of_the_reduction(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), c: T.Buffer((8,), "int32")):
+        with T.block("root"):
+            T.reads()
+            T.writes()
+            t = T.alloc_buffer((1,), "int32")
+            for k in range(8):
+                with T.block("sums"):
+                    vk = T.axis.reduce(8, k)
+                    T.reads(a[vk])
+                    T.writes(t[0], c[vk])
+                    with T.init():
+                        t[0] = 0
+                    t[0] = t[0] + a[vk]
+                    c[vk] = t[0]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)

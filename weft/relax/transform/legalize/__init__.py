@@ -9,6 +9,7 @@ from weft.relax.transform.legalize import (
     manipulate,
     nn,
     reduction,
+    sorting,
 )
 from weft.relax.transform.legalize.rule import Rule
 
@@ -18,20 +19,16 @@ LEGALIZE: dict[Op, Rule] = {
     **manipulate.TABLE,
     **nn.TABLE,
     **reduction.TABLE,
+    **sorting.TABLE,
 }
 """Every rule; ``register_legalize`` adds to it."""
 
 NOT_LEGALIZED: dict[str, str] = {
-    "argsort": "sorting needs a scan over data, which topi does not have yet",
     "bucketize": "a binary search in data, which topi does not have yet",
     "dynamic_strided_slice": "its output shape is data",
     "layout_transform": "needs tir.IndexMap",
     "nn.dropout": "frontends drop it for inference; training is not compiled",
     "nonzero": "its output shape is data",
-    "scatter_elements": "writes by data need ir_builder",
-    "scatter_nd": "writes by data need ir_builder",
-    "sort": "sorting needs a scan over data, which topi does not have yet",
-    "topk": "sorting needs a scan over data, which topi does not have yet",
     "unique": "its output shape is data",
     "wrap_param": "ToMixedPrecision removes it",
 }

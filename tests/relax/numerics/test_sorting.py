@@ -1,0 +1,90 @@
+"""Sorting and scattering against numpy, through relax.build."""
+
+import math
+
+import numpy as np
+import pytest
+
+from weft.relax.op.definition import FUNCTIONS as F
+from weft.testing.operator_cases import Case, Table, t
+
+N = ({"n": 0}, {"n": 1}, {"n": 5})
+INF, NAN = math.inf, math.nan
+
+
+def row(name, given, reference, *args, sizes=({},), note="", **attrs):
+    return Case(name, lambda *x: F[name](*x, *args, **attrs), given, reference, sizes, note=note)
+
+
+def scattered(data, indices, updates, axis):
+    made = data.copy()
+    np.put_along_axis(made, indices, updates, axis)
+    return made
+
+
+def cases():
+    for axis in (0, -1):
+        yield row(
+            "sort", [t("n", 7)], lambda x, a=axis: np.sort(x, a), axis=axis, sizes=N, note=f"{axis}"
+        )
+        yield row(
+            "argsort",
+            [t("n", 7)],
+            lambda x, a=axis: np.argsort(x, a, kind="stable"),
+            axis=axis,
+            sizes=N,
+            note=f"{axis}",
+        )
+    yield row("sort", [t(3, 6, dtype="int8")], lambda x: -np.sort(-x, 1), axis=1, descending=True)
+    yield row("sort", [t(6, fill=[NAN, INF, 1.0, -INF, 0.0, NAN])], np.sort, note="special")
+    yield row(
+        "argsort",
+        [t(8, dtype="int32", fill=[2, 1, 2, 1])],
+        lambda x: np.argsort(-x, kind="stable"),
+        descending=True,
+        dtype="int64",
+        note="ties",
+    )
+    yield row(
+        "topk",
+        [t("n", 6)],
+        lambda x: [-np.sort(-x, 1)[:, :2], np.argsort(-x, 1)[:, :2]],
+        2,
+        axis=1,
+        sizes=N,
+    )
+    yield row(
+        "topk", [t(4, 3)], lambda x: np.sort(x, 0)[:2], 2, axis=0, ret_type="values", largest=False
+    )
+    i64 = {"dtype": "int64"}
+    for name, sizes in (("n", N),):
+        yield row(
+            "scatter_elements",
+            [t(name, 3), t(name, 2, fill=[2, 0], **i64), t(name, 2)],
+            lambda d, i, u: scattered(d, i, u, 1),
+            axis=1,
+            sizes=sizes,
+        )
+    yield row(
+        "scatter_elements",
+        [t(4), t(3, fill=[1, 1, -1], **i64), t(3)],
+        lambda d, i, u: d + np.array([0, u[0] + u[1], 0, u[2]]),
+        axis=0,
+        reduction="add",
+        note="add",
+    )
+
+    def at_pairs(d, i, u):
+        made = d.copy()
+        made[i[:, 0], i[:, 1]] = u
+        return made
+
+    yield row("scatter_nd", [t(4, 3), t(2, 2, fill=[0, 2, 3, 1], **i64), t(2)], at_pairs)
+
+
+TABLE = Table(list(cases()))
+
+
+@pytest.mark.parametrize("case", TABLE.cases, ids=str)
+def test_sorting(case):
+    TABLE.check(case)
