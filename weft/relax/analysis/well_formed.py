@@ -12,6 +12,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.relax.analysis.bindings import functions_of
+from weft.relax.analysis.kernel_call import KERNEL_CALLS, kernel_call_problem
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.analysis.variables import free_symbolic_vars
 from weft.relax.expr import (
@@ -158,6 +159,10 @@ class _Checker:
         self.operand(call.op, what)
         for arg in call.args:
             self.operand(arg, what)
+        if self.module is not None and getattr(call.op, "name", "") in KERNEL_CALLS:
+            problem = kernel_call_problem(call, self.module) if self.check_struct_info else None
+            if problem is not None:
+                self.fail(f"{what}: {problem}")
         if (self.is_pure or in_dataflow) and is_impure_call(call):
             where = "a dataflow block" if in_dataflow else "a pure function"
             name = getattr(call.op, "name", getattr(call.op, "name_hint", None))

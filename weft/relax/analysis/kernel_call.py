@@ -1,0 +1,128 @@
+"""Calls of kernels: whether ``call_tir`` gives a PrimFunc what its signature asks for.
+
+Only what is known to be wrong is reported: another number of arguments, another dtype or number of
+dimensions, extents that cannot be equal once the kernel's symbols are bound by its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.functor import substitute
+from weft.ir.module import IRModule
+from weft.relax.expr import Call
+from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import differ
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+
+KERNEL_CALLS: Final = (
+    "relax.call_tir", "relax.call_tir_inplace", "relax.call_tir_with_grad",
+)  # fmt: skip
+
+
+def kernel_call_problem(call: Call, module: IRModule) -> str | None:
+    """What is wrong with a call of a kernel of ``module``, or None."""
+    target = call.args[0]
+    if not isinstance(target, GlobalVar) or target not in module:
+        return None
+    kernel, name = module[target], target.name_hint
+    if not isinstance(kernel, PrimFunc):
+        return f"{call.op.name} calls {name}, which is no PrimFunc"
+    given = _infos(call.args[1].struct_info)
+    if given is None:
+        return None
+    results = _infos(call.sinfo_args[0]) or []
+    if call.op.name == "relax.call_tir_inplace":
+        problem = _inplace_problem(call, given, results, name)
+        if problem is not None:
+            return problem
+        indices = [int(index) for index in call.attrs["inplace_indices"]]
+        results = [info for index, info in zip(indices, results, strict=True) if index < 0]
+    scalars = len(call.args[2].values) if len(call.args) > 2 else 0
+    count = len(given) + len(results) + scalars
+    if count != len(kernel.params):
+        return (
+            f"{name} takes {len(kernel.params)} parameters, but {call.op.name} gives it "
+            f"{len(given)} inputs, {len(results)} outputs and {scalars} scalars"
+        )
+    return _Signature(kernel, name).compare([*given, *results], len(given))
+
+
+def _infos(info: StructInfo | None) -> list[Any] | None:
+    if isinstance(info, TupleStructInfo):
+        return list(info.fields)
+    return None if info is None else [info]
+
+
+def _inplace_problem(call: Call, given: list[Any], results: list[Any], name: str) -> str | None:
+    for position, (index, info) in enumerate(
+        zip(call.attrs["inplace_indices"], results, strict=True)
+    ):
+        at = int(index)
+        if at >= len(given):
+            return f"{name}: output {position} is to be argument {at} of {len(given)}"
+        if at >= 0:
+            reason = _tensor_problem(tensor_dims(given[at]), given[at].dtype, info)
+            if reason is not None:
+                return f"{name}: output {position} is written into argument {at}: {reason}"
+    return None
+
+
+class _Signature:
+    """A kernel's parameters and what its symbols stand for in one call."""
+
+    def __init__(self, kernel: PrimFunc, name: str) -> None:
+        self.kernel, self.name = kernel, name
+        self.symbols: dict[Var, PrimExpr] = {}
+
+    def compare(self, infos: list[Any], inputs: int) -> str | None:
+        """The first argument that does not fit."""
+        buffers = [self.kernel.buffer_map.get(param) for param in self.kernel.params]
+        pairs = list(zip(buffers, infos, strict=False))
+        for buffer, info in pairs:
+            if buffer is not None and isinstance(info, TensorStructInfo):
+                self.bind(buffer, info)
+        for position, (buffer, info) in enumerate(pairs):
+            if buffer is None or not isinstance(info, TensorStructInfo):
+                continue
+            dims = [substitute(extent, self.symbols) for extent in buffer.shape]
+            reason = _tensor_problem(dims, buffer.dtype, info)
+            if reason is not None:
+                place = f"input {position}" if position < inputs else f"output {position - inputs}"
+                return f"{self.name}: {place} ({buffer.name}): {reason}"
+        return None
+
+    def bind(self, buffer: Buffer, info: TensorStructInfo) -> None:
+        """Bind the symbols that stand alone as an extent."""
+        dims = tensor_dims(info)
+        if dims is None or len(dims) != len(buffer.shape):
+            return
+        for mine, its in zip(buffer.shape, dims, strict=True):
+            if isinstance(mine, Var):
+                self.symbols.setdefault(mine, its)
+
+
+def _tensor_problem(dims: Any, dtype: Any, info: Any) -> str | None:
+    if not isinstance(info, TensorStructInfo):
+        return None
+    expected = None if dims is None else f"({', '.join(str(extent) for extent in dims)})"
+    if info.dtype != "void" and dtype != "void" and info.dtype != dtype:
+        return f"expected dtype {dtype}, got {info}"
+    if dims is None:
+        return None
+    if info.ndim >= 0 and info.ndim != len(dims):
+        return f"expected {len(dims)} dimensions {expected}, got {info}"
+    actual = tensor_dims(info)
+    for mine, its in zip(dims, actual or (), strict=False):
+        different = (
+            mine.value != its.value
+            if isinstance(mine, IntImm) and isinstance(its, IntImm)
+            else differ(mine, its)
+        )
+        if different:
+            return f"expected shape {expected}, got {info}"
+    return None
