@@ -143,8 +143,9 @@ class _Simplify(StmtMutator):
         with ExitStack() as scopes:
             for item in stmt.seq:
                 visited.append(self.visit(item))
-                if isinstance(item, Evaluate) and is_assumption(item.value):
-                    claim = item.value.args[0]
+                value = item.value if isinstance(item, Evaluate) else None
+                if isinstance(value, Call) and is_assumption(value):
+                    claim = value.args[0]
                     scopes.enter_context(self.analyzer.constraint_scope(claim))
         if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
             return stmt
@@ -169,7 +170,7 @@ class _Simplify(StmtMutator):
         return store.with_(indices=indices, value=value)
 
 
-def _is_element(value: PrimExpr, buffer: Buffer, indices: Array) -> bool:
+def _is_element(value: PrimExpr, buffer: Buffer, indices: Array[PrimExpr]) -> bool:
     """Whether the value is what the element holds already."""
     if not isinstance(value, BufferLoad) or value.buffer is not buffer or value.predicate:
         return False
