@@ -29,6 +29,9 @@ def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "
     >>> from weft import te
     >>> product = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="product")
     """
+    if not callable(fcombine) or not callable(fidentity):
+        found = fidentity if callable(fcombine) else fcombine
+        raise IRTypeError(f"comm_reducer: expected two functions, got {type(found).__name__}")
 
     def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any) -> Any:
         if isinstance(axis, IterVar | list | tuple):

@@ -5,7 +5,7 @@ Entry functions are those named, or else those with a ``global_symbol`` (visible
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.ir.expr import GlobalVar
@@ -36,6 +36,10 @@ def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = N
 
 def _entries(mod: IRModule, names: Sequence[str] | None) -> list[str]:
     if names:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise PassError(
+                f"DeadCodeElimination: expected a list of functions' names, got {names!r}"
+            )
         for name in names:
             if name not in mod:
                 raise PassError(f"DeadCodeElimination: the module has no function {name!r}")

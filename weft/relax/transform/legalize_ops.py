@@ -26,7 +26,7 @@ from weft.relax.struct_info import (
 from weft.relax.transform.legalize import LEGALIZE
 from weft.relax.transform.legalize.rule import Rule
 from weft.relax.transform.passes import make_module_pass
-from weft.support.errors import LegalizeError, TVMError
+from weft.support.errors import LegalizeError, PassError, TVMError
 
 
 class LegalizeMutator(PyExprMutator):
@@ -82,6 +82,11 @@ def LegalizeOps(  # noqa: N802 - TVM's name
     enable_warning: bool = False,  # noqa: ARG001 - of TVM's signature
 ) -> Any:
     """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables."""
+    if customize_legalize_map is not None and not isinstance(customize_legalize_map, Mapping):
+        raise PassError(
+            "LegalizeOps: expected a dict from operator names to rules, got "
+            f"{type(customize_legalize_map).__name__}"
+        )
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass

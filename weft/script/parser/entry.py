@@ -89,6 +89,10 @@ def _parse_program(
         raise IRTypeError(
             f"from_source: expected a text, a function or a class, got {type(program).__name__}"
         )
+    if extra_vars is not None and not isinstance(extra_vars, Mapping):
+        raise IRTypeError(
+            f"from_source: extra_vars: expected a dict of names, got {type(extra_vars).__name__}"
+        )
     text = textwrap.dedent(program)
     source = Source.from_text("<str>", text)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from types import ModuleType
 from typing import Any
 
 from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
@@ -314,4 +315,6 @@ def _bind(parser: Parser, target: ast.expr, value: Any) -> None:
 
 
 def _kind(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
     return f"{type(value).__name__} {value!r}"[:80]
