@@ -25,7 +25,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Let, Var
+from weft.tir.expr import BufferLoad, Call, IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AssertStmt,
