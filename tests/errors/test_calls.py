@@ -10,7 +10,11 @@ import pytest
 
 import weft
 from weft.support.errors import (
-    IRKeyError, IRTypeError, IRValueError, TVMError, UnsupportedError,
+    IRKeyError,
+    IRTypeError,
+    IRValueError,
+    TVMError,
+    UnsupportedError,
 )  # fmt: skip
 
 SCALARS = """

@@ -10,7 +10,7 @@ from weft.support.errors import TVMError
 
 X = relax.Var("x", relax.TensorStructInfo((2, 3), "float32"))
 A = te.placeholder((4, 8), name="A")
-I = tir.Var("i", "int32")  # noqa: E741 - a loop variable
+I = tir.Var("i", "int32")
 
 
 def builder():
@@ -65,8 +65,8 @@ CASES = {
     "instruments": (lambda m: transform.PassContext(instruments=5), "expected a list, got int"),
     "bind": (lambda m: relax.transform.BindParams("main", 5), "a dict from parameters .* got int"),
     "entries": (lambda m: relax.transform.DeadCodeElimination("main")(m), "a list of functions"),
-    "rules": (lambda m: relax.transform.LegalizeOps(5), "a dict from operator names .* got int"),
-    "extra_vars": (lambda m: weft.script.from_source("", 5), "extra_vars: expected a dict of names"),
+    "rules": (lambda m: relax.transform.LegalizeOps(5), "a dict from operator .* got int"),
+    "extra_vars": (lambda m: weft.script.from_source("", 5), "extra_vars: expected a dict"),
 }
 
 

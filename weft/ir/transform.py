@@ -83,6 +83,13 @@ class PassContext:
                 known = ", ".join(sorted(self._options))
                 raise PassError(f"PassContext: no pass has the option {name!r}; there are: {known}")
 
+    def __repr__(self) -> str:
+        shown = {"opt_level": self.opt_level, "required_pass": list(self.required_pass),
+                 "disabled_pass": list(self.disabled_pass), "config": self.config,
+                 "instruments": self.instruments}  # fmt: skip
+        text = ", ".join([f"{name}={value}" for name, value in shown.items() if value != []])
+        return f"PassContext({text})"
+
     @classmethod
     def register_option(cls, name: str, description: str) -> None:
         """Declare an option of ``config``."""

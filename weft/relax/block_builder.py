@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import Array
 from weft.ir.structural import structural_equal, structural_hash
@@ -35,7 +36,6 @@ from weft.relax.expr import (
     Function,
     MatchCast,
     SeqExpr,
-    Tuple,
     Var,
     VarBinding,
     as_relax_expr,
@@ -169,6 +169,11 @@ class BlockBuilder:
         self._functions: dict[int, list[GlobalVar]] | None = None
         self._func: FunctionScope | None = None
         self._normalizer = Normalizer(self)
+
+    def __repr__(self) -> str:
+        names = [gvar.name_hint for gvar in self._mod.functions][:8]
+        building = "" if self._func is None else f", building={self._func.name}"
+        return f"BlockBuilder(functions=[{', '.join(names)}]{building})"
 
     @staticmethod
     def current() -> BlockBuilder | None:
@@ -382,11 +387,8 @@ class BlockBuilder:
 
     def _make_outputs(self, scope: FunctionScope, result: Any) -> Any:
         """Turn dataflow variables in the result into outputs of their blocks."""
-        leaves = result.fields if isinstance(result, Tuple) else [result]
         mapping: dict[Var, Var] = {
-            leaf: Var(leaf.name_hint, leaf.struct_info)
-            for leaf in leaves
-            if isinstance(leaf, DataflowVar)
+            var: Var(var.name_hint, var.struct_info) for var in collect(result, DataflowVar)
         }
         if not mapping:
             return result

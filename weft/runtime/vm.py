@@ -62,6 +62,9 @@ class Executable:
             f"  kernels: {len(self.kernels.functions)}"
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(functions=[{_first_names(self.program.functions)}])"
+
     def jit(self, **options: Any) -> Executable:
         """The executable itself: it is compiled already."""
         return self
@@ -80,6 +83,11 @@ class Executable:
             "export_library is not there yet: artefacts come with model deployment; build again "
             "in the process that runs the model (the object cache makes that quick)"
         )
+
+
+def _first_names(functions: Mapping[str, Any]) -> str:
+    names = list(functions)
+    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
 
 
 Executable.__module__ = "weft.relax.vm"
@@ -135,6 +143,10 @@ class VirtualMachine:
         self._outputs: dict[str, Any] = {}
         self._callables: dict[str, Callable[..., Any]] = {}
         self._native = exec_mode != "bytecode"
+
+    def __repr__(self) -> str:
+        names = _first_names(self.executable.program.functions)
+        return f"{type(self).__name__}(functions=[{names}])"
 
     def __getitem__(self, name: str) -> PackedFunc:
         """The function of that name; IRKeyError with the names there are."""
