@@ -5,8 +5,9 @@ the analyzer while it works. Let variables that stand for a constant or a variab
 a store of what its element already holds disappears.
 
 The option ``{"tir.Simplify": {name: bool}}`` of the pass context takes TVM's names (``OPTIONS``).
-Of these, ``transitively_prove_inequalities`` and ``apply_constraints_to_boolean_branches`` are
-always on; the others would find more, and change nothing yet.
+Of these, ``transitively_prove_inequalities`` is always on, and
+``apply_constraints_to_boolean_branches`` for conditions whose other side is decided without it; the
+rest would find more, and change nothing yet.
 """
 
 from __future__ import annotations
