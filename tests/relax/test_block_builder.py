@@ -345,3 +345,13 @@ def test_opaque_call_is_an_object(x):
         var = bb.emit(relax.Call(f, [x]))
         bb.emit_func_output(var)
     assert isinstance(var.struct_info, ObjectStructInfo)
+
+
+def test_dataflow_variables_in_a_nested_result_become_outputs(x):
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            a = bb.emit(op.exp(x))
+            b = bb.emit(op.exp(a))
+        bb.emit_func_output(relax.Tuple([relax.Tuple([a, b]), x]))
+    assert relax.analysis.well_formed(bb.get())

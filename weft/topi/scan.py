@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import as_prim_expr
+from weft.ir.expr import IntImm, as_prim_expr
 from weft.support.dtype import DataType
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
@@ -51,7 +51,15 @@ def scanop(
                 return (*row[:place], position, *row[place:])
 
             zero = op.const(0, extent.dtype)
-            target[at(zero)] = start if exclusive else op.cast(kind, source[at(zero)])
+
+            def first(at: Any = at) -> None:
+                target[at(zero)] = start if exclusive else op.cast(kind, source[at(zero)])
+
+            if isinstance(extent, IntImm):
+                first()
+            else:  # it may be 0
+                with ib.if_scope(extent > 0):
+                    first()
             with ib.for_range(0, extent - 1, "_k") as k:
                 value = source[at(k if exclusive else k + 1)]
                 target[at(k + 1)] = binop(target[at(k)], op.cast(kind, value))

@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import weft
 from weft import relax
 from weft.ir.op import Op
 from weft.relax import op
@@ -310,3 +311,20 @@ def test_custom_rule_wins(build):
     mod = build(op.nn.relu, TensorStructInfo((2, 3)))
     mod = relax.transform.LegalizeOps({"relax.nn.relu": rule})(mod)
     assert mod["main"].body.blocks[0].bindings[0].value.op is Op.get("relax.call_dps_packed")
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_scans_are_linear_and_take_empty_axes(exclusive):
+    n = TirVar("n", "int64")
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", TensorStructInfo([2, n], "float32"))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit(op.cumsum(x, 1, exclusive=exclusive)))
+    mod = relax.transform.LegalizeOps()(bb.get())
+    assert "T.init()" not in mod["cumsum"].script()  # a loop, no reduction over each prefix
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu())
+    for extent in (0, 1, 5):
+        data = RNG.normal(size=(2, extent)).astype("float32")
+        expected = data.cumsum(1) - (data if exclusive else 0)
+        found = machine["main"](weft.nd.array(data)).numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-5)

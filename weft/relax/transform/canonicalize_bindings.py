@@ -29,6 +29,11 @@ class _Canonicalizer(PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.outputs: dict[Var, Var] = {}
+        self.local: set[Var] = set()
+
+    def visible(self, expr: Any) -> bool:
+        """Whether an expression may be used here: a dataflow variable only in its block."""
+        return not isinstance(expr, DataflowVar) or expr in self.local
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
         defined = {binding.var for binding in block.bindings}
@@ -42,7 +47,14 @@ class _Canonicalizer(PyExprMutator):
                 and value not in self.outputs
             ):
                 self.outputs[value] = binding.var
-        return super().visit_dataflow_block_(block)
+        outer, self.local = self.local, set()
+        made = super().visit_dataflow_block_(block)
+        self.local = outer
+        return made
+
+    def visit_binding(self, binding: Any) -> None:
+        super().visit_binding(binding)
+        self.local.add(self.get_var_remap(binding.var))
 
     def visit_dataflow_var_def_(self, var: DataflowVar) -> Any:
         output = self.outputs.get(var)
@@ -80,7 +92,9 @@ class _Canonicalizer(PyExprMutator):
         value = self.lookup_binding(made.tuple_value)
         if isinstance(made.tuple_value, Tuple):
             value = made.tuple_value
-        return value.fields[made.index] if isinstance(value, Tuple) else made
+        if isinstance(value, Tuple) and self.visible(value.fields[made.index]):
+            return value.fields[made.index]
+        return made
 
     def visit_tuple_(self, op: Tuple) -> Any:
         made = super().visit_tuple_(op)
@@ -93,7 +107,7 @@ class _Canonicalizer(PyExprMutator):
             for index, item in enumerate(sources)
         )
         complete = whole.struct_info is not None and len(whole.struct_info.fields) == len(sources)
-        return whole if same and complete else made
+        return whole if same and complete and self.visible(whole) else made
 
 
 def canonicalize_bindings(func: Function) -> Function:

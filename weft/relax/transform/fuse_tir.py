@@ -18,6 +18,7 @@ nothing uses any more go. It fuses no loops: that is the schedule's work. As TVM
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.attrs import Attrs
@@ -83,8 +84,7 @@ class _Fuser:
         wanted = self.wanted_outputs()
         for binding in all_bindings(self.func):
             self.binding(binding, wanted)
-        results = self.results()
-        return self.finish(results)
+        return self.finish(self.results())
 
     def parameter(self, name: str, info: StructInfo | None) -> Value:
         """The buffers of a parameter; fields of tuples are numbered."""
@@ -108,7 +108,7 @@ class _Fuser:
         aliases = {
             binding.var: binding.value
             for binding in all_bindings(self.func)
-            if isinstance(binding.value, Var | Tuple)
+            if isinstance(binding.value, Var | Tuple | TupleGetItem)
         }
         found: dict[Var, None] = {}
         todo: list[Any] = [self.func.body.body]
@@ -116,6 +116,8 @@ class _Fuser:
             expr = todo.pop(0)
             if isinstance(expr, Tuple):
                 todo = [*expr.fields, *todo]
+            elif isinstance(expr, TupleGetItem):
+                todo.insert(0, expr.tuple_value)
             elif isinstance(expr, Var) and expr in aliases:
                 todo.insert(0, aliases[expr])
             elif isinstance(expr, Var):
@@ -199,11 +201,14 @@ class _Fuser:
         self.bodies.append(substitute(root.body, mapping))
 
     def results(self) -> list[Buffer]:
-        found = list(flat_buffers(self.value(self.func.body.body)))
+        """The output buffers, each once; ``layout`` tells where they stand in the result."""
+        value = self.value(self.func.body.body)
+        found = list(dict.fromkeys(flat_buffers(value)))
+        self.layout = layout_of(value, found)
         for buffer in found:
             if id(buffer) not in self.outputs:
                 raise self.fail(f"the result {buffer.name} is a parameter")
-        rest = [buffer for key, buffer in self.outputs.items() if buffer not in found]
+        rest = [buffer for buffer in self.outputs.values() if buffer not in found]
         self.allocated.extend(rest)
         return found
 
@@ -216,7 +221,9 @@ class _Fuser:
         self.extra = [var for var in self.scalars if var not in defined]
         body = unique_block_names(seq(*self.bodies))
         root = Block([], [], [], "root", body, alloc_buffers=self.allocated)
-        handles = [TirVar(f"p_{buffer.name}", "handle") for buffer in buffers]
+        names = [f"p_{buffer.name}" for buffer in self.inputs]
+        names += [f"p_output{index}" for index in range(len(results))]
+        handles = [TirVar(name, "handle") for name in names]
         func = PrimFunc(
             [*handles, *self.extra],
             BlockRealize([], IntImm("bool", 1), root),
@@ -244,6 +251,15 @@ def flat_buffers(value: Value) -> Iterator[Buffer]:
         yield value
 
 
+def layout_of(value: Value, buffers: list[Buffer]) -> Any:
+    """A value with the position in ``buffers`` in the place of each buffer."""
+    if isinstance(value, tuple):
+        return tuple([layout_of(item, buffers) for item in value])
+    if value is None:
+        raise UnsupportedError("FuseTIR: a fused function returns a shape; return tensors only")
+    return buffers.index(value)
+
+
 def flat_infos(info: Any) -> list[Any]:
     """The tensors in a struct info, tuples opened."""
     if isinstance(info, TupleStructInfo):
@@ -268,10 +284,31 @@ def unique_block_names(body: Stmt) -> Stmt:
     return made
 
 
+@dataclass(frozen=True)
+class Fused:
+    """A Primitive function's PrimFunc, as its calls need to know it."""
+
+    gvar: GlobalVar
+    func: Function
+    extra: list[TirVar]
+    """Symbols that are passed by value."""
+    layout: Any
+    """The result as nested tuples of positions among the outputs."""
+
+
+def place_infos(layout: Any, info: Any, found: dict[int, StructInfo]) -> None:
+    """Enter the struct info of each output, from that of the whole result."""
+    if isinstance(layout, tuple):
+        for item, field in zip(layout, info.fields, strict=True):
+            place_infos(item, field, found)
+    else:
+        found[layout] = info
+
+
 class _Rewriter(PyExprMutator):
     """Turns calls of fused functions into call_tir."""
 
-    def __init__(self, fused: dict[str, tuple[GlobalVar, Function, list[TirVar]]]) -> None:
+    def __init__(self, fused: dict[str, Fused]) -> None:
         super().__init__()
         self.fused = fused
 
@@ -279,16 +316,26 @@ class _Rewriter(PyExprMutator):
         call = self.visit_expr_post_order(op)
         if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
             return call
-        gvar, func, extra = self.fused[call.op.name_hint]
+        found = self.fused[call.op.name_hint]
         args: list[Expr] = []
         for arg in call.args:
             args.extend(self.tensors(arg))
         infos = [arg.struct_info for arg in call.args]
-        symbols = match_params([param.struct_info for param in func.params], infos)
-        tir_vars = ShapeExpr([symbols[var] for var in extra]) if extra else None
-        info = call.struct_info
-        out = list(info.fields) if isinstance(info, TupleStructInfo) else info
-        return call_tir(gvar, args, out, tir_vars)
+        symbols = match_params([param.struct_info for param in found.func.params], infos)
+        tir_vars = ShapeExpr([symbols[var] for var in found.extra]) if found.extra else None
+        outputs: dict[int, StructInfo] = {}
+        place_infos(found.layout, call.struct_info, outputs)
+        out = [outputs[index] for index in range(len(outputs))]
+        made = call_tir(found.gvar, args, out[0] if len(out) == 1 else out, tir_vars)
+        if found.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
+            return made
+        return self.rebuilt(found.layout, self.builder_.emit(made), len(out))
+
+    def rebuilt(self, layout: Any, var: Var, count: int) -> Expr:
+        """The result of the fused function from the outputs of the PrimFunc."""
+        if isinstance(layout, tuple):
+            return Tuple([self.rebuilt(item, var, count) for item in layout])
+        return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
 
     def tensors(self, arg: Any) -> list[Expr]:
         """The tensors of an argument; shapes are passed by symbols."""
@@ -307,7 +354,7 @@ class _Rewriter(PyExprMutator):
 
 def fuse_tir(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
     """The module with its Primitive functions fused."""
-    fused: dict[str, tuple[GlobalVar, Function, list[TirVar]]] = {}
+    fused: dict[str, Fused] = {}
     functions: dict[Any, Any] = {}
     for gvar, func in mod.functions.items():
         if isinstance(func, Function) and bool(func.attrs.get("Primitive", 0)):
@@ -315,7 +362,7 @@ def fuse_tir(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a p
             made = fuser.fuse()
             new_gvar = GlobalVar(gvar.name_hint)
             functions[new_gvar] = made
-            fused[gvar.name_hint] = (new_gvar, func, fuser.extra)
+            fused[gvar.name_hint] = Fused(new_gvar, func, fuser.extra, fuser.layout)
         else:
             functions[gvar] = func
     if not fused:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import te, topi
+from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
 from weft.relax.transform.legalize.rule import table, with_attrs
 from weft.tir.op import const as tir_const
-from weft.tir.op import if_then_else
 
 
 def _axes(x: Any, axis: Any) -> list[int]:
@@ -37,39 +36,19 @@ def te_std(x: Any, axis: Any, keepdims: bool) -> Any:
     return topi.sqrt(te_variance(x, axis, keepdims))
 
 
-def te_cumulative(x: Any, axis: Any, exclusive: bool, dtype: Any, multiply: bool) -> Any:
-    """Running sums or products; each output reduces its own prefix."""
-    if axis is None:
-        x = topi.reshape(x, [_size(x)])
-        axis = 0
-    axis %= len(x.shape)
-    element = x.dtype if dtype in (None, "void") else dtype
-    extent = x.shape[axis]
-
-    def value(*indices: Any) -> Any:
-        k = te.reduce_axis((0, extent), name="k")
-        source = x(*indices[:axis], k, *indices[axis + 1 :]).astype(str(element))
-        before = k < indices[axis] if exclusive else k <= indices[axis]
-        neutral = tir_const(1 if multiply else 0, str(element))
-        masked = if_then_else(before, source, neutral)
-        return (_PRODUCT if multiply else te.sum)(masked, axis=[k])
-
-    return te.compute(x.shape, value, name="cumulative")
+def te_scan(x: Any, scan: Any, axis: Any, exclusive: bool, dtype: str) -> Any:
+    """Running sums or products in O(n), of the dtype that the operator's rule gives."""
+    made = scan(x, axis, None if dtype == "bool" else dtype, exclusive)
+    return made if made.dtype == dtype else topi.cast(made, dtype)
 
 
-def _size(x: Any) -> Any:
-    total: Any = tir_const(1, "int64")
-    for dim in x.shape:
-        total = total * dim
-    return total
-
-
-def _scan(multiply: bool) -> Any:
+def _scan(te_func: Any) -> Any:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
+        dtype = str(call.struct_info.dtype)
         return bb.call_te(
-            te_cumulative, call.args[0], attrs["axis"], attrs["exclusive"], str(attrs["dtype"]),
-            multiply, primfunc_name_hint="cumprod" if multiply else "cumsum",
+            te_scan, call.args[0], te_func, attrs["axis"], attrs["exclusive"], dtype,
+            primfunc_name_hint=te_func.__name__,
         )  # fmt: skip
 
     return rule
@@ -89,10 +68,6 @@ def te_arg(te_func: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     return made if made.dtype == "int64" else topi.cast(made, "int64")
 
 
-_PRODUCT = te.comm_reducer(
-    lambda x, y: x * y, lambda dtype: tir_const(1, dtype), name="cumulative_product"
-)
-
 TABLE = table(
     {
         "sum": with_attrs(topi.sum, "axis", "keepdims"),
@@ -104,7 +79,7 @@ TABLE = table(
         "std": with_attrs(te_std, "axis", "keepdims", hint="std"),
         "argmax": _arg(topi.argmax),
         "argmin": _arg(topi.argmin),
-        "cumsum": _scan(multiply=False),
-        "cumprod": _scan(multiply=True),
+        "cumsum": _scan(topi.cumsum),
+        "cumprod": _scan(topi.cumprod),
     }
 )

@@ -1,0 +1,86 @@
+"""FuseTIR: results that are fields, repeated, nested; each is run."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.relax.op import add, exp
+from weft.relax.transform import FuseTIR, LegalizeOps
+from weft.testing.round_trip import assert_round_trip
+from weft.tir.function import PrimFunc
+
+X = np.arange(4, dtype="float32")
+INFO = relax.TensorStructInfo((4,), "float32")
+
+
+def two(x):
+    a = weft.te.compute(x.shape, lambda i: x[i] + 1, name="a")
+    return [a, weft.te.compute(x.shape, lambda i: x[i] * 2, name="b")]
+
+
+def fused_module(body):
+    """A module whose main calls a Primitive function made by ``body(builder, x)``."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", INFO)
+    with bb.function("fused", [x], attrs={"Primitive": True}, private=True):
+        with bb.dataflow():
+            out = bb.emit_output(body(bb, x))
+        bb.emit_func_output(out)
+    gvar = bb.get().get_global_var("fused")
+    y = relax.Var("x", INFO)
+    with bb.function("main", [y]):
+        with bb.dataflow():
+            out = bb.emit_output(relax.Call(gvar, [y]))
+        bb.emit_func_output(out)
+    return FuseTIR()(LegalizeOps()(bb.get()))
+
+
+def run(mod):
+    assert relax.analysis.well_formed(mod)
+    assert isinstance(mod["fused"], PrimFunc)
+    assert_round_trip(mod)
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu())
+    return machine["main"](weft.nd.array(X))
+
+
+def test_the_result_is_a_field():
+    mod = fused_module(lambda bb, x: relax.TupleGetItem(bb.emit_te(two, x), 1))
+    np.testing.assert_array_equal(run(mod).numpy(), X * 2)
+    assert len(mod["fused"].params) == 2
+
+
+def test_one_value_is_returned_twice():
+    def body(bb, x):
+        a = bb.emit(add(x, x))
+        b = bb.emit(exp(a))
+        return relax.Tuple([b, a, b])
+
+    mod = fused_module(body)
+    found = run(mod)
+    assert len(mod["fused"].params) == 3
+    assert [param.name for param in mod["fused"].params] == ["p_x", "p_output0", "p_output1"]
+    for out, expected in zip(found, [np.exp(2 * X), 2 * X, np.exp(2 * X)], strict=True):
+        np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_tuples_of_one_and_of_tuples(nested):
+    def body(bb, x):
+        a = bb.emit(add(x, x))
+        if not nested:
+            return relax.Tuple([a])
+        return relax.Tuple([relax.Tuple([a, bb.emit(exp(x))]), a])
+
+    found = run(fused_module(body))
+    if nested:
+        np.testing.assert_allclose(found[0][1].numpy(), np.exp(X), rtol=1e-6)
+        np.testing.assert_array_equal(found[0][0].numpy(), 2 * X)
+        np.testing.assert_array_equal(found[1].numpy(), 2 * X)
+    else:
+        np.testing.assert_array_equal(found[0].numpy(), 2 * X)
+
+
+def test_the_same_function_twice_in_one():
+    mod = fused_module(lambda bb, x: add(bb.emit(add(x, x)), bb.emit(add(x, x))))
+    np.testing.assert_array_equal(run(mod).numpy(), 4 * X)
