@@ -125,7 +125,7 @@ def joined():
         yield row("triu", [t(2, 3, 4, dtype="int32")], lambda x, k=k: np.triu(x, k), k, note=f"{k}")
 
 
-def slices():
+def slices_first():
     cut = F["strided_slice"]
     for begin, end, step in (
         (1, 4, 1),
@@ -159,6 +159,9 @@ def slices():
         [t(4, 3, 3, dtype="int8")],
         lambda x: x[1:3, :, 0:2],
     )
+
+
+def slices_second():
     i32, i64 = {"dtype": "int32"}, {"dtype": "int64"}
     for kind in (i32, i64):
         yield row(
@@ -196,6 +199,11 @@ def slices():
         axis=0,
         mode="wrap",
     )
+
+
+def slices_third():
+    _i32, i64 = {"dtype": "int32"}, {"dtype": "int64"}
+    on, off = relax.const(2.5, "float32"), relax.const(-1.0, "float32")
     yield row(
         "take",
         [t(5, 2), t(3, fill=[9, 2, 5], **i64)],
@@ -216,7 +224,6 @@ def slices():
         lambda x, i: np.stack([x[0, i[0, 0]], x[1, i[1, 0]]]),
         batch_dims=1,
     )
-    on, off = relax.const(2.5, "float32"), relax.const(-1.0, "float32")
     for axis in (-1, 0):
         yield Case(
             "one_hot",
@@ -228,7 +235,7 @@ def slices():
         )
 
 
-def created():
+def created_first():
     ten = relax.const(7, "float32")
     yield Case(
         "full",
@@ -250,6 +257,9 @@ def created():
         lambda x, v: np.full(x.shape, v),
         N,
     )
+
+
+def created_second():
     for name, value in (("ones", 1), ("zeros", 0)):
         for kind in ("float32", "bool", "int8", "bfloat16"):
             yield Case(
@@ -283,6 +293,9 @@ def created():
     yield Case(
         "arange", lambda x: F["arange"](size_of(x, 0)), [t("n")], lambda x: np.arange(len(x)), N
     )
+
+
+def created_third():
     yield Case(
         "arange",
         lambda x: F["arange"](0, size_of(x, 0), 2, "float32"),
@@ -306,7 +319,10 @@ def created():
 
 
 SHAPES, JOINED = Table(list(shapes())), Table(list(joined()))
-SLICES, CREATED = Table(list(slices())), Table(list(created()))
+SLICES, CREATED = (
+    Table([*slices_first(), *slices_second(), *slices_third()]),
+    Table([*created_first(), *created_second(), *created_third()]),
+)
 
 
 @pytest.mark.parametrize("case", SHAPES.cases, ids=str)
