@@ -37,11 +37,13 @@ _PLANNED = {
     "frontend": "importers of models",
     "testing": "helpers for tests of relax",
     "training": "training",
-    "utils": "helpers of TVM's own code",
 }
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
-    ("analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "transform", "vm"),
+    (
+        "analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "transform",
+        "utils", "vm",
+    ),
     _PLANNED,
 )  # fmt: skip

@@ -9,9 +9,12 @@ from weft.relax.analysis.variables import (
     all_vars,
     bound_vars,
     called_global_vars,
+    collect_non_negative_expressions,
+    definable_tir_vars_in_struct_info,
     defined_symbolic_vars,
     free_symbolic_vars,
     free_vars,
+    tir_vars_in_struct_info,
 )
 from weft.relax.analysis.well_formed import well_formed
 from weft.relax.expr_functor import post_order_visit
@@ -30,8 +33,10 @@ __all__ = [
     "all_vars",
     "bound_vars",
     "called_global_vars",
+    "collect_non_negative_expressions",
     "computable_at_compile_time",
     "contains_impure_call",
+    "definable_tir_vars_in_struct_info",
     "defined_symbolic_vars",
     "derive_call_ret_struct_info",
     "detect_recursion",
@@ -46,6 +51,7 @@ __all__ = [
     "remove_all_unused",
     "struct_info_base_check",
     "struct_info_lca",
+    "tir_vars_in_struct_info",
     "udchain",
     "well_formed",
 ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import post_order_visit
 from weft.ir.node import Array
+from weft.ir.structural import structural_hash
 from weft.relax.expr import Call, Expr, Function, MatchCast, Var, VarBinding
 from weft.relax.expr_functor import PyExprVisitor
 from weft.relax.lattice import defining_vars, symbolic_vars
@@ -106,6 +107,29 @@ def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
     post_order_visit(func.body, visit)
     use(func.ret_struct_info)
     return used, defined
+
+
+def tir_vars_in_struct_info(info: StructInfo) -> Array[Any]:
+    """The symbolic variables in a struct info, each once."""
+    return Array(dict.fromkeys(symbolic_vars(info)))
+
+
+def definable_tir_vars_in_struct_info(info: StructInfo) -> Array[Any]:
+    """The symbolic variables that a parameter of this struct info defines."""
+    return Array(defining_vars(info))
+
+
+def collect_non_negative_expressions(info: StructInfo) -> Array[Any]:
+    """The extents in a struct info that are no constants: none of them can be negative."""
+    found: dict[int, Any] = {}
+
+    def visit(item: Any) -> None:
+        for value in getattr(item, "values", None) or ():
+            if not isinstance(value, IntImm):
+                found.setdefault(structural_hash(value), value)
+
+    post_order_visit(info, visit)
+    return Array(found.values())
 
 
 def defined_symbolic_vars(func: Any) -> Array[Any]:

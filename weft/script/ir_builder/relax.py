@@ -326,6 +326,8 @@ NAMES: Final[dict[str, Any]] = {
     "tuple": tuple_,
 }
 """Names of ``R`` that are no Python names of this module."""
+COMPOSED: Final = frozenset({"linear"})
+"""Functions of ``relax.op`` that stand for several operators."""
 
 
 class Operators:
@@ -347,7 +349,9 @@ def operator(name: str) -> Any:
         return NAMES[name]
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    importlib.import_module("weft.relax.op")
+    operators = importlib.import_module("weft.relax.op")
+    if name in COMPOSED:
+        return getattr(operators, name)
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     registered = Op.list_op_names()

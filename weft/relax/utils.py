@@ -1,0 +1,19 @@
+"""``relax.utils``: helpers for those who write passes and importers."""
+
+from __future__ import annotations
+
+from weft.relax import substitution
+from weft.relax.analysis.variables import defined_symbolic_vars
+from weft.relax.expr import Function
+from weft.relax.expr import as_relax_expr as convert_to_expr
+from weft.tir.expr import Var
+
+__all__ = ["convert_to_expr", "copy_with_new_vars"]
+
+
+def copy_with_new_vars(func: Function) -> Function:
+    """The function with new parameters, bound variables and symbolic variables."""
+    made = substitution.copy_with_new_vars(func)
+    fresh = {symbol: Var(symbol.name, symbol.dtype) for symbol in defined_symbolic_vars(made)}
+    result: Function = substitution.replace(made, symbols=fresh)
+    return result
