@@ -31,6 +31,7 @@ CASES = {
     "substitute": (lambda m: tir.stmt_functor.substitute(I, 6), "a mapping .*, got int"),
     "a list of statements": (lambda m: tir.SeqStmt(5), "expected a list or tuple, got int"),
     "for kind": (lambda m: tir.For(I, 0, 1, "zz", tir.Evaluate(0)), "a kind such as .*SERIAL"),
+    "extent": (lambda m: tir.For(I, 0, 1.5, 0, tir.Evaluate(0)), "extent: expected an integer"),
     "load": (lambda m: tir.BufferLoad(5, [0]), "BufferLoad: expected a Buffer, got int"),
     "shape": (lambda m: te.placeholder(None), r"expected a shape such as \(128, 128\), got None"),
     "text as shape": (lambda m: te.placeholder("abc"), "expected a shape such as .* got 'abc'"),

@@ -79,6 +79,8 @@ class For(Stmt):
             raise IRTypeError(f"For: expected a Var, got {type(self.loop_var).__name__}")
         for name in ("min", "extent"):
             bound = getattr(self, name)
+            if not bound.dtype.is_integral or bound.dtype.lanes != 1:
+                raise IRTypeError(f"For: {name}: expected an integer, got {bound.dtype}: {bound!r}")
             if bound.dtype is not self.loop_var.dtype:
                 setattr(self, name, slots.operators.get().cast(self.loop_var.dtype, bound))
 

@@ -50,6 +50,20 @@ def func(A: T.Buffer((8,), "float32")):
     for i in T.serial(2.5):  # error: a loop needs integer bounds, got float32
         A[i] = 1.0
 """,
+    "float extent of a grid": """
+def func(A: T.Buffer((8,), "float32")):
+    for i, j in T.grid(8, 2.5):  # error: a loop needs integer bounds, got float32: 2.5
+        A[i] = 1.0
+""",
+    "text as an extent": """
+def func(A: T.Buffer((8,), "float32")):
+    for i, j in T.grid(8, "n"):  # error: a loop needs integer bounds, got handle: 'n'
+        A[i] = 1.0
+""",
+    "a module as a statement": """
+def func(A: T.Buffer((8,), "float32")):
+    T  # error: expected a statement, got the module weft.script.tir
+""",
     "wrong arity": """
 def func(A: T.Buffer((8,), "float32")):
     A[0] = T.if_then_else(A[1] > A[2], A[3])  # error: missing 1 required positional argument

@@ -352,7 +352,11 @@ def grid(*extents: Any) -> ForFrame:
 def _grid_range(item: Any) -> Range:
     if isinstance(item, Range):
         return item
-    return Range(*item) if isinstance(item, list | tuple) else Range(item)
+    made = Range(*item) if isinstance(item, list | tuple) else Range(item)
+    for bound in (made.min, made.extent):
+        if not bound.dtype.is_integral or bound.dtype.lanes != 1:
+            raise IRTypeError(f"a loop needs integer bounds, got {bound.dtype}: {item!r}")
+    return made
 
 
 def Assert(condition: Any, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
