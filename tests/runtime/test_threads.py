@@ -105,6 +105,18 @@ def test_zero_threads_mean_the_configured_number(lib):
         threads.set_num_threads(None)
 
 
+def test_negative_threads_limit_the_configured_number(lib):
+    fill = lib.function(spec("fill"))
+    threads.set_num_threads(3)
+    try:
+        for limit, expected in ((-2, [0, 0, 0, 3, 3, 3]), (-64, [0, 0, 2, 2, 4, 4]), (-1, [0] * 6)):
+            x = zeros(6)
+            fill(x, limit)
+            assert x.tolist() == expected
+    finally:
+        threads.set_num_threads(None)
+
+
 def test_nested_loops_run_serially(lib):
     x = zeros(8)
     lib.function(spec("nest"))(x, 2)
@@ -184,8 +196,13 @@ def test_settings_are_checked(monkeypatch):
 
 def test_an_openmp_library_of_the_process_is_used():
     pytest.importorskip("torch")
-    assert threads.parallel_backend() == "openmp"
-    assert "torch" in threads._find_openmp()._name
+    program = """
+import torch
+from weft.runtime import threads
+assert threads.parallel_backend() == "openmp"
+assert "torch" in threads._find_openmp()._name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)  # no pool before torch
 
 
 def test_both_texts_compile():

@@ -114,3 +114,9 @@ def test_targets_that_have_no_code_generator_are_refused():
         llvm_options("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver33")
     with pytest.raises(ValueError, match="expected features such as"):
         llvm_options("llvm -mattr=avx2")
+
+
+@pytest.mark.parametrize("count", [0, -2])
+def test_a_target_has_at_least_one_core(count):
+    with pytest.raises(ValueError, match=f"num-cores: expected at least 1, got {count}"):
+        Target({"kind": "llvm", "num-cores": count})

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from weft.codegen.build import compile_cached
 from weft.codegen.llvm.compile import CompiledObject
-from weft.driver.pipeline import lower_tir, relax_pipeline_of
+from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.expr import Function
@@ -20,10 +20,12 @@ from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
 from weft.runtime.vm import Executable
-from weft.support.errors import IRTypeError, PassError
+from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
+
+_UNSET: Final = object()
 
 
 def as_target(target: Any) -> Target:
@@ -55,9 +57,12 @@ def as_module(mod: Any, name: str | None = None) -> IRModule:
     )
 
 
-def lower(mod: Any, name: str = "main", simple_mode: bool = False) -> IRModule:
-    """The module as code generation takes it: loops over one-dimensional buffers."""
-    return lower_tir()(as_module(mod, None))
+def lower(mod: Any, name: str | None = None) -> IRModule:
+    """The module as code generation takes it: loops over buffers, without blocks.
+
+    ``name`` is the name of a single function, as for ``build``.
+    """
+    return lower_tir()(as_module(mod, name))
 
 
 def build(
@@ -74,7 +79,7 @@ def build(
         mod: an IRModule of PrimFuncs, or one PrimFunc.
         target: a Target, a string such as ``"llvm -mcpu=znver3"``, a dict, or None.
         name: the name of a single function (default: its ``global_symbol``, or ``main``).
-        pipeline: a pass to run instead of the default lowering.
+        pipeline: a pass to run instead of the default lowering (None or ``"default"``).
         checks: whether indices and divisors that are not proved safe are tested at run time.
 
     Returns:
@@ -97,28 +102,42 @@ def build(
         )
     if not module.functions:
         raise IRTypeError("build: expected at least one function, got an empty module")
-    if checks:
-        for func in module.functions.values():
-            if isinstance(func, PrimFunc):
-                check_bounds(func)
     named = IRModule(
         {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
         None, module.attrs,
     )  # fmt: skip
-    compiled = _compiled(named, resolved, pipeline or lower_tir(), checks)
+    compiled = _compiled(named, resolved, pipeline, checks)
     return TirExecutable(
         load(compiled), sources=_sources(compiled), entry=_entry(named)
     )
 
 
 def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> CompiledObject:
-    """Object code, from the cache where the same module was lowered the same way before."""
+    """Object code; from the cache where the default lowering made it of the same module before.
+
+    What another pipeline does is not in a key, and instruments want to see passes run: then
+    lowering runs first, and the key digests its result.
+    """
+    lowering = tir_pipeline_of(pipeline)
     context = PassContext.current()
-    if context.instruments or not hasattr(pipeline, "info"):
-        return compile_cached(pipeline(mod), target, checks=checks)
+
+    def lowered(given: IRModule) -> IRModule:
+        if checks:
+            for func in given.functions.values():
+                if isinstance(func, PrimFunc):
+                    check_bounds(func)
+        with target:
+            return lowering(given)
+
+    def lowered_again(given: IRModule) -> IRModule:
+        with context:  # also when somebody asks for the source of cached code later
+            return lowered(given)
+
+    if context.instruments or not is_default_tir(pipeline):
+        return compile_cached(lowered(mod), target, checks=checks)
     settings = sorted((name, repr(value)) for name, value in context.config.items())
-    options = (pipeline.info.name, context.opt_level, settings, context.disabled_pass)
-    return compile_cached(mod, target, checks=checks, lower=pipeline, options=options)
+    options = (context.opt_level, settings, context.required_pass, context.disabled_pass)
+    return compile_cached(mod, target, checks=checks, lower=lowered_again, options=options)
 
 
 def _with_symbol(name: str, func: Any) -> PrimFunc:
@@ -148,9 +167,11 @@ def relax_build(
     mod: Any,
     target: Any = None,
     params: Any = None,
-    pipeline: Any = "default",
+    relax_pipeline: Any = "default",
+    tir_pipeline: Any = "default",
     exec_mode: str = "bytecode",
     *,
+    pipeline: Any = _UNSET,
     checks: bool = True,
     system_lib: bool | None = None,
 ) -> Executable:
@@ -160,24 +181,42 @@ def relax_build(
         mod: an IRModule (or one Relax function).
         target: as for ``weft.build``.
         params: arrays to bind to parameters of ``main`` by name.
-        pipeline: ``"default"``, another registered name, a pass, or None for no passes.
+        relax_pipeline: ``"default"``, another registered name, a pass, or None for no passes.
+        tir_pipeline: ``"default"``, or a pass that lowers the PrimFuncs.
         exec_mode: TVM's choice of executor; both run natively here.
+        pipeline: the name of ``relax_pipeline`` until 0.19.
+        checks: as for ``weft.build``.
+        system_lib: not available; None or False.
 
     Returns:
         An Executable for ``relax.VirtualMachine(ex, weft.cpu())``.
+
+    >>> import numpy as np, weft
+    >>> from weft import relax
+    >>> x = relax.Var("x", relax.TensorStructInfo((3,), "float32"))
+    >>> builder = relax.BlockBuilder()
+    >>> with builder.function("main", [x]):
+    ...     builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    >>> vm = relax.VirtualMachine(relax.build(builder.get()), weft.cpu())
+    >>> print(vm["main"](np.array([-1, 0, 2], "float32")))
+    [0. 0. 2.]
     """
     resolved = as_target(target)
     if exec_mode not in ("bytecode", "compiled"):
         raise PassError(f"exec_mode: expected 'bytecode' or 'compiled', got {exec_mode!r}")
+    if system_lib:
+        raise UnsupportedError("relax.build: system_lib is not available: code stays in memory")
+    if pipeline is not _UNSET:
+        relax_pipeline = pipeline
     module = as_module(mod)
     if params:
         module = BindParams("main", params)(module)
     with resolved:
-        module = relax_pipeline_of(pipeline)(module)
+        module = relax_pipeline_of(relax_pipeline)(module)
     lowered = lower_functions(module)
     if not lowered.tir.functions:
         return Executable(lowered.program, TirExecutable({}))
-    compiled = _compiled(lowered.tir, resolved, lower_tir(), checks)
+    compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
@@ -190,12 +229,10 @@ def compile(  # noqa: A001 - TVM's name
     target: Any = None,
     *,
     relax_pipeline: Any = "default",
-    tir_pipeline: Any = None,
+    tir_pipeline: Any = "default",
 ) -> Any:
     """Build a module: with graph functions for the virtual machine, else a runtime module."""
     module = as_module(mod)
     if any(isinstance(func, Function) for func in module.functions.values()):
-        return relax_build(module, target, pipeline=relax_pipeline)
-    return build(module, target)
-
-
+        return relax_build(module, target, None, relax_pipeline, tir_pipeline)
+    return build(module, target, pipeline=tir_pipeline)

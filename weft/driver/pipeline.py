@@ -48,6 +48,23 @@ def lower_tir() -> Pass:
     return Sequential(LOWER_TIR, name="tir.lower")
 
 
+def is_default_tir(pipeline: Any) -> bool:
+    """Whether this names the lowering that ``build`` uses by itself."""
+    return pipeline is None or (isinstance(pipeline, str) and pipeline == "default")
+
+
+def tir_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
+    """The lowering from a pass, or None or ``"default"``."""
+    if is_default_tir(pipeline):
+        return lower_tir()
+    if not callable(pipeline):
+        raise PassError(
+            f"the pipeline of PrimFuncs: expected a pass, 'default' or None, got {pipeline!r}"
+        )
+    found: Callable[[IRModule], IRModule] = pipeline
+    return found
+
+
 RELAX_DEFAULT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
@@ -91,4 +108,6 @@ def relax_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
     found: Callable[[IRModule], IRModule] = (
         get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     )
+    if not callable(found):
+        raise PassError(f"the Relax pipeline: expected a pass, a name or None, got {pipeline!r}")
     return found

@@ -29,8 +29,9 @@ the result is not wanted, else a ``WeftValue`` that receives an INT, FLOAT or NU
 a fault code when the function is not registered or raised; the wrapper raises that same exception.
 
 ``weft_parallel`` cuts ``0 .. n`` in contiguous parts and runs ``i32 body(ptr context, i64 begin,
-i64 end)`` once for each part, on at most ``threads`` threads (0: the configured number). It returns
-0, or the first fault code that a part returned. A nested call runs serially.
+i64 end)`` once for each part, on at most ``threads`` threads (0: the configured number; -k: that
+number, but at most k). It returns 0, or the first fault code that a part returned. A nested call
+runs serially.
 
 **Layouts** (natural C alignment, little endian, 64-bit pointers) ::
 

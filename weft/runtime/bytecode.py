@@ -41,8 +41,7 @@ class NativeEntry:
     them that there are). ``outputs`` are ``(dtype, shape)`` of fresh arrays; ``arena`` is the size
     of working memory in bytes, a number or an expression over symbols; ``constants`` index the
     executable's constants in the order of the table. ``result`` is ``("output", i)``,
-    ``("input", i)``, ``("const", i)``, ``("shape", extents)``, ``("expr", text)`` or
-    ``("tuple", results)``.
+    ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or ``("tuple", results)``.
     """
 
     spec: FunctionSpec

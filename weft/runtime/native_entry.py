@@ -98,7 +98,7 @@ def make_entry(
     writer.checks()
     writer.names.update(
         aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
-        keep=(table, used, host), constants=constants,
+        keep=(table, used, host),
     )  # fmt: skip
     for index, (dtype, shape) in enumerate(entry.outputs):
         _allocate(writer, index, dtype, shape)
@@ -142,8 +142,6 @@ def _result_text(writer: EntryWriter, result: Result) -> str:
     if kind == "input":
         writer.names["as_ndarray"] = as_result
         return f"as_ndarray(a{result[1]})"
-    if kind == "const":
-        return f"constants[{result[1]}]"
     if kind == "shape":
         return "(" + "".join(f"{writer.value(extent)}, " for extent in result[1]) + ")"
     if kind == "expr":

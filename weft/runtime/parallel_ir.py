@@ -50,6 +50,7 @@ done:
 }
 
 declare i64 @llvm.umin.i64(i64, i64)
+declare i32 @llvm.umin.i32(i32, i32)
 
 define i32 @weft_parallel(ptr %body, ptr %context, i64 %n, i32 %threads) {
 entry:
@@ -60,7 +61,11 @@ empty:
 count:
   %configured = load atomic i32, ptr @weft_thread_count monotonic, align 4
   %given = icmp sgt i32 %threads, 0
-  %wanted32 = select i1 %given, i32 %threads, i32 %configured
+  %limited = icmp slt i32 %threads, 0
+  %limit = sub i32 0, %threads
+  %smaller = call i32 @llvm.umin.i32(i32 %limit, i32 %configured)
+  %default = select i1 %limited, i32 %smaller, i32 %configured
+  %wanted32 = select i1 %given, i32 %threads, i32 %default
   %wanted = zext i32 %wanted32 to i64
   %parts = call i64 @llvm.umin.i64(i64 %wanted, i64 %n)
   %one = icmp ule i64 %parts, 1

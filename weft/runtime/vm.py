@@ -138,7 +138,7 @@ class VirtualMachine:
         self.executable = rt_mod
         self.module = rt_mod
         self._instrument: Callable[..., Any] | None = None
-        self._saved: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
         self._callables: dict[str, Callable[..., Any]] = {}
@@ -153,8 +153,7 @@ class VirtualMachine:
         if not isinstance(name, str):
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         if name in self._saved:
-            target, arguments = self._saved[name]
-            return PackedFunc(lambda: self.run(target, arguments), name)
+            return PackedFunc(self._saved[name], name)
         return PackedFunc(self._callable(name), name)
 
     def _function(self, name: str) -> VMFunction:
@@ -189,10 +188,18 @@ class VirtualMachine:
         self, func_name: str, saved_name: str, *args: Any, include_return: bool = True,
         **kwargs: Any,
     ) -> None:  # fmt: skip
-        """Keep a call under a new name, which takes no arguments."""
+        """Keep a call under a new name, which takes no arguments.
+
+        ``include_return=False`` drops the result, for timing.
+        """
         function = self._function(func_name)
         arguments = (*args, *self._named(function, len(args), kwargs))
-        self._saved[saved_name] = (func_name, arguments)
+
+        def call() -> Any:
+            result = self.run(func_name, arguments)
+            return result if include_return else None
+
+        self._saved[saved_name] = call
 
     def _named(self, function: VMFunction, given: int, kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names = [name for name, _ in function.params[given:]]
@@ -245,6 +252,9 @@ class VirtualMachine:
         f_preproc: str = "",
     ) -> Evaluator:  # fmt: skip
         """A function that times calls of ``func_name`` and returns a BenchmarkResult."""
+        require_cpu(dev)
+        if f_preproc:
+            raise UnsupportedError("time_evaluator: f_preproc is not available yet")
         return Evaluator(
             self[func_name], number, repeat, min_repeat_ms,
             cooldown_interval_ms=cooldown_interval_ms, repeats_to_cooldown=repeats_to_cooldown,

@@ -15,7 +15,6 @@ VARIABLES: Final[dict[str, str]] = {
     "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
     "WEFT_NO_CACHE": "1 turns the object cache off",
     "WEFT_NUM_THREADS": "threads of parallel loops (default: the affinity mask)",
-    "WEFT_COMPILE_WORKERS": "processes that compile kernels (default: by the processors)",
 }
 
 

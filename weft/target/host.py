@@ -128,8 +128,3 @@ def vector_bits(target: Any = None) -> int:
         "alderlake", "raptorlake",
     )  # fmt: skip
     return 256 if wide and "-avx2" not in listed else 128
-
-
-def default_num_cores(target: Any = None) -> int | None:
-    """The ``num-cores`` of the target, or None when it does not say."""
-    return as_target("llvm" if target is None else target).num_cores

@@ -72,7 +72,7 @@ class Target:
 
     @property
     def num_cores(self) -> int | None:
-        """How many cores schedules are made for, if given."""
+        """How many cores schedules are made for and parallel loops use at most, if given."""
         value = self.attrs.get("num-cores")
         return None if value is None else int(value)
 
@@ -299,11 +299,14 @@ def _option(kind: TargetKind, name: str, value: Any) -> Any:
     try:
         if expected is bool:
             return {"1": True, "0": False, "true": True, "false": False}[str(value).lower()]
-        return expected(value)
+        converted = expected(value)
     except (ValueError, TypeError, KeyError) as error:
         raise IRValueError(
             f"target option {name}: expected {expected.__name__}, got {value!r}"
         ) from error
+    if name == "num-cores" and converted < 1:
+        raise IRValueError(f"target option num-cores: expected at least 1, got {converted}")
+    return converted
 
 
 register_codec(__name__, Target, Target.export, Target)

@@ -15,6 +15,8 @@ class ModuleContext:
 
     checks: bool = True
     contract: bool = True
+    num_cores: int = 0
+    """Parallel loops run on at most so many threads (0: as many as the runtime gives)."""
     declarations: dict[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)

@@ -64,7 +64,7 @@ def emit_module(
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
     machine = as_target("llvm" if target is None else target)
     contract = bool(machine.attrs.get("fast-math-contract", True))
-    context = ModuleContext(checks=checks, contract=contract)
+    context = ModuleContext(checks, contract, machine.num_cores or 0)
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

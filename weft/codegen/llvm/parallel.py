@@ -1,7 +1,7 @@
 """Parallel loops: the body becomes a function of its own, called once for each part of the range.
 
-``weft_parallel(part, context, n, 0)`` runs ``part(context, begin, end)``; ``part`` unpacks the
-captured values from the context and calls the body function with them as parameters, so that
+``weft_parallel(part, context, n, -num_cores)`` runs ``part(context, begin, end)``; ``part`` unpacks
+the captured values from the context and calls the body function with them as parameters, so that
 pointers keep their ``noalias``. A fault in a part ends the part; the region returns the first one.
 """
 
@@ -30,7 +30,7 @@ _SLOT: Final = 64
 
 def worthwhile(em: Emitter, stmt: Any) -> bool:
     """Whether the loop is to run in parallel: not nested in another, and not too small."""
-    if em.parent is not None:
+    if em.parent is not None or em.context.num_cores == 1:
         return False
     if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
         return False
@@ -88,7 +88,7 @@ def emit(em: Emitter, stmt: Any) -> None:
     em.context.functions.append(_part_function(captured, name))
     frame = _frame(em, captured, low)
     part = symbol(name + ".part")
-    args = [("ptr", part), ("ptr", frame), ("i64", extent), ("i32", "0")]
+    args = [("ptr", part), ("ptr", frame), ("i64", extent), ("i32", str(-em.context.num_cores))]
     em.b.check_code(em.b.call(PARALLEL, "i32", args))
 
 
