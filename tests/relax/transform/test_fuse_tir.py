@@ -7,6 +7,7 @@ import weft
 from weft import relax
 from weft.relax.op import add, exp
 from weft.relax.transform import FuseTIR, LegalizeOps
+from weft.script import tir as T
 from weft.testing.round_trip import assert_round_trip
 from weft.tir.function import PrimFunc
 
@@ -84,3 +85,26 @@ def test_tuples_of_one_and_of_tuples(nested):
 def test_the_same_function_twice_in_one():
     mod = fused_module(lambda bb, x: add(bb.emit(add(x, x)), bb.emit(add(x, x))))
     np.testing.assert_array_equal(run(mod).numpy(), 4 * X)
+
+
+def test_a_root_that_matches_buffers_stays_a_block():
+    @T.prim_func(private=True)
+    def one(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        with T.block("whole"):
+            C = T.match_buffer(A[0:4], (4,), elem_offset=0)
+            for i in range(4):
+                with T.block("b"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = C[vi] + T.float32(1)
+
+    def body(bb, x):
+        gvar = bb.add_func(one, "one")
+        first = bb.emit(relax.call_tir(gvar, [x], INFO))
+        return relax.call_tir(gvar, [first], INFO)
+
+    mod = fused_module(body)
+    np.testing.assert_array_equal(run(mod).numpy(), X + 2)
+    text = mod["fused"].script()
+    assert "T.reads(x[0:4])" in text
+    for name in ("b", "b_1", "whole", "whole_1"):
+        assert text.count(f'T.block("{name}")') == 1

@@ -328,3 +328,35 @@ def test_scans_are_linear_and_take_empty_axes(exclusive):
         expected = data.cumsum(1) - (data if exclusive else 0)
         found = machine["main"](weft.nd.array(data)).numpy()
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_operators_that_a_rule_uses_are_lowered_too():
+    def rule(bb, call):
+        negated = bb.emit(op.negative(call.args[1]))
+        return op.subtract(call.args[0], op.multiply(negated, call.args[0]))
+
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", TensorStructInfo([3], "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            out = bb.emit_output(op.add(x, x))
+        bb.emit_func_output(out)
+    mod = relax.transform.LegalizeOps({"relax.add": rule})(bb.get())
+    assert relax.analysis.well_formed(mod)
+    calls = relax.analysis.all_global_vars(mod["main"])
+    assert sorted(gvar.name_hint for gvar in calls) == ["multiply", "subtract", "tir_negative"]
+    found = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu())["main"](weft.nd.array(VEC))
+    np.testing.assert_allclose(found.numpy(), VEC + VEC * VEC, rtol=1e-6)
+
+
+def test_an_error_in_a_rule_leaves_the_builder_usable():
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", TensorStructInfo([3], "float32"))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit(op.exp(x)))
+
+    def rule(bb, call):
+        raise IRValueError("no")
+
+    with pytest.raises(IRValueError, match="no"):
+        relax.transform.LegalizeOps({"relax.exp": rule})(bb.get())

@@ -23,7 +23,7 @@ from typing import Any
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, IntImm
-from weft.ir.functor import collect, rewrite, substitute
+from weft.ir.functor import rewrite, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map
 from weft.ir.op import Op
@@ -52,6 +52,7 @@ from weft.relax.struct_info import (
 from weft.relax.transform.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import UnsupportedError
+from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
@@ -192,7 +193,8 @@ class _Fuser:
                 self.scalars[var] = None
         root = root_block(callee.body)
         if root is None:
-            self.bodies.append(substitute(callee.body, mapping))
+            body = substitute(callee.body, mapping)
+            self.bodies.append(with_regions(body, [*mapping.values()]))
             return
         allocated = [substitute(buffer, mapping) for buffer in root.alloc_buffers]
         for old, new in zip(root.alloc_buffers, allocated, strict=True):
@@ -236,10 +238,23 @@ class _Fuser:
 
 
 def root_block(body: Any) -> Block | None:
-    """The root block of a PrimFunc's body."""
-    if isinstance(body, BlockRealize) and not body.block.iter_vars:
-        return body.block
-    return None
+    """The root block of a PrimFunc's body, if it holds no more than a body and its buffers."""
+    if not isinstance(body, BlockRealize) or body.block.iter_vars:
+        return None
+    block = body.block
+    return None if block.match_buffers or block.init is not None else block
+
+
+def with_regions(body: Any, buffers: list[Any]) -> Stmt:
+    """A former root block says what it reads and writes, as every other block does."""
+    if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
+        made: Stmt = body
+        return made
+    known = {item.data: item for item in buffers if isinstance(item, Buffer)}
+    known.update({match.buffer.data: match.buffer for match in body.block.match_buffers})
+    reads, writes, opaque = get_block_access_region(body.block, known)
+    block = body.block.with_(reads=[*reads, *opaque], writes=[*writes, *opaque])
+    return body.with_(block=block)
 
 
 def flat_buffers(value: Value) -> Iterator[Buffer]:
@@ -270,17 +285,14 @@ def flat_infos(info: Any) -> list[Any]:
 def unique_block_names(body: Stmt) -> Stmt:
     """The statement with every block's name made unique: T_add, T_add_1 ..."""
     counts: dict[str, int] = {}
-    renamed: dict[Block, Block] = {}
-    for block in collect(body, Block):
-        if block.name_hint in counts:
-            counts[block.name_hint] += 1
-            name = f"{block.name_hint}_{counts[block.name_hint]}"
-            renamed[block] = block.with_(name_hint=name)
-        else:
-            counts[block.name_hint] = 0
-    if not renamed:
-        return body
-    made: Stmt = rewrite(body, lambda item: renamed.get(item) if isinstance(item, Block) else None)
+
+    def renamed(item: Any) -> Any:
+        if not isinstance(item, Block):
+            return None
+        count = counts[item.name_hint] = counts.get(item.name_hint, -1) + 1
+        return item.with_(name_hint=f"{item.name_hint}_{count}") if count else None
+
+    made: Stmt = rewrite(body, renamed)
     return made
 
 

@@ -2,7 +2,8 @@
 
 Before: ``lv = R.nn.relu(x)``. After: ``lv = R.call_tir(cls.relu, (x,), out_sinfo=...)``, and the
 module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared. Operators on
-tensors of unknown shape, and those without a rule, stay. Rules: ``weft.relax.transform.legalize``.
+tensors of unknown shape, and those without a rule, stay. Operators that a rule uses are lowered as
+well. Rules: ``weft.relax.transform.legalize``.
 """
 
 from __future__ import annotations
@@ -43,14 +44,28 @@ class LegalizeMutator(PyExprMutator):
         rule = self.custom.get(call.op) or call.op.get_attr("FLegalize") or LEGALIZE.get(call.op)
         if rule is None or not all(_known(arg.struct_info) for arg in call.args):
             return call
+        return self.lowered(rule, call)
+
+    def lowered(self, rule: Rule, call: Call) -> Any:
+        """What the rule makes of the call, lowered itself: rules may use operators."""
+        builder = self.builder_
+        if builder.current_block_is_dataflow():
+            builder.begin_dataflow_block()
+        else:
+            builder.begin_binding_block()
         try:
-            made = rule(self.builder_, call)
+            made = rule(builder, call)
+            if made is None:
+                raise LegalizeError(f"LegalizeOps: the rule of {call.op.name} returned None")
+            made = call if made is call else builder.normalize(made)
         except TVMError as error:
             error.add_note(f"while lowering {call}")
             raise
-        if made is None:
-            raise LegalizeError(f"LegalizeOps: the rule of {call.op.name} returned None")
-        return made
+        finally:
+            emitted = builder.end_block()
+        for binding in emitted.bindings:
+            self.visit_binding(binding)
+        return made if made is call else self.visit_expr(made)
 
 
 def _known(info: StructInfo | None) -> bool:
