@@ -16,7 +16,7 @@ from weft.support.errors import CodegenError, InternalError
 from weft.target.host import LLVMOptions, llvm_options
 
 SLP_MISTAKES: Final = re.compile(r"uitofp (i|<\d+ x i)(16|32|64)")
-"""LLVM 22's SLP vectoriser narrows the operand of such a conversion and then extends its sign, which
+"""LLVM 22's SLP vectoriser narrows the operand of such a conversion, then extends its sign, which
 turns uint64(-1) into 2**32 - 1 (tests/codegen/llvm/test_llvm_bugs.py); it is off beside one."""
 
 
