@@ -33,8 +33,9 @@ _CLASSES: Final[dict[int, type[RuntimeFault]]] = {
     FaultKind.ALLOCATION: AllocationFault,
     FaultKind.DIVISION: DivisionFault,
 }
-_KEPT: Final = 64
-"""Faults kept at most: of a parallel region only the first is ever popped."""
+_KEPT: Final = 1024
+"""Faults kept at most: of a parallel region only the first is ever popped, and each of its threads
+may leave one."""
 _LAST_CODE: Final = 2**31 - 1
 
 # Single operations of dict and count are atomic, so no lock is needed, and none can be left locked

@@ -18,6 +18,7 @@ from weft.runtime.memory import aligned_empty
 from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec
+from weft.runtime.vm_patterns import as_ndarray
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
@@ -140,17 +141,10 @@ def _result_text(writer: EntryWriter, result: Result) -> str:
     if kind == "output":
         return f"NDArray(o{result[1]})"
     if kind == "input":
-        writer.names["as_ndarray"] = as_result
-        return f"as_ndarray(a{result[1]})"
+        writer.names["as_ndarray"] = as_ndarray
+        return f"as_ndarray(a{result[1]}, name)"
     if kind == "shape":
         return "(" + "".join(f"{writer.value(extent)}, " for extent in result[1]) + ")"
     if kind == "expr":
         return str(writer.value(result[1]))
     return "(" + "".join(f"{_result_text(writer, item)}, " for item in result[1]) + ")"
-
-
-def as_result(value: Any) -> Any:
-    """An input that is returned as it came, as an NDArray."""
-    if isinstance(value, np.ndarray):
-        return NDArray(value)
-    return value

@@ -15,7 +15,7 @@ from weft.runtime.bytecode import Operand, Program, VMFunction
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
-from weft.runtime.ndarray import NDArray, empty
+from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS
@@ -307,7 +307,7 @@ class _Frame:
 
 
 def _detached(value: Any, constants: list[Any]) -> Any:
-    """A result without constants in it: a caller may write into what it gets."""
+    """A value without constants in it: who gets it may write into it."""
     if isinstance(value, tuple):
         return tuple([_detached(item, constants) for item in value])
     if isinstance(value, NDArray) and any(value is constant for constant in constants):
@@ -377,8 +377,8 @@ class _Interpreted:
             return value, "closure"
         if name == "make_closure":
             return lambda target, *captured: Closure(machine, target, captured), name
-        if name == "alloc_tensor":
-            return lambda shape, dtype: empty(shape, dtype), name
+        if name == "detach":
+            return lambda value: _detached(value, frame.constants), name
         return BUILTINS[name], name
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from weft.runtime.ndarray import NDArray, empty
-from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, RuntimeFault
 
 
@@ -19,15 +18,6 @@ def _alloc_tensor(shape: Any, dtype: str) -> NDArray:
     if any(extent < 0 for extent in shape):
         raise IRValueError(f"expected extents of 0 or more, got shape {tuple(shape)}")
     return empty(tuple(shape), dtype)
-
-
-def _reshape(value: NDArray, shape: Any) -> NDArray:
-    """A tensor of another shape over the same memory."""
-    array = value._array  # noqa: SLF001 - the machine shares memory
-    wanted = [int(extent) for extent in shape]
-    if int(np.prod(wanted, dtype=np.int64)) != array.size and -1 not in wanted:
-        raise IRValueError(f"reshape: {tuple(array.shape)} has not the elements of {tuple(wanted)}")
-    return NDArray(np.ascontiguousarray(array).reshape(wanted))
 
 
 def _tuple_getitem(value: Any, index: int) -> Any:
@@ -85,20 +75,13 @@ def _copy(value: NDArray) -> NDArray:
     return NDArray(value.numpy())
 
 
-def _prim_to_tensor(value: Any, dtype: str) -> NDArray:
-    return NDArray(np.array(value, DataType(dtype).numpy))
-
-
 BUILTINS: Final[dict[str, Callable[..., Any]]] = {
     "alloc_tensor": _alloc_tensor,
     "assert_op": _assert_op,
     "copy": _copy,
     "identity": lambda value: value,
-    "make_tuple": lambda *fields: tuple(fields),
     "null_value": lambda: None,
-    "prim_to_tensor": _prim_to_tensor,
     "print": _print,
-    "reshape": _reshape,
     "shape_of": _shape_of,
     "shape_to_tensor": _shape_to_tensor,
     "tensor_to_shape": _tensor_to_shape,

@@ -217,6 +217,73 @@ def test_saved_function_takes_no_arguments():
     np.testing.assert_array_equal(vm["saved"]().numpy(), [8, 8])
 
 
+@I.ir_module
+class Echo:
+    @T.prim_func
+    def double(x: T.Buffer((2,), "float32"), y: T.Buffer((2,), "float32")):
+        for i in range(2):
+            y[i] = x[i] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        cls = Echo
+        y = R.call_tir(cls.double, (x,), out_sinfo=R.Tensor((2,), "float32"))
+        return (x, y)
+
+
+def test_read_only_arrays_and_torch_tensors_are_inputs():
+    torch = pytest.importorskip("torch")
+    frozen = np.ones(2, "float32")
+    frozen.flags.writeable = False
+    for argument in (frozen, torch.ones(2)):
+        given, doubled = both(Echo, argument)
+        assert isinstance(given, weft.nd.NDArray)
+        given.copyfrom(np.zeros(2, "float32"))
+        np.testing.assert_array_equal(doubled.numpy(), [2, 2])
+    np.testing.assert_array_equal(frozen, [1, 1])
+
+
+def test_kernels_and_callbacks_that_may_write_need_writable_memory(twice):
+    @I.ir_module
+    class Writes:
+        @R.function
+        def main(x: R.Tensor((2,), "float32")):
+            y = R.call_dps_packed("test.twice", x, out_sinfo=R.Tensor((2,), "float32"))
+            return y
+
+    frozen = np.ones(2, "float32")
+    frozen.flags.writeable = False
+    vm = relax.VirtualMachine(relax.build(Writes, pipeline=None), weft.cpu())
+    with pytest.raises(ValueError, match="expected writable memory"):
+        vm["main"](frozen)
+
+
+def test_calls_in_place_do_not_write_the_constants_of_the_model():
+    @I.ir_module
+    class InPlace:
+        @T.prim_func
+        def increment(x: T.Buffer((2,), "float32")):
+            for i in range(2):
+                x[i] = x[i] + T.float32(1)
+
+        @R.function(pure=False)
+        def main(y: R.Tensor((2,), "float32")):
+            cls = InPlace
+            info = R.Tensor((2,), "float32")
+            k = R.const(np.zeros(2, "float32"))
+            a = R.call_tir_inplace(cls.increment, (k,), inplace_indices=[0], out_sinfo=info)
+            b = R.call_tir_inplace(cls.increment, (y,), inplace_indices=[0], out_sinfo=info)
+            return (a, b)
+
+    vm = relax.VirtualMachine(relax.build(InPlace, pipeline=None), weft.cpu())
+    y = weft.nd.array(np.zeros(2, "float32"))
+    for count in (1, 2):
+        a, b = vm["main"](y)
+        np.testing.assert_array_equal(a.numpy(), [1, 1])
+        np.testing.assert_array_equal(b.numpy(), [count, count])
+        np.testing.assert_array_equal(y.numpy(), [count, count])
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("args", "error", "message"),

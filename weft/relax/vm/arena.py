@@ -42,7 +42,7 @@ class ArenaPlan:
         symbolic = [life for life in lives if not isinstance(life.size, IntImm)]
         self.offsets: list[tuple[TensorLife, PrimExpr]] = []
         end = self._place_static(static)
-        self.size: PrimExpr = IntImm(_INT64, max(end, 1 if lives else 0))
+        self.size: PrimExpr = IntImm(_INT64, end)  # a multiple of ALIGNMENT, as each offset is
         self._place_symbolic(symbolic)
 
     def _place_static(self, lives: list[TensorLife]) -> int:

@@ -73,7 +73,7 @@ class FunctionBuilder:
         self.count = 0
         self.params = (*function.params, *captured)
         self.outer_symbols = symbols
-        self.locals = 0
+        self.recursive: tuple[Var, tuple[Var, ...]] | None = None
 
     def build(self) -> VMFunction:
         """The lowered function."""
@@ -151,7 +151,6 @@ class FunctionBuilder:
 
     def closure(self, function: Function, register: int, var: Var) -> None:
         """Lower a local function; it captures the variables and symbols of this one in it."""
-        self.locals += 1
         name = f"{self.name}.{var.name_hint}"
         captured = _captured(function, self.registers)
         recursive = tuple(item for item in captured if item is var)
@@ -165,8 +164,6 @@ class FunctionBuilder:
         operands = [self.value(item) for item in outer]
         operands += [("expr", self.symbols.name(symbol)) for symbol in symbols]
         self.builtin(register, "make_closure", ("value", name), *operands)
-
-    recursive: tuple[Var, tuple[Var, ...]] | None = None
 
     def value(self, expr: Any) -> Operand:
         """The operand of a leaf expression (others get a register)."""
@@ -287,14 +284,22 @@ def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
 
 
 def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> None:
-    """Outputs named by ``inplace_indices`` are the arguments themselves; -1: a new tensor."""
+    """Outputs named by ``inplace_indices`` are the arguments themselves; -1: a new tensor.
+
+    A constant of the model is not written: the kernel gets a copy of it.
+    """
     arguments = list(_arguments(builder, call.args[1]))
     info = call.sinfo_args[0]
     infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
     results, extra = [], []
     for index, item in zip(call.attrs["inplace_indices"], infos, strict=True):
         position = index.value if isinstance(index, IntImm) else int(index)
-        output = arguments[position] if position >= 0 else builder.allocated(item)
+        if position < 0:
+            output = builder.allocated(item)
+        else:
+            owned = builder.new_register()
+            builder.builtin(owned, "detach", arguments[position])
+            output = arguments[position] = ("reg", owned)
         results.append(output)
         if position < 0:
             extra.append(output)

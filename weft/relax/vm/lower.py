@@ -10,15 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.codegen.llvm.signature import signature_of
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.relax.expr import ExternFunc, Function
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
 from weft.runtime.bytecode import NativeEntry, Program
-from weft.runtime.spec import FunctionSpec
+from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call as TirCall
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
 HOST_SUFFIX = "__host"
@@ -77,7 +82,8 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
     index_of = {id(data): i for i, data in enumerate(lowered.program.constants)}
     for name, host in lowered.hosts.items():
         compiled = specs[host.symbol]
-        spec = replace(compiled, name=name, symbol=compiled.native_symbol)
+        params = _with_effects(host, compiled, specs)
+        spec = replace(compiled, name=name, symbol=compiled.native_symbol, params=params)
         symbols = _symbols_of(host.func, host.symbol)
         outputs = []
         for param in spec.params[host.inputs : host.inputs + len(host.outputs)]:
@@ -89,6 +95,26 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
         entry = NativeEntry(spec, tuple(outputs), _result(host.result, symbols), arena, constants)
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)
+
+
+def _with_effects(
+    host: HostFunction, compiled: FunctionSpec, specs: dict[str, FunctionSpec]
+) -> tuple[ParamSpec, ...]:
+    """The parameters of a host, those marked as read only that no kernel or callback writes."""
+    written: set[int] = set()
+    for call in collect(host.func.body, TirCall):
+        if isinstance(call.op, GlobalVar):
+            for arg, param in zip(call.args, specs[call.op.name_hint].params, strict=False):
+                if isinstance(arg, Buffer) and param.is_output is not False:
+                    written.add(id(arg.data))
+        else:
+            written |= {id(arg) for arg in call.args if isinstance(arg, TirVar)}
+    params = list(compiled.params)
+    for index, var in enumerate(host.func.params[: host.inputs]):
+        buffer = host.func.buffer_map.get(var)
+        if buffer is not None and id(buffer.data) not in written:
+            params[index] = replace(params[index], is_output=False)
+    return tuple(params)
 
 
 def _symbols_of(func: PrimFunc, name: str) -> Symbols:
