@@ -238,3 +238,10 @@ def test_two_remainders_of_one_variable_combine():
         found = analyzer.modular_set(x + 1)
         assert (found.coeff, found.base) == (30, 23)
     assert analyzer.modular_set(x).coeff == 1
+
+
+def test_constants_of_bool_add_up_to_true():
+    true = IntImm("bool", 1)
+    assert Analyzer().simplify(nodes.Add(true, true)).value == 1
+    four = nodes.Cast("bool", IntImm("int64", 4))
+    assert Analyzer().simplify(nodes.Add(four, true)).value == 1

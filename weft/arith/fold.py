@@ -65,7 +65,7 @@ def wrapped(dtype: DataType, value: int) -> Any:
     """The constant modulo the width of its type."""
     low, high = integer_range(dtype)
     if not low <= value <= high:
-        value = (value - low) % (1 << dtype.bits) + low if not dtype.is_bool else value & 1
+        value = (value - low) % (1 << dtype.bits) + low if not dtype.is_bool else int(value != 0)
     return const(dtype, value)
 
 
