@@ -207,3 +207,11 @@ def test_nested_reductions_bind_the_outer_axes_first():
     inner = text.index("v_row_1 = T.axis.reduce((v_row, v_row + 1), v_row)")
     assert text.index("v_i_2 = T.axis.spatial((v_i_1, v_i_1 + 1), v_i_1)") < inner
     assert inner < text.index("v_column = T.axis.reduce(v_row, column)")
+
+
+def test_a_region_names_each_index_once():
+    a = te.placeholder((4, 8), name="A")
+    made = te.compute((4, 8), lambda i, j: a[i, j] - a[i, 0] + a[i, j] * a[i, 0], name="y")
+    text = te.create_prim_func([a, made]).script()
+    low, high = "T.min(v_j, 0)", "T.max(v_j, 0)"
+    assert f"T.reads(A[v_i, {low}:{low} + ({high} + 1 - {low})])" in text

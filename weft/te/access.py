@@ -96,8 +96,12 @@ def _region(buffer: Buffer, points: Points | None) -> BufferRegion:
 
 def _union(indices: list[PrimExpr]) -> Range:
     """The smallest range known to hold every index."""
-    low = high = indices[0]
-    for index in indices[1:]:
+    distinct: list[PrimExpr] = []
+    for index in indices:
+        if not [known for known in distinct if known is index or structural_equal(known, index)]:
+            distinct.append(index)
+    low = high = distinct[0]
+    for index in distinct[1:]:
         low = _extreme(low, index, smallest=True)
         high = _extreme(high, index, smallest=False)
     if low is high:

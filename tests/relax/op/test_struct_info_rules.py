@@ -287,3 +287,15 @@ def test_every_operator_has_a_rule_a_doc_and_its_function():
         assert operator.get_attr("infer_struct_info") is not None, name
         assert operator.get_attr("function") is function, name
         assert operator.get_attr("pure") is not None, name
+
+
+def test_pad_checks_its_mode_and_how_far_it_reflects(infer):
+    def make(width, mode):
+        return lambda x: op.nn.pad(x, [0, 0, 0, width], pad_mode=mode)
+
+    assert infer(make(3, "reflect"), MATRIX) == tensor(3, 7)
+    with pytest.raises(IRValueError, match="axis 1: reflection takes less than the 4 elements"):
+        infer(make(4, "reflect"), MATRIX)
+    assert infer(make(4, "reflect"), tensor(3, N)).ndim == 2
+    with pytest.raises(IRValueError, match="pad_mode: expected constant, .* got 'mirror'"):
+        infer(make(1, "mirror"), MATRIX)

@@ -63,3 +63,19 @@ def test_effects_stay(constant):
     values = [b.value for block in made["main"].body.blocks for b in block.bindings]
     assert isinstance(values[0], relax.Call)
     assert isinstance(made["main"].body.body, relax.Constant)
+
+
+def test_arguments_that_are_tuples_of_numbers_do_not_hinder(build, evaluate, constant):
+    mod = build(lambda x: op.add(x, op.strided_slice(constant, [0], [1], [2])), INFO)
+    made = folded(mod)
+    assert len(made["main"].body.blocks[0].bindings) == 1
+    np.testing.assert_array_equal(evaluate(LegalizeOps()(made), DATA), DATA + DATA[1:2])
+
+
+def test_a_tuple_that_is_an_argument_of_the_function_is_no_constant():
+    x = relax.Var("x", relax.TupleStructInfo([INFO, INFO]))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit(op.concat(x, 0)))
+    mod = bb.get()
+    assert_structural_equal(folded(mod), mod)

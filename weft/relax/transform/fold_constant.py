@@ -83,11 +83,20 @@ def _arrays(args: Any) -> list[Any]:
 
 def _all_constant(args: Any) -> bool:
     """Whether every tensor among the arguments is a constant, at least one of them."""
-    found = [arg for arg in args if isinstance(arg.struct_info, TensorStructInfo)]
-    tuples = [arg for arg in args if isinstance(arg, Tuple)]
-    if any(not _all_constant(item.fields) for item in tuples):
+    if [arg for arg in args if isinstance(arg.struct_info, TupleStructInfo) and not _open(arg)]:
         return False
-    return bool(found or tuples) and all(isinstance(arg, Constant) for arg in found)
+    found = _tensors(args)
+    return bool(found) and all(isinstance(arg, Constant) for arg in found)
+
+
+def _open(arg: Any) -> bool:
+    """Whether a tuple shows all its fields, those of inner tuples too."""
+    if not isinstance(arg, Tuple):
+        return False
+    for item in arg.fields:
+        if isinstance(item.struct_info, TupleStructInfo) and not _open(item):
+            return False
+    return True
 
 
 def _bytes(info: Any) -> int | None:

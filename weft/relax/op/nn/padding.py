@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.node import Array
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Ints, as_ints, operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
-from weft.relax.shape_arith import simplified
+from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
 
@@ -37,6 +37,9 @@ def both_sides(value: Any, rank: int) -> Array[Any]:
     return values
 
 
+MODES: Final = ("constant", "reflect", "replicate", "circular")
+
+
 def infer_pad(call: Call) -> TensorStructInfo:
     """The extents and their padding: ``pad_width`` holds (before, after) for every axis."""
     info = tensor(call, 0)
@@ -47,8 +50,19 @@ def infer_pad(call: Call) -> TensorStructInfo:
             f"pad_width: expected {2 * info.ndim} numbers for {info.ndim} dimensions, got "
             f"{len(widths)}",
         )
+    if call.attrs["pad_mode"] not in MODES:
+        fail(call, f"pad_mode: expected {', '.join(MODES)}, got {call.attrs['pad_mode']!r}")
     if dims is None:
         return result(None, info.dtype, info.ndim, info.vdevice)
+    if call.attrs["pad_mode"] == "reflect":
+        for place, width in enumerate(widths):
+            extent = constant_value(dims[place // 2])
+            if extent is not None and width >= extent:
+                fail(
+                    call,
+                    f"pad_width: axis {place // 2}: reflection takes less than the {extent} "
+                    f"elements of the axis, got {width}",
+                )
     made = [
         simplified(dim + widths[2 * axis] + widths[2 * axis + 1]) for axis, dim in enumerate(dims)
     ]
