@@ -16,7 +16,7 @@ from weft.ir.node import Array
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function, Var, VarBinding, const
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.lattice import symbolic_vars, tensor_dims
+from weft.relax.lattice import match_params, symbolic_vars, tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.substitution import copy_with_new_vars, replace
 from weft.runtime.ndarray import NDArray
@@ -169,18 +169,25 @@ class _Inliner(PyExprMutator):
     def __init__(self, functions: Mapping[str, Function]) -> None:
         super().__init__()
         self.functions = functions
+        self.open: dict[str, None] = {}
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
         callee = call.op
         if not isinstance(callee, GlobalVar) or callee.name_hint not in self.functions:
             return call
+        if callee.name_hint in self.open:
+            raise IRValueError(
+                f"inline_functions: {callee.name_hint} calls itself "
+                f"({' -> '.join([*self.open, callee.name_hint])}); a recursive function has no end "
+                "when it is inlined"
+            )
         body = copy_with_new_vars(self.functions[callee.name_hint])
         mapping = dict(zip(body.params, call.args, strict=True))
-        symbols: dict[TirVar, Any] = {}
-        for param, arg in mapping.items():
-            mine, its = tensor_dims(param.struct_info), tensor_dims(arg.struct_info)
-            for dim, value in zip(mine or (), its or (), strict=False):
-                if isinstance(dim, TirVar):
-                    symbols.setdefault(dim, value)
-        return self.visit_expr(replace(body.body, mapping, symbols))
+        symbols = match_params(
+            [param.struct_info for param in body.params], [arg.struct_info for arg in call.args]
+        )
+        self.open[callee.name_hint] = None
+        made = self.visit_expr(replace(body.body, mapping, symbols))
+        del self.open[callee.name_hint]
+        return made

@@ -286,21 +286,32 @@ class BlockBuilder:
     def emit(self, expr: Any, name_hint: str = "") -> Var:
         """Bind an expression to a new variable in the current block."""
         value = self.normalize(as_relax_expr(expr))
-        value = self._inline_sequence(value)
+        value = self.inline_sequence(value)
         is_dataflow = self._frame().is_dataflow
         hint = name_hint or ("lv" if is_dataflow else "gv")
         kind = DataflowVar if is_dataflow else Var
         var = kind(self._names.fresh(hint), value.struct_info)
         return self.emit_normalized(VarBinding(var, value))
 
-    def _inline_sequence(self, value: Any) -> Any:
-        """Emit the blocks of a sequence here; its body is what remains."""
-        if not isinstance(value, SeqExpr):
-            return value
-        for block in value.blocks:
-            for binding in block.bindings:
-                self.emit_normalized(binding)
-        return value.body
+    def inline_sequence(self, value: Any) -> Any:
+        """Emit the blocks of a sequence here; its body is what remains.
+
+        Outside of a dataflow block, the dataflow variables of the sequence become plain ones.
+        """
+        while isinstance(value, SeqExpr):
+            if not self._frame().is_dataflow:
+                local = [binding.var for block in value.blocks for binding in block.bindings]
+                plain = {
+                    var: Var(var.name_hint, var.struct_info)
+                    for var in local
+                    if isinstance(var, DataflowVar)
+                }
+                value = replace(value, plain)
+            for block in value.blocks:
+                for binding in block.bindings:
+                    self.emit_normalized(binding)
+            value = value.body
+        return value
 
     def _frame(self) -> _Frame:
         if not self._frames:
@@ -339,7 +350,7 @@ class BlockBuilder:
         """Bind an expression to an output of the dataflow block."""
         if not self._frame().is_dataflow:
             raise IRValueError("emit_output: only a dataflow block has outputs; use emit")
-        value = self._inline_sequence(self.normalize(as_relax_expr(output)))
+        value = self.inline_sequence(self.normalize(as_relax_expr(output)))
         var = Var(self._names.fresh(name_hint or "gv"), value.struct_info)
         return self.emit_normalized(VarBinding(var, value))
 

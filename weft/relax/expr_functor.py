@@ -431,11 +431,7 @@ class PyExprMutator(_Functor):
 
     def reemit(self, binding: VarBinding, var: Var, value: Any) -> None:
         """Emit ``var = value`` in the place of ``binding``."""
-        while isinstance(value, SeqExpr):
-            for block in value.blocks:
-                for inner in block.bindings:
-                    self.builder_.emit_normalized(inner)
-            value = value.body
+        value = self.builder_.inline_sequence(value)
         var = self.with_struct_info(var, value.struct_info)
         if var is not binding.var:
             self._var_remap[binding.var] = var
