@@ -43,9 +43,9 @@ def test_codes_are_fresh_and_pop_once():
 
 
 def test_faults_that_nobody_pops_are_bounded():
-    codes = [faults.store_fault(ValueError(str(i))) for i in range(1000)]
-    assert len(faults._pending) <= 64
-    assert str(faults.pop_fault(codes[-1], "f")) == "999"
+    codes = [faults.store_fault(ValueError(str(i))) for i in range(3000)]
+    assert len(faults._pending) <= faults._KEPT
+    assert str(faults.pop_fault(codes[-1], "f")) == "2999"
 
 
 def test_braces_of_a_users_message_stay():

@@ -1,4 +1,6 @@
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -385,13 +387,26 @@ def test_eight_threads_share_one_function(add):
 
 def test_binder_checks_once_and_calls_often(add):
     x, y = nd.array(ones(2, 2)), nd.empty((2, 2))
-    call = make_binder(add.spec, add.address)(x, 4.0, y)
+    call = make_binder(add.spec, add.address, add)(x, 4.0, y)
     del x
     for _ in range(3):
         call()
     assert y.numpy()[0].tolist() == [5, 5]
     with pytest.raises(TypeError, match=r"expected 3 arguments"):
         add.bind(1)
+
+
+def test_a_bound_call_keeps_its_code_alive(load):
+    function = load("define i32 @f() {\nret i32 0\n}").function(FunctionSpec("f"))
+    library = weakref.ref(function.library)
+    call = function.bind()
+    del function
+    gc.collect()
+    assert library() is not None
+    call()
+    del call
+    gc.collect()
+    assert library() is None
 
 
 def test_unknown_codes_are_reported(load):

@@ -79,7 +79,7 @@ class NativeFunction(PackedFunc):
 
     def bind(self, *args: Any) -> Callable[[], None]:
         """Check the arguments once and return the bare native call on them, for timing loops."""
-        return make_binder(self.spec, self.address)(*args)
+        return make_binder(self.spec, self.address, self)(*args)
 
 
 def register_extern(name: str, function: Any) -> None:

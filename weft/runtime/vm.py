@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.runtime.bytecode import Operand, Program, VMFunction
 from weft.runtime.device import Device, require_cpu
+from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
 from weft.runtime.ndarray import NDArray
@@ -37,14 +38,14 @@ class Executable:
     """
 
     def __init__(
-        self, program: Program, kernels: Any, hosts: Mapping[str, NativeFunction] | None = None
+        self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None
     ) -> None:
         self.program = program
         self.kernels = kernels
         self.hosts = dict(hosts or {})
 
     @property
-    def mod(self) -> Any:
+    def mod(self) -> Module:
         """The runtime Module of the kernels."""
         return self.kernels
 

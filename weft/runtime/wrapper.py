@@ -47,16 +47,22 @@ def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
     return writer.build()
 
 
-def make_binder(spec: FunctionSpec, address: int) -> Callable[..., Callable[[], None]]:
-    """Like ``make_wrapper``, but the function returns the native call as a thunk."""
+def make_binder(
+    spec: FunctionSpec, address: int, owner: object
+) -> Callable[..., Callable[[], None]]:
+    """Like ``make_wrapper``, but the function returns the native call as a thunk.
+
+    The thunk keeps ``owner``, whose code it calls, and the arguments alive.
+    """
     writer = WrapperWriter(spec, address)
+    writer.names["owner"] = owner
     writer.checks()
     writer.thunk()
     return writer.build()
 
 
 def _timed(native: Callable[..., int], passed: tuple[Any, ...], keep: object, name: str) -> None:
-    del keep  # the arguments live as long as the thunk that holds them
+    del keep  # arguments and code live as long as the thunk that holds them
     code = native(*passed)
     if code:
         raise pop_fault(code, name)
@@ -251,7 +257,7 @@ class WrapperWriter:
             self.lines += ["result = Result()", "args = (args, result)"]
             passed.append("addressof(result)")
         values = "".join(f"{item}, " for item in passed)
-        self.lines.append(f"return partial(timed, native, ({values}), args, name)")
+        self.lines.append(f"return partial(timed, native, ({values}), (args, owner), name)")
 
 
 def native_function(spec: FunctionSpec, address: int) -> Callable[..., int]:

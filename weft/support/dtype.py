@@ -7,7 +7,7 @@ its parts are computed once per name. Lanes of a scalable vector print as ``floa
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class DataType(str):
         return (self.bits * self.lanes + 7) // 8
 
     @property
-    def numpy(self) -> np.dtype:
+    def numpy(self) -> np.dtype[Any]:
         """The numpy type of one lane (ml_dtypes for bfloat16 and the 8-bit floats)."""
         return to_numpy_dtype(self)
 
@@ -154,7 +154,7 @@ def _name_of(value: object) -> str:
         ) from error
 
 
-def to_numpy_dtype(dtype: str) -> np.dtype:
+def to_numpy_dtype(dtype: str) -> np.dtype[Any]:
     """The numpy type of one lane of ``dtype``; ``handle`` is an unsigned 64-bit integer."""
     data_type = DataType(dtype)
     if data_type.kind == "bfloat" or "_" in data_type.kind:

@@ -210,8 +210,6 @@ def _step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
 
 def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
     """The offset in elements of scalar ``indices``, as i64."""
-    if len(indices) == 1 and not buffer.strides:
-        return em.index(indices[0])
     total = "0"
     extents = buffer.strides or buffer.shape
     for position, index in enumerate(indices):
@@ -283,14 +281,17 @@ def proved(em: Emitter, buffer: Buffer, indices: Any) -> bool:
     if not em.context.checks:
         return True
     for index, extent in zip(indices, buffer.shape, strict=True):
-        low, high = _ends(index)
-        if low is None or high is None:
-            interval = em.ranges.of(index)
-            if interval[0] < 0 or interval[1] >= em.ranges.of(extent)[0]:
-                return False
-        elif not (em.bounds.not_negative(low) and em.bounds.below(high, extent)):
+        if not _axis_proved(em, index, extent):
             return False
     return True
+
+
+def _axis_proved(em: Emitter, index: PrimExpr, extent: PrimExpr) -> bool:
+    low, high = _ends(index)
+    if low is None or high is None:
+        interval = em.ranges.of(index)
+        return interval[0] >= 0 and interval[1] < em.ranges.of(extent)[0]
+    return em.bounds.not_negative(low) and em.bounds.below(high, extent)
 
 
 def _ends(index: PrimExpr) -> tuple[PrimExpr | None, PrimExpr | None]:
@@ -355,36 +356,49 @@ def _refuse_certain(
         )
 
 
-def _check_lanes(em: Emitter, buffer: Buffer, offsets: str, lanes: int, mask: str | None) -> None:
-    """Test every active lane of a vector of flat offsets."""
+def _check_lanes(
+    em: Emitter, buffer: Buffer, indices: Any, parts: list[str], lanes: int, mask: str | None
+) -> None:
+    """Test every active lane of the indices (``parts``: as vectors of i64), axis by axis."""
     kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
-    size = "1"
-    for extent in buffer.shape:
-        size = times(em, size, em.index(extent))
-    sizes = broadcast(em, size, _I64.with_lanes(lanes))
-    good = em.b.op(f"icmp ult {kind} {offsets}, {sizes}")
-    if mask is not None:
-        idle = em.b.op(f"xor {flags} {mask}, splat (i1 true)")
-        good = em.b.op(f"or {flags} {good}, {idle}")
-    bad = em.b.op(f"select {flags} {good}, {kind} zeroinitializer, {kind} {offsets}")
-    worst = em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
-    every = em.b.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [(flags, good)])
-    em.b.raise_unless(every, FaultKind.INDEX, _message(em, buffer, 0), worst, size)
+    for position, part in enumerate(parts):
+        extent = buffer.shape[position]
+        if _axis_proved(em, indices[position], extent):
+            continue
+        size = em.index(extent)
+        sizes = broadcast(em, size, _I64.with_lanes(lanes))
+        good = em.b.op(f"icmp ult {kind} {part}, {sizes}")
+        if mask is not None:
+            idle = em.b.op(f"xor {flags} {mask}, splat (i1 true)")
+            good = em.b.op(f"or {flags} {good}, {idle}")
+        bad = em.b.op(f"select {flags} {good}, {kind} zeroinitializer, {kind} {part}")
+        worst = em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
+        every = em.b.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [(flags, good)])
+        text = _message(em, buffer, position)
+        em.b.raise_unless(every, FaultKind.INDEX, text, worst, size)
 
 
 # Gathers and scatters.
 
 
-def _offsets(em: Emitter, buffer: Buffer, indices: Any, lanes: int) -> str:
-    """The flat offsets of vector indices, as a vector of i64."""
+def _lane_indices(em: Emitter, indices: Any, lanes: int) -> list[str]:
+    """Each index as a vector of i64."""
+    dtype = _I64.with_lanes(lanes)
+    parts = []
+    for index in indices:
+        if index.dtype.lanes == 1:
+            parts.append(broadcast(em, em.index(index), dtype))
+        else:
+            parts.append(em.value(e.Cast(dtype, index) if index.dtype is not dtype else index))
+    return parts
+
+
+def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
+    """The flat offsets of lane indices, as a vector of i64."""
     dtype = _I64.with_lanes(lanes)
     kind = llvm_type(dtype)
     total = ""
-    for position, index in enumerate(indices):
-        if index.dtype.lanes == 1:
-            part = broadcast(em, em.index(index), dtype)
-        else:
-            part = em.value(e.Cast(dtype, index) if index.dtype is not dtype else index)
+    for position, part in enumerate(parts):
         if buffer.strides:
             scale = broadcast(em, em.index(buffer.strides[position]), dtype)
             part = em.b.op(f"mul {kind} {part}, {scale}")
@@ -392,7 +406,20 @@ def _offsets(em: Emitter, buffer: Buffer, indices: Any, lanes: int) -> str:
             scale = broadcast(em, em.index(buffer.shape[position]), dtype)
             total = em.b.op(f"mul {kind} {total}, {scale}")
         total = em.b.op(f"add {kind} {total}, {part}") if total else part
-    return total
+    start = buffer.elem_offset
+    if start is None or constant_of(start) == 0:
+        return total
+    return em.b.op(f"add {kind} {total}, {broadcast(em, em.index(start), dtype)}")
+
+
+def _checked_offsets(
+    em: Emitter, buffer: Buffer, indices: Any, lanes: int, mask: str | None
+) -> str:
+    """The flat offsets of vector indices, tested where they are not proved."""
+    parts = _lane_indices(em, indices, lanes)
+    if em.context.checks:
+        _check_lanes(em, buffer, indices, parts, lanes, mask)
+    return _offsets(em, buffer, parts, lanes)
 
 
 def _gather(
@@ -400,12 +427,7 @@ def _gather(
 ) -> str:
     lanes = dtype.lanes
     memory, align = memory_type(dtype), element_bytes(dtype)
-    if mask is None and proved(em, buffer, indices):
-        offsets = _offsets(em, buffer, indices, lanes)
-    else:
-        offsets = _offsets(em, buffer, indices, lanes)
-        if em.context.checks:
-            _check_lanes(em, buffer, offsets, lanes, mask)
+    offsets = _checked_offsets(em, buffer, indices, lanes, mask)
     flags = with_lanes("i1", lanes)
     active = mask or "splat (i1 true)"
     kept = (flags, active), (memory, "zeroinitializer")
@@ -434,9 +456,7 @@ def _scatter(
     ramp: Any,
 ) -> None:  # fmt: skip
     lanes = dtype.lanes
-    offsets = _offsets(em, buffer, indices, lanes)
-    if em.context.checks and (mask is not None or not proved(em, buffer, indices)):
-        _check_lanes(em, buffer, offsets, lanes, mask)
+    offsets = _checked_offsets(em, buffer, indices, lanes, mask)
     memory, align = memory_type(dtype), element_bytes(dtype)
     stored = dtype
     if dtype.is_bool:

@@ -356,7 +356,7 @@ class HostBuilder:
 class _Shape:
     """A shape value."""
 
-    def __init__(self, values: Array) -> None:
+    def __init__(self, values: Array[PrimExpr]) -> None:
         self.values = values
 
 
