@@ -301,7 +301,7 @@ class BlockBuilder:
         while isinstance(value, SeqExpr):
             if not self._frame().is_dataflow:
                 local = [binding.var for block in value.blocks for binding in block.bindings]
-                plain = {
+                plain: dict[Var, Var] = {
                     var: Var(var.name_hint, var.struct_info)
                     for var in local
                     if isinstance(var, DataflowVar)

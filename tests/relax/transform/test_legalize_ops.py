@@ -360,3 +360,19 @@ def test_an_error_in_a_rule_leaves_the_builder_usable():
 
     with pytest.raises(IRValueError, match="no"):
         relax.transform.LegalizeOps({"relax.exp": rule})(bb.get())
+
+
+@pytest.mark.parametrize(("center", "scale"), [(False, True), (True, False), (False, False)])
+def test_norms_leave_out_what_they_do_not_center_or_scale(center, scale, compute):
+    weight, bias = X[0, 0] + 1, X[0, 1]
+    got = compute(
+        lambda x, g, b: op.nn.layer_norm(x, g, b, [-1], center=center, scale=scale), X, weight, bias
+    )
+    given = (t(weight) if scale else None, t(bias) if center else None)
+    np.testing.assert_allclose(got, F.layer_norm(t(X), (4,), *given).numpy(), rtol=2e-5, atol=2e-6)
+    got = compute(
+        lambda x, g, b: op.nn.group_norm(x, g, b, 3, 1, [2, 3], center=center, scale=scale),
+        IMG, VEC, VEC,
+    )  # fmt: skip
+    given = (t(VEC) if scale else None, t(VEC) if center else None)
+    np.testing.assert_allclose(got, F.group_norm(t(IMG), 3, *given).numpy(), rtol=2e-5, atol=2e-6)

@@ -80,6 +80,19 @@ def _adaptive(te_func: Any, hint: str) -> Rule:
     return rule
 
 
+def _affine_norm(te_func: Any, *names: str) -> Any:
+    """A norm with gamma if it scales, with beta if it centers."""
+
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        gamma = call.args[1] if attrs["scale"] else None
+        beta = call.args[2] if attrs["center"] else None
+        values = [plain(attrs[name]) for name in names]
+        return bb.call_te(te_func, call.args[0], gamma, beta, *values)
+
+    return rule
+
+
 def _batch_norm(bb: BlockBuilder, call: Call) -> Any:
     attrs = call.attrs
     return bb.call_te(
@@ -287,9 +300,9 @@ TABLE = table(
         "nn.adaptive_avg_pool2d": _adaptive(topi.nn.adaptive_pool, "adaptive_avg_pool2d"),
         "nn.adaptive_avg_pool3d": _adaptive(topi.nn.adaptive_pool3d, "adaptive_avg_pool3d"),
         "nn.batch_norm": _batch_norm,
-        "nn.layer_norm": with_attrs(topi.nn.layer_norm, "axes", "epsilon"),
+        "nn.layer_norm": _affine_norm(topi.nn.layer_norm, "axes", "epsilon"),
         "nn.rms_norm": with_attrs(topi.nn.rms_norm, "axes", "epsilon"),
-        "nn.group_norm": with_attrs(
+        "nn.group_norm": _affine_norm(
             topi.nn.group_norm, "num_groups", "channel_axis", "axes", "epsilon"
         ),
         "nn.attention": _attention,
