@@ -7,6 +7,11 @@ import pytest
 
 import weft
 from weft.script import tir as T
+from weft.tir import op
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import BufferLoad
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore, Evaluate, IfThenElse, SeqStmt
 
 INDEX = np.array([0, 1, 2, 3], "int32")
 OUTSIDE = np.array([0, 1, 2, 5], "int32")
@@ -123,3 +128,30 @@ def test_an_offset_that_is_a_parameter_is_that_of_the_argument():
     x, out = np.arange(8, dtype="float32"), np.zeros(4, "float32")
     weft.build(offset_parameter)(x[4:], out)
     np.testing.assert_array_equal(out, [4, 5, 6, 7])
+
+
+def shared_load(noalias, between):
+    """``if 0 <= a[0] < 4: <between>; b[a[0]] = 1`` with one node for both reads of ``a``."""
+    a, b = decl_buffer((1,), "int32", "a"), decl_buffer((4,), "float32", "b")
+    load = BufferLoad(a, [0])
+    body = SeqStmt([*between(a), BufferStore(b, op.const(1.0, "float32"), [load])])
+    guarded = IfThenElse(op.logical_and(load >= 0, load < 4), body)
+    attrs = {"global_symbol": "main", "tir.noalias": noalias}
+    return PrimFunc([a, b], guarded, attrs=attrs)
+
+
+def test_a_store_between_a_test_and_a_use_makes_the_test_say_nothing():
+    def between(a):
+        return [BufferStore(a, op.const(6, "int32"), [0])]
+
+    memory = np.zeros(8, "float32")
+    with pytest.raises(IndexError, match="index 6 is out of bounds for buffer b"):
+        weft.build(shared_load(True, between))(np.array([1], "int32"), memory[:4])
+    np.testing.assert_array_equal(memory, 0)
+
+
+def test_a_test_of_memory_that_nothing_writes_saves_the_check():
+    func = shared_load(True, lambda a: [Evaluate(op.const(0, "int32"))])
+    assert "weft_raise" not in weft.build(func).get_source("ll")
+    aliased = shared_load(False, lambda a: [Evaluate(op.const(0, "int32"))])
+    assert "weft_raise" in weft.build(aliased).get_source("ll")

@@ -17,6 +17,7 @@ from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.tir import expr as e
+from weft.tir.intrinsic import CallEffectKind, effect_of
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
@@ -52,10 +53,15 @@ def multiply(a: Poly, b: Poly) -> Poly:
 
 
 class Bounds:
-    """The facts in scope. Scopes nest: ``mark()`` before, ``rewind(mark)`` after."""
+    """The facts in scope. Scopes nest: ``mark()`` before, ``rewind(mark)`` after.
 
-    def __init__(self, ranges: Ranges) -> None:
+    ``fixed_data`` are the data variables (by ``id``) that nothing writes. An expression that reads
+    other memory is a new atom each time: a store may stand between a test and a use of it.
+    """
+
+    def __init__(self, ranges: Ranges, fixed_data: frozenset[int] = frozenset()) -> None:
         self.ranges = ranges
+        self.fixed_data = fixed_data
         self.facts: list[Poly] = []
         self.loops: list[tuple[int, Poly, Poly]] = []
         self._atoms: dict[Any, int] = {}
@@ -327,7 +333,18 @@ class Bounds:
         return {(self._atom(key, expr, "extreme", (a, b, is_min)),): 1}
 
     def _opaque(self, expr: PrimExpr) -> Poly:
-        return {(self._atom(id(expr), expr, "", None),): 1}
+        key: Any = id(expr) if self._is_stable(expr) else ("read", len(self._info))
+        return {(self._atom(key, expr, "", None),): 1}
+
+    def _is_stable(self, expr: PrimExpr) -> bool:
+        """Whether the expression has one value wherever its variables have theirs."""
+        for load in collect(expr, (e.BufferLoad, e.Call)):
+            if isinstance(load, e.BufferLoad):
+                if id(load.buffer.data) not in self.fixed_data:
+                    return False
+            elif effect_of(load) > CallEffectKind.Pure:
+                return False
+        return True
 
     def _atom_of_var(self, var: e.Var) -> int:
         return self._atom(id(var), var, "", None)

@@ -16,6 +16,7 @@ from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.ranges import size_range
 from weft.codegen.llvm.signature import (
     Signature,
+    fixed_data,
     has_noalias,
     parameter_texts,
     signature_of,
@@ -83,7 +84,7 @@ def header_of(target: Any) -> str:
 
 def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: Signature) -> None:
     """Append one function's text (and those of its parallel loops) to the module."""
-    facts = FunctionFacts(name, has_noalias(func), signature.ret)
+    facts = FunctionFacts(name, has_noalias(func), signature.ret, fixed_data(func))
     em = Emitter(context, facts, TABLES)
     for position, param in enumerate(func.params):
         operand = f"%p{position}"

@@ -38,6 +38,7 @@ class FunctionFacts:
     name: str
     noalias: bool
     ret_type: Any = None
+    fixed_data: frozenset[int] = frozenset()
     has_pointer_aliases: bool = False
     calls_packed: bool = False
 
@@ -60,7 +61,9 @@ class Emitter:
         self.env: dict[int, Binding] = {}
         self.captured: dict[int, tuple[Var, Binding]] = {}
         self.ranges: Ranges = parent.ranges if parent else Ranges()
-        self.bounds: Bounds = parent.bounds if parent else Bounds(self.ranges)
+        self.bounds: Bounds = (
+            parent.bounds if parent else Bounds(self.ranges, facts.fixed_data)
+        )
         self.loops: list[tuple[str, str, int]] = []
         self.conditional: int = parent.conditional + 1 if parent else 0
         self.masks: list[str] = []

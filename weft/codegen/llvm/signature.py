@@ -182,6 +182,16 @@ def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]
     return written, unknown, packed, returned
 
 
+def fixed_data(func: PrimFunc) -> frozenset[int]:
+    """The data variables (by ``id``) whose memory stays as it is while the function runs."""
+    written, unknown, packed, _ = _effects(func)
+    changed = written | unknown
+    if packed or (changed and not has_noalias(func)):
+        return frozenset()
+    data = {id(buffer.data) for buffer in func.buffer_map.values()}
+    return frozenset(data - changed)
+
+
 def _return_type(func: PrimFunc, returned: DataType | None) -> DataType | None:
     declared = func.ret_type
     if isinstance(declared, PrimType) and declared.dtype != "void":
