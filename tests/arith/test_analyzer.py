@@ -245,3 +245,10 @@ def test_constants_of_bool_add_up_to_true():
     assert Analyzer().simplify(nodes.Add(true, true)).value == 1
     four = nodes.Cast("bool", IntImm("int64", 4))
     assert Analyzer().simplify(nodes.Add(four, true)).value == 1
+
+
+def test_remainders_by_negative_numbers_may_be_zero():
+    x, y = Var("x", "int64"), Var("y", "int64")
+    remainder = nodes.FloorMod(x, op.minimum(y, IntImm("int64", -1)))
+    assert Analyzer().const_int_bound(remainder).max_value == 0
+    assert not isinstance(Analyzer().simplify(nodes.EQ(remainder, IntImm("int64", 0))), IntImm)

@@ -165,7 +165,8 @@ class BoundAnalyzer:
     def visit_floormod(self, expr: Any) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
         if b[0] <= 0:
-            return (min(b[0] + 1, 0), max(b[1] - 1, 0)) if b[0] > NEG_INF else (NEG_INF, b[1])
+            low = NEG_INF if b[0] == NEG_INF else min(b[0] + 1, 0)
+            return low, b[1] if b[1] == POS_INF else max(b[1] - 1, 0)
         if a[0] >= 0:
             if a[1] < b[0]:
                 return a
