@@ -160,7 +160,9 @@ def to_numpy_dtype(dtype: str) -> np.dtype[Any]:
     if data_type.kind == "bfloat" or "_" in data_type.kind:
         import ml_dtypes  # noqa: PLC0415 - an optional cost: only programs with these types load it
 
-        return np.dtype(getattr(ml_dtypes, str(data_type.element)))
+        scalar: Any = getattr(ml_dtypes, str(data_type.element))
+        found: np.dtype[Any] = np.dtype(scalar)
+        return found
     if data_type.is_bool:
         return np.dtype("bool")
     if data_type.is_handle:

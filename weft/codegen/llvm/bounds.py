@@ -338,11 +338,10 @@ class Bounds:
 
     def _is_stable(self, expr: PrimExpr) -> bool:
         """Whether the expression has one value wherever its variables have theirs."""
-        for load in collect(expr, (e.BufferLoad, e.Call)):
-            if isinstance(load, e.BufferLoad):
-                if id(load.buffer.data) not in self.fixed_data:
-                    return False
-            elif effect_of(load) > CallEffectKind.Pure:
+        for node in collect(expr, (e.BufferLoad, e.Call)):
+            if isinstance(node, e.BufferLoad) and id(node.buffer.data) not in self.fixed_data:
+                return False
+            if isinstance(node, e.Call) and effect_of(node) > CallEffectKind.Pure:
                 return False
         return True
 
