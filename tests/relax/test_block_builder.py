@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 from weft import relax, te, topi
 from weft.ir.op import Op
 from weft.ir.structural import assert_structural_equal
@@ -355,3 +356,39 @@ def test_dataflow_variables_in_a_nested_result_become_outputs(x):
             b = bb.emit(op.exp(a))
         bb.emit_func_output(relax.Tuple([relax.Tuple([a, b]), x]))
     assert relax.analysis.well_formed(bb.get())
+
+
+def test_a_second_function_of_a_name_is_visible_under_its_own(x):
+    bb = relax.BlockBuilder()
+    for body in (op.exp, op.sqrt):
+        with bb.function("f", [x]):
+            bb.emit_func_output(bb.emit(body(x)))
+    mod = bb.get()
+    assert [func.attrs["global_symbol"] for func in mod.functions.values()] == ["f", "f1"]
+    assert relax.analysis.well_formed(mod)
+
+
+def test_dataflow_blocks_do_not_nest(x):
+    bb = relax.BlockBuilder()
+    with pytest.raises(IRValueError, match="a dataflow block is open already"):
+        with bb.function("f", [x]), bb.dataflow(), bb.dataflow():
+            pass
+
+
+def test_emit_te_passes_symbols_that_the_expression_takes_from_around_it():
+    n, m = TirVar("n", "int64"), TirVar("m", "int64")
+    x = relax.Var("x", TensorStructInfo((n, 4), "float32"))
+    s = relax.Var("s", ShapeStructInfo((m,)))
+    bb = relax.BlockBuilder()
+
+    def double(t):
+        return te.compute((n * 2,), lambda i: t[i // 2, 0] + m.astype("float32"), name="o")
+
+    with bb.function("main", [x, s]):
+        bb.emit_func_output(bb.emit_te(double, x))
+    mod = bb.get()
+    assert relax.analysis.well_formed(mod)
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu())
+    data = np.arange(8, dtype="float32").reshape(2, 4)
+    found = machine["main"](weft.nd.array(data), weft.runtime.ShapeTuple([10]))
+    np.testing.assert_array_equal(found.numpy(), [10, 10, 14, 14])

@@ -118,6 +118,8 @@ class DataflowScope:
                 "dataflow: no function is open; use it inside of `with bb.function(...)`, before "
                 "emit_func_output"
             )
+        if self.builder.current_block_is_dataflow():
+            raise IRValueError("dataflow: a dataflow block is open already; they do not nest")
         self.builder._close_block()
         self.builder.begin_dataflow_block()
 
@@ -473,6 +475,9 @@ class BlockBuilder:
         name = self._names.fresh(func_name)
         while name in self._mod:
             name = self._names.fresh(func_name)
+        if name != func_name and func.attrs.get("global_symbol") == func_name:
+            func = func.with_attr("global_symbol", name)
+            key = structural_hash(func)
         gvar = GlobalVar(name)
         gvar.struct_info = function_info(func)
         self._mod.update_func(gvar, func)

@@ -1,7 +1,8 @@
 """From tensor expressions to call_tir: what ``emit_te`` and ``call_te`` share.
 
 Tensors among the arguments become placeholders, symbolic variables are copied (the PrimFunc owns
-its own), and variables that stand in no buffer's shape alone become scalar arguments.
+its own), and variables that stand in no buffer's shape alone become scalar arguments, also those
+that the expression takes from around it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.te.operation import placeholder
 from weft.te.primfunc import create_prim_func
 from weft.te.tensor import Tensor
+from weft.tir.analysis.undefined_vars import undefined_vars
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
@@ -169,6 +171,14 @@ def _unbound(arguments: _Arguments, outs: list[Tensor]) -> list[TirVar]:
     return [var for var in used if var not in bound and var in arguments.to_relax]
 
 
+def _captured(func: PrimFunc) -> list[TirVar]:
+    """Variables of the graph that the expression names without having them as arguments."""
+    shapes = [dim for buffer in func.buffer_map.values() for dim in buffer.shape]
+    bound = {*func.params, *[dim for dim in shapes if isinstance(dim, TirVar)]}
+    used = dict.fromkeys([*symbolic_vars(Array(shapes)), *undefined_vars(func.body)])
+    return [var for var in used if var not in bound and var.dtype != "handle"]
+
+
 def make_te_call(
     te_func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
 ) -> TeCall:
@@ -184,14 +194,20 @@ def make_te_call(
     outs = _outputs(te_func(*te_args, **te_kwargs), te_func)
     unbound = _unbound(arguments, outs)
     inputs = [*arguments.func_args, *outs, *unbound]
-    func = create_prim_func(inputs, "int64").without_attr("global_symbol")
+    func = create_prim_func(inputs, "int64")
+    captured = _captured(func)
+    if captured:
+        unbound = [*unbound, *captured]
+        func = create_prim_func([*inputs, *captured], "int64")
+    func = func.without_attr("global_symbol")
     func.provenance = "te"
     if attrs:
         func = func.with_attrs({**func.attrs, **Attrs(attrs)})
     infos = [
         TensorStructInfo([arguments.relax(dim) for dim in out.shape], out.dtype) for out in outs
     ]
-    tir_vars = ShapeExpr([arguments.to_relax[var] for var in unbound]) if unbound else None
+    given = [arguments.to_relax.get(var, var) for var in unbound]
+    tir_vars = ShapeExpr(given) if given else None
     return TeCall(func, arguments.call_args, infos, tir_vars)
 
 
