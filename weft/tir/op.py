@@ -405,24 +405,36 @@ def _extreme(name: str, args: Any, kwargs: Any) -> PrimExpr:
     return found
 
 
+def _minimum(x: Any, y: Any) -> Any:
+    """The smaller number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
+    if isinstance(x, np.floating):
+        return -(-x - y) if x == 0 and y == 0 else np.minimum(x, y)
+    return x if x <= y else y
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    """The larger number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
+    if isinstance(x, np.floating):
+        return x + y if x == 0 and y == 0 else np.maximum(x, y)
+    return x if x >= y else y
+
+
 def minimum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     """The ``Min`` node of two values."""
     a, b = match_types(lhs, rhs)
-    if nodes.is_same(a, b):
-        return a
-    folded = _constants(a, b, lambda x, y: np.minimum(x, y) if isinstance(x, np.floating)
-                        else (x if x <= y else y))  # fmt: skip
-    return nodes.Min(a, b, span) if folded is None else folded
+    folded = _constants(a, b, _minimum)
+    if folded is not None:
+        return folded
+    return a if a is b else nodes.Min(a, b, span)
 
 
 def maximum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     """The ``Max`` node of two values."""
     a, b = match_types(lhs, rhs)
-    if nodes.is_same(a, b):
-        return a
-    folded = _constants(a, b, lambda x, y: np.maximum(x, y) if isinstance(x, np.floating)
-                        else (x if x >= y else y))  # fmt: skip
-    return nodes.Max(a, b, span) if folded is None else folded
+    folded = _constants(a, b, _maximum)
+    if folded is not None:
+        return folded
+    return a if a is b else nodes.Max(a, b, span)
 
 
 def _comparison(kind: type[nodes.CompareExpr], compute: Callable[[Any, Any], bool]) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
 from weft.script import tir as T
 from weft.support.errors import IRValueError, RuntimeFault
+from weft.tir import op
 from weft.tir.interp import run
 
 
@@ -90,3 +92,34 @@ def test_arrays_that_are_not_in_one_piece_are_updated():
     run(main, memory[::2, ::2])
     assert memory[::2, ::2].tolist() == [[0, 1], [2, 3]]
     assert memory[1].tolist() == [9, 9, 9, 9]
+
+
+def test_zeros_are_ordered_by_sign_natively_too():
+    @T.prim_func
+    def extremes(
+        x: T.Buffer((4,), "float32"),
+        y: T.Buffer((4,), "float32"),
+        low: T.Buffer((4,), "float32"),
+        high: T.Buffer((4,), "float32"),
+    ):
+        for i in range(4):
+            low[i] = T.min(x[i], y[i])
+            high[i] = T.max(x[i], y[i])
+
+    x, y = np.array([0, -0.0, 0, -0.0], "f4"), np.array([0, 0, -0.0, -0.0], "f4")
+    expected = [x, y, np.ones(4, "f4"), np.ones(4, "f4")]
+    run(extremes, *expected)
+    assert list(np.signbit(expected[2])) == [False, True, True, True]
+    assert list(np.signbit(expected[3])) == [False, False, False, True]
+    arrays = [weft.nd.array(array) for array in (x, y, expected[2], expected[3])]
+    weft.build(extremes)(*arrays)
+    for position in (2, 3):
+        signs = np.signbit(arrays[position].numpy())
+        np.testing.assert_array_equal(signs, np.signbit(expected[position]))
+
+
+def test_constant_zeros_are_ordered_by_sign():
+    low = op.minimum(op.const(0.0, "float32"), op.const(-0.0, "float32"))
+    high = op.maximum(op.const(-0.0, "float32"), op.const(0.0, "float32"))
+    assert np.signbit(low.value)
+    assert not np.signbit(high.value)

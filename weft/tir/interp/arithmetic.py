@@ -3,7 +3,7 @@
 A scalar integer is a Python int in its type's range, a bool a Python bool, a float a numpy scalar
 of its type; a vector is a numpy array of its lanes. Integers wrap; floor division and remainder
 are Python's; division by zero is a fault; shifts past the width give 0 (or the sign); float to
-integer saturates and NaN becomes 0; min and max propagate NaN.
+integer saturates and NaN becomes 0; min and max propagate NaN and order -0.0 before 0.0.
 """
 
 from __future__ import annotations
@@ -79,6 +79,18 @@ def _integer_max(a: Any, b: Any) -> Any:
     return (a if a >= b else b) if isinstance(a, int) else np.maximum(a, b)
 
 
+def float_minimum(a: Any, b: Any) -> Any:
+    """The ``minimum`` of IEEE 754-2019: NaN if either is, and -0.0 is less than 0.0."""
+    with np.errstate(all="ignore"):
+        return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))[()]
+
+
+def float_maximum(a: Any, b: Any) -> Any:
+    """The ``maximum`` of IEEE 754-2019: NaN if either is, and 0.0 is more than -0.0."""
+    with np.errstate(all="ignore"):
+        return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))[()]
+
+
 ARITHMETIC: Final[dict[str, tuple[Binary, Binary]]] = {
     "Add": (lambda a, b: a + b, lambda a, b: a + b),
     "Sub": (lambda a, b: a - b, lambda a, b: a - b),
@@ -87,8 +99,8 @@ ARITHMETIC: Final[dict[str, tuple[Binary, Binary]]] = {
     "Mod": (_truncmod, np.fmod),
     "FloorDiv": (_floordiv, lambda a, b: np.floor(a / b)),
     "FloorMod": (_floormod, lambda a, b: a - np.floor(a / b) * b),
-    "Min": (_integer_min, np.minimum),
-    "Max": (_integer_max, np.maximum),
+    "Min": (_integer_min, float_minimum),
+    "Max": (_integer_max, float_maximum),
 }
 """Node class -> (on integers, on floats)."""
 
