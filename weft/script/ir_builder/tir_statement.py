@@ -501,8 +501,7 @@ def as_value(value: Any) -> PrimExpr:
     """An expression; a region of a buffer is loaded as a vector."""
     if isinstance(value, BufferRegion):
         indices = [slice_as_ramp(slice(r.min, tir_op.add(r.min, r.extent))) for r in value.region]
-        made: PrimExpr = value.buffer[tuple(indices)]
-        return made
+        return BufferLoad(value.buffer, indices)
     return as_prim_expr(value)
 
 
