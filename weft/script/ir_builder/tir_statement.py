@@ -43,7 +43,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, IterVar, Ramp, Var
+from weft.tir.expr import Add, BufferLoad, IterVar, Ramp, Var
 from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion, pointer_type
 
 
