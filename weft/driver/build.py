@@ -196,7 +196,7 @@ def relax_build(
     >>> x = relax.Var("x", relax.TensorStructInfo((3,), "float32"))
     >>> builder = relax.BlockBuilder()
     >>> with builder.function("main", [x]):
-    ...     builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    ...     main = builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
     >>> vm = relax.VirtualMachine(relax.build(builder.get()), weft.cpu())
     >>> print(vm["main"](np.array([-1, 0, 2], "float32")))
     [0. 0. 2.]

@@ -34,6 +34,7 @@ from weft.te.tensor import Tensor
 from weft.tir.analysis.undefined_vars import undefined_vars
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
+from weft.tir.stmt_functor import renew_defs
 
 
 @dataclass
@@ -198,7 +199,8 @@ def make_te_call(
     captured = _captured(func)
     if captured:
         unbound = [*unbound, *captured]
-        func = create_prim_func([*inputs, *captured], "int64")
+        # the graph's own symbols: the function gets variables of its own for them
+        func = renew_defs(create_prim_func([*inputs, *captured], "int64"))
     func = func.without_attr("global_symbol")
     func.provenance = "te"
     if attrs:
