@@ -105,3 +105,9 @@ def test_max_of_several_and_rounding_of_constants():
     assert int(tir.min(3, 1, 2)) == 1
     assert tir.ceil(tir.const(3.5, "float32")).value == 4.0
     assert tir.round(tir.const(2.5, "float32")).value == 2.0
+
+
+def test_one_buffer_for_two_parameters_is_refused():
+    buffer = tir.decl_buffer((4,), "float32", "A")
+    with pytest.raises(ValueError, match="buffer A stands for two parameters"):
+        tir.PrimFunc([buffer, buffer], tir.Evaluate(0))

@@ -68,6 +68,12 @@ class PrimFunc(BaseFunc):
                 raise IRTypeError(
                     f"PrimFunc: a parameter must be a Var or a Buffer, got {type(param).__name__}"
                 )
+        if len({id(buffer) for buffer in mapping.values()}) != len(mapping):
+            names = [buffer.name for buffer in mapping.values()]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise IRValueError(
+                f"PrimFunc: buffer {twice} stands for two parameters; declare one for each"
+            )
         self.params, self.body = Array(handles), body
         self.ret_type = TupleType(()) if ret_type is None else ret_type
         kept = isinstance(buffer_map, Map) and len(buffer_map) == len(mapping)
