@@ -1,84 +1,43 @@
-"""Every ``python`` block of the documentation runs, in order, and prints what the document says.
-
-The blocks of one file share a namespace and are written to a real file first, so that TVMScript's
-parser finds their source. A ``text`` block right after a ``python`` block is what that block
-prints. A block whose first line is ``# expect-error: text`` must raise an error whose message
-contains that text. ``WEFT_UPDATE_DOCS=1`` writes the printed text into the documents instead.
-"""
+"""Every ``python`` block of the documentation runs and prints what the document says."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import linecache
-import os
-import re
-from dataclasses import dataclass
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?:\n?^```text\n(?P<printed>.*?)^```\n)?",
-    re.DOTALL | re.MULTILINE,
-)
-EXPECTED = re.compile(r"# expect-error: (.+)")
-
-
-@dataclass(frozen=True)
-class Block:
-    """One python block: its line in the document, its code, where and what it should print."""
-
-    line: int
-    code: str
-    printed: str | None
-    span: tuple[int, int]
-
-
-def blocks(path: Path) -> list[Block]:
-    """The python blocks of a document."""
-    text = path.read_text(encoding="utf-8")
-    return [
-        Block(text.count("\n", 0, m.start()) + 1, m["code"], m["printed"], m.span("printed"))
-        for m in BLOCK.finditer(text)
-    ]
+RUNNER = Path(__file__).with_name("document.py")
 
 
 def documents() -> list[Path]:
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [path for path in found if blocks(path)]
+    return [path for path in found if "```python\n" in path.read_text(encoding="utf-8")]
 
 
-def run(block: Block, name: str, folder: Path, namespace: dict[str, object]) -> str:
-    """What the block prints."""
-    file = folder / f"{name}_{block.line}.py"
-    file.write_text(block.code, encoding="utf-8")
-    linecache.checkcache(str(file))
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block.code, str(file), "exec"), namespace)
-    return printed.getvalue()
+def run_document(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(RUNNER), str(path), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_blocks_run(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": f"docs_{path.stem}"}
-    updates = []
-    for block in blocks(path):
-        expected = EXPECTED.match(block.code)
-        if expected is not None:
-            with pytest.raises(Exception, match=re.escape(expected[1].strip())):
-                run(block, path.stem, tmp_path, namespace)
-            continue
-        printed = run(block, path.stem, tmp_path, namespace)
-        if block.printed is not None and os.environ.get("WEFT_UPDATE_DOCS"):
-            updates.append((block.span, printed))
-        elif block.printed is not None:
-            assert printed == block.printed, f"{path.name}:{block.line} prints something else"
-    text = path.read_text(encoding="utf-8")
-    for (start, end), printed in reversed(updates):
-        text = text[:start] + printed + text[end:]
-    if updates:
-        path.write_text(text, encoding="utf-8")
+def test_blocks_run(path, tmp_path):
+    done = run_document(path, tmp_path)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```python\nprint(1)\n```\n```text\n2\n```\n", "prints something else"),
+        ("```python\nraise ValueError(1)\n```\n", "ValueError: 1"),
+        ("```python\n# expect-error: no\n1\n```\n", "raises nothing"),
+    ],
+)
+def test_a_document_that_is_wrong_is_found(text, message, tmp_path):
+    (tmp_path / "wrong.md").write_text(text, encoding="utf-8")
+    done = run_document(tmp_path / "wrong.md", tmp_path)
+    assert done.returncode != 0
+    assert message in done.stderr
