@@ -31,6 +31,14 @@ def far(generator, shape):
     return generator.standard_normal(shape) + 1000.0
 
 
+def farther(generator, shape):
+    return generator.standard_normal(shape) + 30000.0
+
+
+def near(generator, shape):
+    return generator.standard_normal(shape) + 3.0
+
+
 def reduced(reference, **attrs):
     def run(x):
         with np.errstate(all="ignore"):
@@ -81,6 +89,11 @@ def float_reductions():
             yield row(name, [t(2, 0, fill=fill)], wide, axis=1, note="static empty")
         else:
             yield row(name, [t(3, 5, dtype="float32", fill=far)], wide, axis=1, note="far")
+            yield row(
+                name, [t(2, 1000, dtype="float32", fill=farther)], wide, axis=1, note="farther"
+            )
+            yield row(name, [t(2, 1000, dtype="float16", fill=near)], wide, axis=1, note="long")
+            yield row(name, [t(2, "n", 3, fill=fill)], wide, N, axis=(1, -1), keepdims=True)
     for name in ("max", "min"):
         yield row(name, [t(2, 3, fill=[-INF])], FLOATS[name], axis=1, note="-inf")
         yield row(name, [t(2, 3, fill=[INF])], FLOATS[name], axis=1, note="inf")

@@ -1,9 +1,4 @@
-"""Normalisations. Sums of 16-bit floats are taken in float32.
-
-Mean and variance come from one pass of two sums, as in TVM 0.20, but of distances d from the first
-element: E[d] and E[d * d] - E[d] ** 2. So a mean far from zero costs no digits (and a variance
-never comes out negative for equal elements).
-"""
+"""Normalisations. Sums of 16-bit floats are taken in float32; weft.topi.moments says how."""
 
 from __future__ import annotations
 
@@ -11,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
-from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
-from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
-    compute_pair,
     const_int,
     is_const,
     may_be_equal,
@@ -31,16 +23,7 @@ from weft.topi.extents import (
     shape_text,
 )
 from weft.topi.math import identity
-
-_two_sums = comm_reducer(
-    lambda x, y: (x[0] + y[0], x[1] + y[1]),
-    lambda a, b: (op.const(0, a), op.const(0, b)),
-    name="two_sums",
-)
-
-
-def _wide(dtype: DataType) -> DataType:
-    return DataType("float32") if dtype.is_float and dtype.bits < 32 else dtype
+from weft.topi.moments import Moments, wide
 
 
 def _check_parameter(what: str, tensor: Tensor | None, shape: Sequence[Any]) -> None:
@@ -53,47 +36,6 @@ def _check_parameter(what: str, tensor: Tensor | None, shape: Sequence[Any]) -> 
         raise IRValueError(
             f"{what}: expected the shape {shape_text(shape)}, got {shape_text(tensor.shape)}"
         )
-
-
-class _Moments:
-    """The two sums of a tensor over some axes, and the normalised value at a point."""
-
-    def __init__(self, data: Tensor, axes: list[int], name: str) -> None:
-        self.data = data
-        self.axes = axes
-        self.dtype = _wide(data.dtype)
-        self.count = product([data.shape[axis] for axis in axes])
-        ks = [reduce_axis((0, data.shape[axis]), name=f"k{axis}") for axis in axes]
-
-        def sums(*outer: Any) -> Any:
-            remaining = list(outer)
-            source = [
-                ks[axes.index(i)].var if i in axes else remaining.pop(0) for i in range(data.ndim)
-            ]
-            value = op.cast(self.dtype, data(*source)) - self.first(source)
-            return _two_sums((value, value * value), axis=ks)
-
-        outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
-        self.total, self.squares = compute_pair(
-            outer_shape, sums, f"{name}_red_temp", tag=tag.COMM_REDUCE
-        )
-
-    def first(self, point: Sequence[Any]) -> Any:
-        """The first element of the row that a point lies in, in the wide type."""
-        place = [
-            op.const(0, self.data.shape[i].dtype) if i in self.axes else index
-            for i, index in enumerate(point)
-        ]
-        return op.cast(self.dtype, self.data(*place))
-
-    def normalized(self, point: Sequence[Any], epsilon: float) -> Any:
-        """(x - mean) / sqrt(variance + epsilon) at a point, in the wide type."""
-        outer = [index for i, index in enumerate(point) if i not in self.axes]
-        count = op.cast(self.dtype, as_prim_expr(self.count))
-        mean = op.div(self.total(*outer), count)
-        variance = op.div(self.squares(*outer), count) - mean * mean
-        value = op.cast(self.dtype, self.data(*point)) - self.first(point)
-        return (value - mean) * op.rsqrt(variance + op.const(epsilon, self.dtype))
 
 
 def _affine(value: PrimExpr, gamma: Any, beta: Any, point: Sequence[Any]) -> PrimExpr:
@@ -110,7 +52,7 @@ def layer_norm(
     shape = [data.shape[i] for i in axes]
     _check_parameter("layer_norm: gamma", gamma, shape)
     _check_parameter("layer_norm: beta", beta, shape)
-    moments = _Moments(data, axes, data.op.name)
+    moments = Moments(data, axes, data.op.name)
 
     def element(*point: Any) -> Any:
         value = moments.normalized(point, epsilon)
@@ -142,7 +84,7 @@ def group_norm(
         "T_reshape", tag=tag.INJECTIVE,
     )  # fmt: skip
     reduced = [channel + 1, *[axis + (axis > channel) for axis in spatial]]
-    moments = _Moments(grouped, sorted(reduced), data.op.name)
+    moments = Moments(grouped, sorted(reduced), data.op.name)
 
     def element(*point: Any) -> Any:
         index = point[channel]
@@ -162,7 +104,7 @@ def instance_norm(
     axes = normalize_axes(axis, data.ndim, "instance_norm")
     _check_parameter("instance_norm: gamma", gamma, [data.shape[channel]])
     _check_parameter("instance_norm: beta", beta, [data.shape[channel]])
-    moments = _Moments(data, axes, data.op.name)
+    moments = Moments(data, axes, data.op.name)
 
     def element(*point: Any) -> Any:
         value = moments.normalized(point, epsilon)
@@ -175,7 +117,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
     """x * weight / sqrt(mean(x * x) + epsilon) over ``axis``."""
     axes = normalize_axes(axis, data.ndim, "rms_norm")
     _check_parameter("rms_norm: weight", weight, [data.shape[i] for i in axes])
-    dtype = _wide(data.dtype)
+    dtype = wide(data.dtype)
     ks = [reduce_axis((0, data.shape[i]), name=f"k{i}") for i in axes]
     outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
 
@@ -242,23 +184,9 @@ def batch_norm(
 
 
 def _batch_statistics(data: Tensor, place: int) -> tuple[Tensor, Tensor]:
-    moments = _Moments(data, [i for i in range(data.ndim) if i != place], data.op.name)
-    count = op.cast(moments.dtype, as_prim_expr(moments.count))
-    away = [0] * data.ndim
-
-    def middle(channel: Any) -> Any:
-        point = [*away[:place], channel, *away[place + 1 :]]
-        return op.div(moments.total(channel), count) + moments.first(point)
-
-    mean = compute_ax(
-        moments.total.shape, middle, "T_divide"
-    )
-    variance = compute_ax(
-        moments.total.shape,
-        lambda *i: op.div(moments.squares(*i), count)
-        - op.div(moments.total(*i), count) * op.div(moments.total(*i), count),
-        "T_subtract",
-    )  # fmt: skip
+    moments = Moments(data, [i for i in range(data.ndim) if i != place], data.op.name)
+    mean = compute_ax(moments.outer_shape, lambda *i: moments.mean(i), "T_divide")
+    variance = compute_ax(moments.outer_shape, lambda *i: moments.variance(i), "T_subtract")
     return mean, variance
 
 

@@ -9,6 +9,9 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
 from weft.relax.transform.legalize.rule import table, with_attrs
 from weft.tir.op import const as tir_const
+from weft.tir.op import sqrt as tir_sqrt
+from weft.topi.extents import compute_ax
+from weft.topi.moments import Moments
 
 
 def _axes(x: Any, axis: Any) -> list[int]:
@@ -22,18 +25,42 @@ def te_mean(x: Any, axis: Any, keepdims: bool) -> Any:
     count: Any = tir_const(1, "int32")
     for item in _axes(x, axis):
         count = count * x.shape[item]
+    if x.dtype.is_float and x.dtype.bits < 32:
+        wide = topi.sum(topi.cast(x, "float32"), axis, keepdims)
+        return topi.cast(topi.divide(wide, count), str(x.dtype))
     return topi.divide(topi.sum(x, axis, keepdims), count)
 
 
 def te_variance(x: Any, axis: Any, keepdims: bool) -> Any:
     """The mean of squared distances from the mean."""
-    distance = topi.subtract(x, te_mean(x, axis, True))
-    return te_mean(topi.multiply(distance, distance), axis, keepdims)
+    if not x.dtype.is_float:
+        distance = topi.subtract(x, te_mean(x, axis, True))
+        return te_mean(topi.multiply(distance, distance), axis, keepdims)
+    return _spread(x, axis, keepdims, lambda variance: variance)
 
 
 def te_std(x: Any, axis: Any, keepdims: bool) -> Any:
     """The root of the variance."""
-    return topi.sqrt(te_variance(x, axis, keepdims))
+    if not x.dtype.is_float:
+        return topi.sqrt(te_variance(x, axis, keepdims))
+    return _spread(x, axis, keepdims, tir_sqrt)
+
+
+def _spread(x: Any, axis: Any, keepdims: bool, function: Any) -> Any:
+    """A function of the variance, which is taken in float32 at least."""
+    axes = sorted(_axes(x, axis))
+    moments = Moments(x, axes, x.op.name)
+    shape = [
+        tir_const(1, extent.dtype) if i in axes else extent
+        for i, extent in enumerate(x.shape)
+        if keepdims or i not in axes
+    ]
+
+    def element(*point: Any) -> Any:
+        outer = [p for i, p in enumerate(point) if i not in axes] if keepdims else point
+        return function(moments.variance(outer)).astype(x.dtype)
+
+    return compute_ax(shape, element, "variance")
 
 
 def te_scan(x: Any, scan: Any, axis: Any, exclusive: bool, dtype: str) -> Any:
