@@ -16,16 +16,20 @@ from weft.support.recursion import deep_recursion
 from weft.tir.expr import GE, Var
 
 
-def _analyzer_of(var_dom: Mapping[Var, Range]) -> Analyzer:
-    analyzer = Analyzer()
+def _analyzer_of(var_dom: Mapping[Var, Range], given: Analyzer | None) -> Analyzer:
+    """``given``, or a new analyzer, that knows the domains."""
+    analyzer = Analyzer() if given is None else given
     for var, dom in var_dom.items():
-        analyzer.bind(var, dom)
+        analyzer.bind(var, dom, allow_override=True)
     return analyzer
 
 
 @deep_recursion
 def estimate_region_strict_bound(
-    region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any = True
+    region: Sequence[Range],
+    var_dom: Mapping[Var, Range],
+    predicate: Any = True,
+    analyzer: Analyzer | None = None,
 ) -> Array | None:
     """The exact set of each dimension, or None where the region is no independent product."""
     found = detect_iter_map(
@@ -33,7 +37,7 @@ def estimate_region_strict_bound(
     )
     if len(found.indices) != len(region):
         return None
-    analyzer = _analyzer_of(var_dom)
+    analyzer = _analyzer_of(var_dom, analyzer)
     sets = []
     for rng, total in zip(region, found.indices, strict=True):
         exact = _exact(rng, total, analyzer)
@@ -57,21 +61,27 @@ def _exact(rng: Range, total: IterSumExpr, analyzer: Analyzer) -> IntervalSet | 
 
 
 def estimate_region_lower_bound(
-    region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any = True
+    region: Sequence[Range],
+    var_dom: Mapping[Var, Range],
+    predicate: Any = True,
+    analyzer: Analyzer | None = None,
 ) -> Array | None:
     """Sets that lie inside of what is touched, or None where none is known."""
-    return estimate_region_strict_bound(region, var_dom, predicate)
+    return estimate_region_strict_bound(region, var_dom, predicate, analyzer)
 
 
 @deep_recursion
 def estimate_region_upper_bound(
-    region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any = True
+    region: Sequence[Range],
+    var_dom: Mapping[Var, Range],
+    predicate: Any = True,
+    analyzer: Analyzer | None = None,
 ) -> Array:
     """Sets that hold everything touched: exact where possible, else interval by interval."""
-    exact = estimate_region_strict_bound(region, var_dom, predicate)
+    exact = estimate_region_strict_bound(region, var_dom, predicate, analyzer)
     if exact is not None:
         return exact
-    analyzer = _analyzer_of(var_dom)
+    analyzer = _analyzer_of(var_dom, analyzer)
     sets = []
     with analyzer.constraint_scope(as_prim_expr(predicate)):
         for rng in region:
