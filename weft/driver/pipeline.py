@@ -15,6 +15,7 @@ from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
+from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
@@ -34,6 +35,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     Simplify(),  # before vectorising: fewer, simpler indices to widen
+    PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold

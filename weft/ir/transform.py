@@ -41,6 +41,10 @@ class PassContext:
     """
 
     _options: ClassVar[dict[str, str]] = {
+        "tir.HoistExpression": "{'hoisted_conditionals': n, 'hoisted_let_bindings': n}",
+        "tir.HoistIfThenElse": "{'support_block_scope_hoisting': bool}",
+        "tir.InjectDoubleBuffer": "{'split_loop': n}: the pipelined loop unrolls n times",
+        "tir.LoopPartition": "{name: bool}: see weft.tir.transform.loop_partition",
         "tir.Simplify": "{name: bool}: see weft.tir.transform.simplify",
         "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
         "tir.disable_vectorize": "True: vectorized loops run serially",

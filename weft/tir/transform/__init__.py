@@ -15,9 +15,11 @@ _NAMES = {
     "ConvertSSA": "weft.tir.transform.convert_ssa",
     "Filter": "weft.tir.transform.apply",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
+    "LoopPartition": "weft.tir.transform.loop_partition",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
+    "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
@@ -39,7 +41,7 @@ _PLANNED = {
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
         "ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals "
         "HoistedLetBindings InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
-        "InstrumentBoundCheckers InstrumentProfileIntrinsics LoopPartition LowerCustomDatatypes "
+        "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
         "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern StorageRewrite "

@@ -1,0 +1,175 @@
+"""LoopPartition: before and after, hints, options, and the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.functor import collect
+from weft.ir.transform import PassContext, Sequential
+from weft.script import tir as T
+from weft.support.errors import PassError
+from weft.testing.agreement import disagreement
+from weft.testing.generate import random_prim_func
+from weft.tir.interp import run
+from weft.tir.stmt import For, ForKind, IfThenElse
+from weft.tir.transform import (
+    LoopPartition,
+    LowerOpaqueBlock,
+    PartitionGuardedLoops,
+    RemoveNoOp,
+    Simplify,
+)
+
+
+def test_a_tail_leaves_the_main_loop_free_of_tests(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((100,), "int32"), c: T.Buffer((100,), "int32")):
+        for i, j in T.grid(15, 7):
+            if i * 7 + j < 100:
+                c[i * 7 + j] = a[i * 7 + j] + 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((100,), "int32"), c: T.Buffer((100,), "int32")):
+        for i, j in T.grid(14, 7):
+            c[i * 7 + j] = a[i * 7 + j] + 1
+        for j in range(2):
+            c[j + 98] = a[j + 98] + 1
+
+    becomes(Sequential([PartitionGuardedLoops(), RemoveNoOp()]), before, expected)
+
+
+def test_a_parallel_loop_stays_one_loop(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((10,), "int32"), c: T.Buffer((10,), "int32")):
+        for i in T.parallel(4):
+            for j in T.vectorized(3):
+                if i * 3 + j < 10:
+                    c[i * 3 + j] = a[i * 3 + j] + 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((10,), "int32"), c: T.Buffer((10,), "int32")):
+        for i in T.parallel(4):
+            if i < 3:
+                for j in T.vectorized(3):
+                    c[i * 3 + j] = a[i * 3 + j] + 1
+            else:
+                c[9] = a[9] + 1
+
+    becomes(Sequential([PartitionGuardedLoops(), RemoveNoOp()]), before, expected)
+
+
+def test_a_division_of_the_loop_variable_is_solved(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((24,), "int32"), c: T.Buffer((24,), "int32")):
+        for f in range(24):
+            if f // 4 * 2 < 5:
+                c[f] = a[f]
+
+    @T.prim_func
+    def expected(a: T.Buffer((24,), "int32"), c: T.Buffer((24,), "int32")):
+        for f in range(12):
+            c[f] = a[f]
+
+    becomes(Sequential([PartitionGuardedLoops(), RemoveNoOp()]), before, expected)
+
+
+def test_conditions_on_data_stay(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((10,), "int32"), c: T.Buffer((10,), "int32")):
+        for i in range(10):
+            if a[i] + i < 5:
+                c[i] = 1
+
+    becomes(PartitionGuardedLoops(), before, before)
+
+
+def test_symbolic_extents():
+    @T.prim_func
+    def before(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32")
+        C = T.match_buffer(c, (n,), "int32")
+        for i, j in T.grid((n + 7) // 8, 8):
+            if i * 8 + j < n:
+                C[i * 8 + j] = A[i * 8 + j] + 1
+
+    after = PartitionGuardedLoops()(weft.IRModule({"main": before}))["main"]
+    main = collect(after.body, For)[1]
+    assert not collect(main, IfThenElse)
+    for size in (0, 1, 7, 8, 9, 40, 43):
+        given, result = np.arange(size, dtype="int32"), np.zeros(size, "int32")
+        run(after, given, result)
+        np.testing.assert_array_equal(result, given + 1)
+
+
+def test_only_likely_conditions_by_default(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), n: T.int32):
+        for i in range(n):
+            if T.likely(i < 12):
+                a[i] = 1
+        for i in range(14):
+            if i < 12:
+                a[i] = 1
+
+    after = Simplify()(LoopPartition()(weft.IRModule({"main": before})))["main"]
+    first, second = after.body.seq[0], after.body.seq[-1]
+    assert not collect(first, IfThenElse)
+    assert collect(second, IfThenElse)
+    with PassContext(config={"tir.LoopPartition": {"partition_const_loop": True}}):
+        assert LoopPartition()(weft.IRModule({"main": before})) is not None
+
+
+def test_a_hint_takes_every_comparison(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32")):
+        for i in T.serial(12, annotations={"pragma_loop_partition_hint": 1}):
+            if 8 <= i:
+                a[i] = 3
+            if 4 <= i and i < 8:
+                a[i] = 2
+            if i < 4:
+                a[i] = 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((12,), "int32")):
+        for i in range(4):
+            a[i] = 1
+        for i in range(4):
+            a[i + 4] = 2
+        for i in range(4):
+            a[i + 8] = 3
+
+    steps = [LowerOpaqueBlock(), LoopPartition(), Simplify(), RemoveNoOp()]
+    becomes(Sequential(steps), before, expected)
+
+
+def test_a_hinted_loop_without_an_interval_may_unroll():
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32")):
+        for i in T.serial(4, annotations={"pragma_loop_partition_hint": True}):
+            for j in range(12):
+                if i * 3 + j == 20:
+                    a[j] = 1
+
+    option = {"unroll_loop_with_partition_hint_no_interval": True}
+    with PassContext(config={"tir.LoopPartition": option}):
+        after = LoopPartition()(weft.IRModule({"main": before}))["main"]
+    assert collect(after.body, For)[-1].kind is ForKind.UNROLLED
+
+
+def test_options_are_checked():
+    @T.prim_func
+    def func(a: T.Buffer((12,), "int32")):
+        a[0] = 1
+
+    with PassContext(config={"tir.LoopPartition": {"partition_constant_loop": True}}):
+        with pytest.raises(PassError, match="there is no option 'partition_constant_loop'"):
+            LoopPartition()(weft.IRModule({"main": func}))
+
+
+@pytest.mark.parametrize("seed", range(7000, 7020))
+def test_random_programs_agree(seed):
+    assert disagreement(random_prim_func(seed), native=False, text=False) is None

@@ -1,0 +1,173 @@
+"""For which values of one loop variable a comparison holds, whatever the inner loops do.
+
+``surely(i*7 + j < 100, i, {j: [0, 6]})`` is ``(-inf, 13]``: there the comparison is true for every
+``j``. Ends may mention variables of outer loops. Used by LoopPartition and by hoisting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.canonical_simplify import as_sum
+from weft.arith.int_set import IntervalSet, eval_set, neg_inf, pos_inf
+from weft.arith.linear_form import Sum
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    BufferLoad,
+    Call,
+    CompareExpr,
+    ProducerLoad,
+    Var,
+)
+
+Domains = Mapping[Var, IntervalSet]
+
+OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
+_DEPTH: Final = 4
+
+
+def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
+    """The parts of a conjunction; ``T.likely`` around a part is looked through."""
+    if isinstance(condition, And):
+        return conjuncts(condition.a) + conjuncts(condition.b)
+    if isinstance(condition, Call) and is_call(condition, "likely"):
+        return conjuncts(condition.args[0])
+    return [condition]
+
+
+def is_call(expr: Any, *names: str) -> bool:
+    """Whether ``expr`` calls one of the intrinsics ``tir.<name>``."""
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+        return False
+    return expr.op.name.removeprefix("tir.") in names
+
+
+def is_plain(condition: PrimExpr) -> bool:
+    """Whether the condition is a comparison of scalar integers that reads no memory."""
+    if not isinstance(condition, CompareExpr):
+        return False
+    dtype = condition.a.dtype
+    if dtype.lanes != 1 or not dtype.is_int:
+        return False
+    return not collect(condition, (BufferLoad, Call, ProducerLoad))
+
+
+class _Solver:
+    """Solves ``expression >= 0`` (over every value of the inner variables) for one variable."""
+
+    def __init__(self, var: Var, inner: Domains, analyzer: Analyzer) -> None:
+        self.var, self.inner, self.analyzer = var, inner, analyzer
+
+    def mentions(self, expr: Any) -> bool:
+        return any(found is self.var for found in collect(expr, Var))
+
+    def not_negative(self, expr: PrimExpr, depth: int = _DEPTH) -> IntervalSet | None:
+        """Where ``expr >= 0`` for all inner values; None if that is not one interval."""
+        form = as_sum(self.analyzer.canonical_form(expr))
+        mine = [split for split in form.splits if self.mentions(split.index)]
+        if len(mine) != 1 or depth == 0:
+            return None
+        split = mine[0]
+        if split.upper is not None or (not split.floor and split.lower != 1):
+            return None
+        others = tuple(item for item in form.splits if item is not split)
+        rest = eval_set(Sum(form.dtype, others, form.base).build(), self.inner, self.analyzer)
+        low = rest.min_value
+        if low is neg_inf() or low is pos_inf() or self.mentions(low):
+            return None
+        return self.scaled(split, low, depth)
+
+    def scaled(self, split: Any, low: PrimExpr, depth: int) -> IntervalSet | None:
+        """Solve ``split.scale * (split.index // split.lower) + low >= 0``."""
+        dtype, scale = split.index.dtype, split.scale
+        size = fold.const(dtype, abs(scale))
+        if scale > 0:  # index // lower >= -(low // scale)
+            bound = fold.sub(fold.const(dtype, 0), fold.floordiv(low, size))
+        else:
+            bound = fold.floordiv(low, size)
+        factor = fold.const(dtype, split.lower)
+        if scale > 0:
+            bound = fold.mul(bound, factor)
+            left = fold.sub(split.index, bound)
+        else:  # index // lower <= bound
+            bound = fold.add(fold.mul(bound, factor), fold.const(dtype, split.lower - 1))
+            left = fold.sub(bound, split.index)
+        if split.index is self.var:
+            bound = self.analyzer.simplify(bound)
+            ends = (bound, pos_inf()) if scale > 0 else (neg_inf(), bound)
+            return IntervalSet(*ends)
+        return self.not_negative(left, depth - 1)
+
+    def holds(self, condition: Any) -> IntervalSet | None:
+        """Where the comparison is true."""
+        kind, a, b = type(condition), condition.a, condition.b
+        one = fold.const(a.dtype, 1)
+        if kind in (LT, LE):
+            kind, a, b = (GT if kind is LT else GE), b, a
+        if kind is GT:
+            return self.not_negative(fold.sub(fold.sub(a, b), one))
+        if kind is GE:
+            return self.not_negative(fold.sub(a, b))
+        if kind is EQ:
+            low, high = self.not_negative(fold.sub(a, b)), self.not_negative(fold.sub(b, a))
+            return None if low is None or high is None else meet([low, high], self.analyzer)
+        return None
+
+
+def meet(sets: list[IntervalSet], analyzer: Analyzer) -> IntervalSet:
+    """The interval of what lies in all the sets."""
+    low, high = neg_inf(), pos_inf()
+    for item in sets:
+        low = _tighter(low, item.min_value, neg_inf(), analyzer, larger=True)
+        high = _tighter(high, item.max_value, pos_inf(), analyzer, larger=False)
+    return IntervalSet(low, high)
+
+
+def _tighter(a: Any, b: Any, nothing: Any, analyzer: Analyzer, *, larger: bool) -> Any:
+    if a is nothing:
+        return b
+    if b is nothing:
+        return a
+    if analyzer.can_prove(GE(a, b)):
+        return a if larger else b
+    if analyzer.can_prove(GE(b, a)):
+        return b if larger else a
+    return fold.max_(a, b) if larger else fold.min_(a, b)
+
+
+def surely(condition: PrimExpr, var: Var, inner: Domains, analyzer: Analyzer) -> IntervalSet | None:
+    """The values of ``var`` for which the comparison holds for all values of inner variables.
+
+    None: that is no interval, or none could be found.
+    """
+    if not is_plain(condition):
+        return None
+    solver = _Solver(var, inner, analyzer)
+    if not solver.mentions(condition):
+        return None
+    found = solver.holds(condition)
+    return None if found is None or is_empty(found, analyzer) else found
+
+
+def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:
+    """Whether the interval is proved to hold nothing."""
+    low, high = interval.min_value, interval.max_value
+    if low is pos_inf() or high is neg_inf():
+        return True
+    if low is neg_inf() or high is pos_inf():
+        return False
+    if isinstance(low, IntImm) and isinstance(high, IntImm):
+        return low.value > high.value
+    return analyzer.can_prove(GT(low, high))

@@ -1,0 +1,461 @@
+"""LoopPartition: a loop is cut where a condition in it starts or stops to hold.
+
+``for i, j in T.grid(15, 7): if i*7 + j < 100: S`` becomes ``for i, j in T.grid(14, 7): S`` and
+``for j in range(2): S``: no test is left in the loops. Conditions looked at are those in
+``T.likely``, and in loops under ``pragma_loop_partition_hint`` every comparison, as in TVM; loops
+with constant bounds only if hinted or under the option ``partition_const_loop``.
+
+The lowering pipeline runs the same machinery as ``partition_guarded``: there every branch and
+``T.if_then_else`` counts, a parallel loop keeps its range and gets the cut as a branch in its body,
+and code growth is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Mutator, Visitor, collect, substitute
+from weft.ir.transform import Pass, PassContext
+from weft.support.dtype import DataType
+from weft.support.errors import PassError
+from weft.tir import op
+from weft.tir.expr import EQ, GE, GT, LE, LT, And, Call, CompareExpr, Let, Not, Or, Select, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    AttrStmt,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    While,
+    seq,
+)
+from weft.tir.transform.condition_range import (
+    OPPOSITE,
+    is_call,
+    is_empty,
+    is_plain,
+    meet,
+    surely,
+)
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.simplify import simplify
+from weft.tir.transform.unroll_loop import renewed
+
+HINT: Final = "pragma_loop_partition_hint"
+OPTIONS: Final = (
+    "partition_const_loop", "no_unroll_loop_with_extent_one",
+    "unroll_loop_with_partition_hint_no_interval",
+)  # fmt: skip
+GROWTH: Final = 96
+"""Stores that ``partition_guarded`` may add to a function by copying loop bodies."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to look at and how to cut."""
+
+    constant: bool = False
+    keep_unit: bool = False
+    unroll_hinted: bool = False
+    guarded: bool = False
+    """Every branch counts, not only ``T.likely``; growth is bounded; parallel loops stay whole."""
+
+
+@dataclass
+class _Found:
+    """A comparison, and where it is surely true and surely false (None: nowhere known)."""
+
+    condition: PrimExpr
+    true: IntervalSet | None
+    false: IntervalSet | None
+
+
+class _Finder(Visitor):
+    """Collects conditions on ``var`` below its loop; inner loops may take any value."""
+
+    def __init__(self, var: Var, settings: Settings, hinted: bool, analyzer: Analyzer) -> None:
+        self.var, self.settings, self.hinted = var, settings, hinted
+        self.analyzer = analyzer
+        self.inner: dict[Var, IntervalSet] = {}
+        self.local: set[int] = set()
+        self.found: list[_Found] = []
+        self.seen = False
+
+    def visit_For(self, loop: For) -> None:
+        mentioned = collect([loop.min, loop.extent], Var)
+        for var in mentioned:
+            if var is self.var or var in self.inner or id(var) in self.local:
+                return
+        self.inner[loop.loop_var] = _span(loop.min, loop.extent)
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.visit(loop.body)
+        del self.inner[loop.loop_var]
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        if attr.attr_key in ("thread_extent", "virtual_thread"):
+            zero = fold.const(attr.value.dtype, 0)
+            self.inner[attr.node.var] = _span(zero, attr.value)
+        self.visit(attr.body)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.local.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_Let(self, let: Let) -> None:
+        self.local.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_Call(self, call: Call) -> None:
+        if is_call(call, "ignore_loop_partition"):
+            return
+        if is_call(call, "likely"):
+            self.consider(call.args[0])
+        elif self.settings.guarded and is_call(call, "if_then_else"):
+            self.consider(call.args[0])
+            self.visit(call.args[1:])
+        else:
+            self.visit_default(call)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        if self.settings.guarded:
+            self.consider(stmt.condition)
+        else:
+            self.visit(stmt.condition)
+        self.visit(stmt.then_case)
+        self.visit(stmt.else_case)
+
+    def visit_CompareExpr(self, expr: CompareExpr) -> None:
+        if self.hinted:
+            self.consider(expr)
+        else:
+            self.visit_default(expr)
+
+    def consider(self, condition: PrimExpr) -> None:
+        """Find out where each comparison in a condition holds."""
+        if self.settings.guarded and isinstance(self.analyzer.simplify(condition), IntImm):
+            return  # decided already: simplifying takes it away
+        for part in _comparisons(condition):
+            if any(id(var) in self.local for var in collect(part, Var)):
+                continue
+            if self.settings.guarded and type(part) not in (LT, LE, GT, GE):
+                continue
+            self.seen = True
+            true = self.where(part)
+            opposite = OPPOSITE.get(type(part))
+            false = None if opposite is None else self.where(opposite(part.a, part.b))
+            if true is not None or false is not None:
+                self.found.append(_Found(part, true, false))
+
+    def where(self, condition: PrimExpr) -> IntervalSet | None:
+        """The values of the loop variable for which the condition holds."""
+        return surely(condition, self.var, self.inner, self.analyzer)
+
+
+def _comparisons(condition: Any) -> list[Any]:
+    """The integer comparisons that a condition is made of."""
+    if isinstance(condition, And | Or):
+        return _comparisons(condition.a) + _comparisons(condition.b)
+    if isinstance(condition, Not):
+        return _comparisons(condition.a)
+    if is_call(condition, "likely"):
+        return _comparisons(condition.args[0])
+    return [condition] if is_plain(condition) else []
+
+
+def _span(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
+    last = fold.sub(fold.add(low, extent), fold.const(low.dtype, 1))
+    return IntervalSet(low, last)
+
+
+class _Decide(Mutator):
+    """Conditions, by identity, become what they are known to be."""
+
+    def __init__(self, conditions: list[PrimExpr], value: bool) -> None:
+        super().__init__()
+        self.chosen = {id(condition) for condition in conditions}
+        self.value = IntImm(DataType("bool"), int(value))
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
+        return self.value if id(expr) in self.chosen else self.visit_default(expr)
+
+    def visit_And(self, expr: And) -> Any:
+        new = self.visit_PrimExpr(expr)
+        return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
+
+    def visit_Or(self, expr: Or) -> Any:
+        new = self.visit_PrimExpr(expr)
+        return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new
+
+
+@dataclass
+class _Cut:
+    """Where a loop is cut: [low, begin), [begin, end), [end, high]; conditions fixed inside."""
+
+    begin: PrimExpr
+    end: PrimExpr
+    conditions: list[PrimExpr]
+    value: bool
+    before: bool
+    after: bool
+    again_before: bool = True
+    again_after: bool = True
+
+
+@dataclass
+class _Hints:
+    """Loops to partition by a hint."""
+
+    loops: set[int] = field(default_factory=set)
+    variables: set[int] = field(default_factory=set)
+
+
+class _Partition(StmtMutator):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.analyzer = Analyzer()
+        self.hinted: set[int] = set()
+        self.growth = GROWTH
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_Buffer(self, buffer: Any) -> Any:
+        return buffer
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        if attr.attr_key == HINT:
+            var = getattr(attr.node, "var", attr.node)
+            if getattr(attr.value, "value", 0):
+                self.hinted.add(id(var))
+            return self.visit(attr.body)
+        if attr.attr_key == "thread_extent":
+            self.analyzer.bind(attr.node.var, Range.from_min_extent(0, attr.value), True)
+        return self.visit_default(attr)
+
+    def visit_While(self, stmt: While) -> Stmt:
+        return stmt.with_(body=self.visit(stmt.body))
+
+    def visit_For(self, loop: For) -> Stmt:
+        loop = self.unhinted(loop)
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        if self.is_candidate(loop):
+            done = self.partitioned(loop)
+            if done is not None:
+                return done
+        return loop.with_(body=self.visit(loop.body))
+
+    def unhinted(self, loop: For) -> For:
+        """The loop without its hint, which is remembered."""
+        if HINT not in loop.annotations:
+            return loop
+        if getattr(loop.annotations[HINT], "value", loop.annotations[HINT]):
+            self.hinted.add(id(loop.loop_var))
+        rest = {key: value for key, value in loop.annotations.items() if key != HINT}
+        return loop.with_(annotations=type(loop.annotations)(rest))
+
+    def is_candidate(self, loop: For) -> bool:
+        if id(loop.loop_var) in self.hinted:
+            return True
+        if loop.kind is ForKind.THREAD_BINDING and not self.settings.guarded:
+            return False
+        if self.settings.guarded:
+            return loop.kind is not ForKind.UNROLLED
+        constant = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+        if constant and not self.settings.constant:
+            return False
+        return not [c for c in collect(loop.body, Call) if is_call(c, "tvm_thread_allreduce")]
+
+    def partitioned(self, loop: For) -> Stmt | None:
+        hinted = id(loop.loop_var) in self.hinted
+        finder = _Finder(loop.loop_var, self.settings, hinted, self.analyzer)
+        finder.visit(loop.body)
+        cut = self.cut(loop, finder.found, hinted)
+        if cut is None:
+            if finder.seen and hinted and self.settings.unroll_hinted:
+                return loop.with_(kind=ForKind.UNROLLED, body=self.visit(loop.body))
+            return None
+        if self.settings.guarded:
+            copies = int(cut.before) + int(cut.after)
+            self.growth -= copies * len(collect(loop.body, (BufferStore, Evaluate)))
+            if self.growth < 0:
+                return None
+        if loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
+            return self.branched(loop, cut)
+        return self.split(loop, cut)
+
+    # Where to cut.
+
+    def cut(self, loop: For, found: list[_Found], hinted: bool) -> _Cut | None:
+        whole = _span(loop.min, loop.extent)
+        for value in (True, False):
+            middle, conditions = self.agreed(found, whole, value, hinted)
+            if middle is not None:
+                return self.within(loop, middle, conditions, value)
+        return None
+
+    def agreed(
+        self, found: list[_Found], whole: IntervalSet, value: bool, hinted: bool
+    ) -> tuple[IntervalSet | None, list[PrimExpr]]:
+        """An interval in which conditions have ``value``, and which conditions."""
+        known = [(item.condition, item.true if value else item.false) for item in found]
+        usable = [
+            (condition, where)
+            for condition, where in known
+            if where is not None
+            and not is_empty(meet([where, whole], self.analyzer), self.analyzer)
+        ]
+        if not usable:
+            return None, []
+        middle = meet([where for _, where in usable], self.analyzer)
+        if not is_empty(meet([middle, whole], self.analyzer), self.analyzer):
+            return middle, [condition for condition, _ in usable]
+        if not (hinted or self.settings.guarded):
+            return None, []
+        middle, conditions = usable[0][1], [usable[0][0]]
+        for condition, where in usable[1:]:
+            both = meet([middle, where, whole], self.analyzer)
+            if not is_empty(both, self.analyzer):
+                middle = meet([middle, where], self.analyzer)
+                conditions.append(condition)
+        return middle, conditions
+
+    def within(
+        self, loop: For, middle: IntervalSet, conditions: list[PrimExpr], value: bool
+    ) -> _Cut | None:
+        """The cut of the loop's range by an interval; None if nothing is left in the middle."""
+        prove, simple = self.analyzer.can_prove, self.analyzer.simplify
+        begin = low = loop.min
+        stop = end = simple(fold.add(loop.min, loop.extent))
+        one = fold.const(low.dtype, 1)
+        cut = _Cut(begin, end, conditions, value, False, False)
+        if middle.min_value is not neg_inf():
+            begin = simple(middle.min_value)
+            size = simple(fold.sub(begin, low))
+            if not prove(GT(size, fold.const(low.dtype, 0))):
+                begin = simple(fold.max_(begin, low))
+                cut.again_before = False
+            cut.before = not prove(LE(size, fold.const(low.dtype, 0)))
+        if middle.max_value is not pos_inf():
+            end = simple(fold.add(middle.max_value, one))
+            size = simple(fold.sub(stop, end))
+            if not prove(GT(size, fold.const(low.dtype, 0))):
+                end = simple(fold.min_(end, stop))
+                cut.again_after = False
+            cut.after = not prove(LE(size, fold.const(low.dtype, 0)))
+        cut.begin, cut.end = begin if cut.before else low, end if cut.after else stop
+        if cut.before and cut.after and not prove(LE(cut.begin, cut.end)):
+            return None  # the parts might overlap
+        return None if prove(GE(cut.begin, cut.end)) else cut
+
+    # The parts.
+
+    def split(self, loop: For, cut: _Cut) -> Stmt:
+        """Up to three loops; the parts are partitioned further."""
+        parts: list[Stmt] = []
+        low, stop = loop.min, fold.add(loop.min, loop.extent)
+        if cut.before:
+            part = self.part(loop, low, cut.begin, loop.body, True)
+            parts.append(self.visit(part) if cut.again_before else part)
+        body = _Decide(cut.conditions, cut.value).visit(loop.body)
+        fresh = bool(parts)
+        part = self.part(loop, cut.begin, cut.end, body, fresh)
+        parts.append(self.visit(part))
+        if cut.after:
+            part = self.part(loop, cut.end, stop, loop.body, True)
+            parts.append(self.visit(part) if cut.again_after else part)
+        return seq(*parts)
+
+    def part(self, loop: For, low: PrimExpr, end: PrimExpr, body: Stmt, copied: bool) -> Stmt:
+        """The loop over [low, end), counted from 0."""
+        extent = self.analyzer.simplify(fold.sub(end, low))
+        if copied:
+            body = renewed(body)
+        var = Var(loop.loop_var.name, loop.loop_var.type_annotation) if copied else loop.loop_var
+        if id(loop.loop_var) in self.hinted:
+            self.hinted.add(id(var))
+        begin = self.analyzer.simplify(low)
+        zero = fold.const(var.dtype, 0)
+        if self.is_unit(extent) and not self.settings.keep_unit and not loop.annotations:
+            single: Stmt = substitute(body, {loop.loop_var: begin})
+            return single
+        value = var if getattr(begin, "value", None) == 0 else op.add(var, begin)
+        if value is not loop.loop_var:
+            body = substitute(body, {loop.loop_var: value})
+        return For(var, zero, extent, loop.kind, body, loop.thread_binding, loop.annotations)
+
+    def branched(self, loop: For, cut: _Cut) -> Stmt:
+        """The loop as it is, with a branch on its variable around two forms of the body."""
+        conditions: list[PrimExpr] = []
+        if cut.before:
+            conditions.append(GE(loop.loop_var, cut.begin))
+        if cut.after:
+            conditions.append(LT(loop.loop_var, cut.end))
+        inside: Stmt = self.visit(_Decide(cut.conditions, cut.value).visit(loop.body))
+        if not conditions:
+            return loop.with_(body=inside)
+        test = conditions[0] if len(conditions) == 1 else op.logical_and(*conditions)
+        outside = renewed(loop.body)
+        last = fold.sub(fold.add(loop.min, loop.extent), cut.end)
+        if cut.after and not cut.before and self.is_unit(last):
+            outside = substitute(outside, {loop.loop_var: cut.end})
+        with self.analyzer.constraint_scope(op.logical_not(test)):
+            outside = self.visit(outside)
+        return loop.with_(body=IfThenElse(test, inside, outside))
+
+    def is_unit(self, extent: PrimExpr) -> bool:
+        return self.analyzer.can_prove(EQ(extent, fold.const(extent.dtype, 1)))
+
+
+class _Forget(StmtMutator):
+    """``T.likely`` and ``T.ignore_loop_partition`` become their argument."""
+
+    def visit_Call(self, call: Call) -> Any:
+        if is_call(call, "likely", "ignore_loop_partition"):
+            return self.visit(call.args[0])
+        return self.visit_default(call)
+
+
+def _has_conditions(func: PrimFunc) -> bool:
+    found = collect(func.body, (IfThenElse, Select, Call))
+    return any(not isinstance(item, Call) or is_call(item, "if_then_else") for item in found)
+
+
+def partition_guarded(func: PrimFunc) -> PrimFunc:
+    """The function with its loops cut where branches in them start or stop to be taken."""
+    if not _has_conditions(func):
+        return func
+    plain = rewrite_body(func, _Forget())
+    done = rewrite_body(plain, _Partition(Settings(constant=True, guarded=True)))
+    return simplify(done) if done is not plain else func
+
+
+def loop_partition(func: PrimFunc) -> PrimFunc:
+    """The function with its loops cut at the conditions in ``T.likely`` (and hinted loops)."""
+    given = PassContext.current().config.get("tir.LoopPartition", {})
+    unknown = sorted(set(given) - set(OPTIONS))
+    if unknown:
+        raise PassError(
+            f"tir.LoopPartition: there is no option {unknown[0]!r}; there are: {', '.join(OPTIONS)}"
+        )
+    settings = Settings(*[bool(given.get(name, False)) for name in OPTIONS])
+    return rewrite_body(rewrite_body(func, _Partition(settings)), _Forget())
+
+
+def LoopPartition() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.LoopPartition``."""
+    return make_pass("LoopPartition", loop_partition)
+
+
+def PartitionGuardedLoops() -> Pass:  # noqa: N802 - in the style of pass names
+    """The pass ``tir.PartitionGuardedLoops``: ``partition_guarded``, our own."""
+    return make_pass("PartitionGuardedLoops", partition_guarded)
