@@ -5,6 +5,9 @@ from weft.support.facade import module_getattr
 _NAMES = {
     "Analyzer": "weft.arith.analyzer",
     "ConstIntBound": "weft.arith.const_int_bound",
+    "IntConstraints": "weft.arith.int_constraints",
+    "IntConstraintsTransform": "weft.arith.int_constraints",
+    "IntGroupBounds": "weft.arith.int_constraints",
     "IntSet": "weft.arith.int_set",
     "IntervalSet": "weft.arith.int_set",
     "IterMapExpr": "weft.arith.iter_map",
@@ -25,5 +28,7 @@ _NAMES = {
     "neg_inf": "weft.arith.int_set",
     "normalize_iter_map_to_expr": "weft.arith.iter_map",
     "pos_inf": "weft.arith.int_set",
+    "solve_linear_equations": "weft.arith.int_solver",
+    "solve_linear_inequalities": "weft.arith.int_solver",
 }
-__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("analyzer", "int_set"))
+__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("analyzer", "int_set", "int_solver"))

@@ -113,7 +113,12 @@ class CanonicalSimplifier:
         if type(b) is IntImm:
             if type(a) is IntImm:
                 return fold.mul(a, b)
-            return as_sum(a).times(b.value)
+            if b.value == 0:
+                return b
+            if type(a) is not Sum:  # one term keeps its factor: x * -1 is not 0 - x
+                split = _as_split(a)
+                return split.scaled(split.scale * b.value)
+            return a.times(b.value)
         return self.rebuilt(expr, _normal(a), _normal(b))
 
     def rebuilt(self, expr: Any, a: Any, b: Any) -> Any:

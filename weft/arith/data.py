@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from weft.arith.deep_equal import BINARY
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
-from weft.tir.expr import Broadcast, Call, Cast, Not, Ramp, Select, SizeVar, Var
+from weft.tir.expr import Broadcast, Call, Cast, Let, Not, Ramp, Select, SizeVar, Var
 
 _PURE_CALLS: Final = frozenset(
     {"tir.if_then_else", "tir.likely", "tir.vscale", "tir.shift_right", "tir.bitwise_and"}
@@ -44,7 +44,7 @@ def _other_data(expr: Any) -> bool:
     if isinstance(expr, Call):
         if getattr(expr.op, "name", "") not in _PURE_CALLS:
             return True
-    elif not isinstance(expr, Cast | Select | Ramp | Broadcast | Not | Var):
+    elif not isinstance(expr, Cast | Select | Ramp | Broadcast | Not | Var | Let):
         return True
     for name in expr.CHILDREN:
         value = getattr(expr, name)

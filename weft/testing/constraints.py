@@ -1,0 +1,151 @@
+"""Conditions on integer variables checked at the points of their ranges.
+
+Used by the tests of ``weft.arith``: a transform of constraints is right if both maps take
+solutions to solutions. Points are columns of numpy arrays, so a million of them take a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.arith.int_constraints import IntConstraints, IntConstraintsTransform
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import substitute
+from weft.support.errors import IRTypeError
+from weft.tir import expr as nodes
+from weft.tir.analysis.undefined_vars import undefined_vars
+from weft.tir.expr import And, Var
+
+_LIMIT: Final = 1 << 20
+"""Up to so many points all are tried; beyond, so many that a fixed seed chooses."""
+_FUNCTIONS: Final[dict[type, Any]] = {
+    nodes.Add: np.add, nodes.Sub: np.subtract, nodes.Mul: np.multiply, nodes.Min: np.minimum,
+    nodes.Max: np.maximum, nodes.EQ: np.equal, nodes.NE: np.not_equal, nodes.LT: np.less,
+    nodes.LE: np.less_equal, nodes.GT: np.greater, nodes.GE: np.greater_equal,
+    nodes.And: np.logical_and, nodes.Or: np.logical_or,
+}  # fmt: skip
+
+
+def check_bool_expr_is_true(
+    bool_expr: PrimExpr, vranges: Mapping[Var, Any], cond: PrimExpr | None = None
+) -> None:
+    """Raise AssertionError unless the expression holds at each point of the ranges (and ``cond``).
+
+    Beyond a million points a fixed sample of these is tried.
+    """
+    given = IntImm("bool", 1) if cond is None else cond
+    if isinstance(given, IntImm) and not given.value:
+        return
+    used = undefined_vars(And(bool_expr, given))
+    variables = [var for var in used if var in vranges]
+    points = _points([_ends(vranges[var]) for var in variables])
+    values = dict(zip(variables, points, strict=True))
+    fails = np.logical_and(_value(given, values), np.logical_not(_value(bool_expr, values)))
+    if np.any(fails):
+        at = int(np.flatnonzero(fails)[0])
+        where = ", ".join(f"{var} = {points[row][at]}" for row, var in enumerate(variables))
+        raise AssertionError(f"{bool_expr} does not hold at {where}")
+
+
+def _ends(span: Any) -> tuple[int, int]:
+    start = int(span.min)
+    return start, start + max(int(span.extent), 0)
+
+
+def _points(ends: Sequence[tuple[int, int]]) -> list[np.ndarray[Any, Any]]:
+    sizes = [end - start for start, end in ends]
+    total = math.prod(sizes)
+    if total > _LIMIT:
+        random = np.random.default_rng(0)
+        return [random.integers(start, end, _LIMIT) for start, end in ends]
+    flat, columns = np.arange(total), []
+    for (start, _), size in zip(ends, sizes, strict=True):
+        columns.append(start + (flat % size if size else flat))
+        flat = flat // max(size, 1)
+    return columns
+
+
+def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
+    """The values of an integer or boolean expression at every point."""
+    kind = type(expr)
+    if kind is IntImm:
+        return np.bool_(expr.value) if expr.dtype.is_bool else np.int64(expr.value)
+    if isinstance(expr, Var) and expr in values:
+        return values[expr]
+    if kind is nodes.Not:
+        return np.logical_not(_value(expr.a, values))
+    if kind is nodes.Select:
+        parts = [expr.condition, expr.true_value, expr.false_value]
+        return np.where(*[_value(part, values) for part in parts])
+    if kind is nodes.Cast and expr.dtype.is_integral:
+        return _value(expr.value, values)
+    if isinstance(expr, nodes.BinaryExpr):
+        a, b = _value(expr.a, values), _value(expr.b, values)
+        return _divided(kind, a, b) if kind in _DIVISIONS else _FUNCTIONS[kind](a, b)
+    raise IRTypeError(f"expected an integer expression of variables with ranges, got {expr}")
+
+
+_DIVISIONS: Final = frozenset({nodes.FloorDiv, nodes.FloorMod, nodes.Div, nodes.Mod})
+
+
+def _divided(kind: type, a: Any, b: Any) -> Any:
+    """Quotients and remainders; division by zero, which may stand in a dead branch, gives 0."""
+    safe = np.where(b == 0, 1, b)
+    if kind is nodes.FloorDiv:
+        found = a // safe
+    elif kind is nodes.FloorMod:
+        found = a % safe
+    elif kind is nodes.Mod:
+        found = np.fmod(a, safe)
+    else:
+        found = (a - np.fmod(a, safe)) // safe
+    return np.where(b == 0, 0, found)
+
+
+def check_int_constraints_trans_consistency(
+    constraints_trans: IntConstraintsTransform, vranges: Mapping[Var, Any] | None = None
+) -> None:
+    """Raise AssertionError unless both maps of a transform take solutions to solutions.
+
+    ``vranges`` holds the ranges of parameters.
+    """
+    source, target = constraints_trans.src, constraints_trans.dst
+    to_target, to_source = constraints_trans.src_to_dst, constraints_trans.dst_to_src
+    _check_one_way(source, target, to_target, to_source, vranges or {})
+    _check_one_way(target, source, to_source, to_target, vranges or {})
+
+
+def _check_one_way(
+    source: IntConstraints, target: IntConstraints, forward: Any, back: Any, extra: Any
+) -> None:
+    """What holds in ``source`` holds in ``target``, and back again gives the same values."""
+    wanted: list[PrimExpr] = [
+        nodes.EQ(var, substitute(forward[var], back)) for var in source.variables if var in forward
+    ]
+    for condition in [*_in_ranges(target), *target.relations]:
+        wanted.append(substitute(condition, back))
+    ranges = {**extra, **source.ranges}
+    check_bool_expr_is_true(conjunction(wanted), ranges, conjunction(source.relations))
+
+
+def _in_ranges(constraints: IntConstraints) -> list[PrimExpr]:
+    found: list[PrimExpr] = []
+    for var in constraints.variables:
+        rng = constraints.ranges.get(var)
+        if rng is not None:
+            found += [nodes.GE(var, rng.min), nodes.LT(var, rng.min + rng.extent)]
+    return found
+
+
+def conjunction(conditions: Sequence[PrimExpr]) -> PrimExpr:
+    """All of the conditions; True if there are none."""
+    result: PrimExpr = IntImm("bool", 1)
+    for condition in conditions:
+        result = (
+            condition if isinstance(result, IntImm) and result.value else And(result, condition)
+        )
+    return result
