@@ -92,7 +92,107 @@ def test_features(run_pytest):
             def test_in(self): assert False
     """)
     assert "4 passed, 4 skipped" in out, out
-    assert "this machine has no CUDA" in out
+    assert "this machine has no CUDA that weft can use" in out
+
+
+def test_features_of_users_and_marks(run_pytest):
+    out = run_pytest("""
+        import pytest, weft.testing as wt
+        old = wt.Feature("old_board", "old board", run_time_check=lambda: "the board is away")
+        new = wt.Feature("new_board", compile_time_check=lambda: False, parent_features="old_board")
+        built = wt.Feature("built", cmake_flag="USE_LLVM", target_kind_enabled="llvm")
+        @old
+        def test_old(): assert False
+        @new(support_required="compile-only")
+        def test_new(): assert False
+        @new(support_required="optional")
+        def test_optional(request):
+            assert {mark.name for mark in request.node.iter_markers()} == {"new_board", "old_board"}
+        @wt.Feature.require("built")
+        def test_built(): pass
+        def test_refused():
+            with pytest.raises(ValueError, match="expected one of compile-and-run, compile-only"):
+                built(support_required="always")
+            with pytest.raises(ValueError, match="Feature.require: expected one of AArch64.*'no'"):
+                wt.Feature.require("no")
+            assert "no NVPTX that weft can use" in wt.requires_nvptx.marks()[0].kwargs["reason"]
+        @wt.requires_llvm_minimum_version(99)
+        def test_minimum(): assert False
+        @wt.requires_cublas
+        def test_library(): assert False
+    """)
+    assert "3 passed, 4 skipped" in out, out
+    assert "the board is away" in out
+    assert "weft cannot compile for new_board" in out
+    assert "weft has no cuBLAS support (USE_CUBLAS)" in out
+
+
+def test_rows_of_targets_are_skipped_where_they_cannot_run(run_pytest):
+    out = run_pytest("""
+        import pytest, weft
+        @pytest.mark.parametrize("target,n", [("llvm", 1), ("cuda", 2), pytest.param("vulkan", 3)])
+        def test_rows(target, n): assert n == 1
+        @pytest.mark.parametrize("target", [weft.target.Target("llvm"), {"kind": "metal"}])
+        def test_objects(target): assert isinstance(target, weft.target.Target)
+        @pytest.mark.parametrize("target", ("llvm",))
+        def test_tuple(target, dev): assert str(dev) == "cpu:0"
+    """)
+    assert "3 passed, 3 skipped" in out, out
+
+
+def test_fixtures_of_wider_scope_take_parameters(run_pytest):
+    out = run_pytest("""
+        import pytest, weft.testing as wt
+        size = wt.parameter(1, 2)
+        @pytest.fixture(scope="module")
+        def made(size): return 2 * size
+        def test_first(size, made): assert made == 2 * size
+        def test_second(size, made): pass
+        class TestInside:
+            width = wt.parameter(3, 4)
+            def test_in(self, width, made): assert width in (3, 4)
+    """)
+    assert "8 passed" in out, out
+    assert "Warning" not in out
+    order = [line.rpartition("::")[2] for line in out.splitlines() if line.startswith("PASSED")]
+    assert [name.partition("[")[0] for name in order] == [
+        "test_first", "test_first", "test_second", "test_second", *["test_in"] * 4
+    ]  # fmt: skip
+
+
+def test_kept_fixtures_are_dropped_after_their_last_use(run_pytest):
+    out = run_pytest("""
+        import gc, weakref, weft.testing as wt
+        class Table:
+            def __deepcopy__(self, memo): return Table()
+        alive = weakref.WeakSet()
+        @wt.fixture(cache_return_value=True)
+        def table():
+            alive.add(made := Table())
+            return made
+        def test_one(table): assert len(alive) == 1
+        def test_two(table): assert len(alive) == 1
+        def test_after():
+            gc.collect()
+            assert not alive
+        @wt.fixture(cache_return_value=True)
+        def broken(): raise RuntimeError("no table")
+        def test_broken(broken): pass
+    """)
+    assert "3 passed, 1 error" in out, out
+    assert "no table" in out
+
+
+def test_parameter_sets_can_be_skipped_or_expected_to_fail(run_pytest):
+    out = run_pytest("""
+        import weft.testing as wt
+        size = wt.parameter(1, 2, 3)
+        @wt.skip_parameterizations("2", reason="two is slow")
+        @wt.xfail_parameterizations("3", reason="three fails")
+        def test_size(request, size): assert size == 1
+    """)
+    assert "1 passed, 1 skipped, 1 xfailed" in out, out
+    assert "two is slow" in out
 
 
 def test_compare_before_after(run_pytest):
@@ -148,3 +248,34 @@ def test_compare_before_after(run_pytest):
     assert "5 passed" in out, out
     assert "1 failed" in out, out
     assert "# expected" in out
+
+
+def test_compare_before_after_of_bare_modules_and_of_fixtures(run_pytest):
+    out = run_pytest("""
+        import weft, weft.testing as wt
+        from weft.script import tir as T
+        class Base(wt.CompareBeforeAfter):
+            transform = weft.tir.transform.Simplify()
+        class TestBareModule(Base):
+            class before:
+                def one(A: T.Buffer(4, "int32")):
+                    A[0] = 1 + 1
+                def two(A: T.Buffer(4, "int32")):
+                    A[0] = 2 + 2
+            class expected:
+                def one(A: T.Buffer(4, "int32")):
+                    A[0] = 2
+                def two(A: T.Buffer(4, "int32")):
+                    A[0] = 4
+        class TestFixture(Base):
+            n = wt.parameter(1, 8)
+            @wt.fixture
+            def before(self, n):
+                @T.prim_func
+                def func(A: T.Buffer(n, "float32")):
+                    for i in T.serial(n):
+                        A[i] = T.float32(0)
+                return func
+            expected = before
+    """)
+    assert "3 passed" in out, out

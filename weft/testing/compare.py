@@ -25,7 +25,8 @@ class CompareBeforeAfter:
 
     - ``transform``: a pass, or a method or fixture that gives a pass or a function of modules;
     - ``before``: a function or module, a method or fixture that gives one, or the bare text of one:
-      a function without a decorator is read as TensorIR, a class as a module;
+      a function without a decorator is read as TensorIR, a class as a module, whose functions may
+      lack decorators, too (they are then independent TensorIR functions);
       ``Before`` and ``Expected`` mean the same;
     - ``expected``: the same, or an exception class that the pass must raise.
     """
@@ -94,6 +95,10 @@ def _program(given: Any) -> Any:
             return _named(given)
         if inspect.isclass(given) and issubclass(given, Exception):
             return given
+        if inspect.isclass(given):
+            methods = _undecorated(given)
+            if methods:
+                return _module_of(given, methods, self.check_well_formed)
         if inspect.isclass(given) or inspect.isfunction(given):
             token = "ir" if inspect.isclass(given) else "tir"
             check = self.check_well_formed
@@ -104,6 +109,25 @@ def _program(given: Any) -> Any:
         )
 
     return pytest.fixture(value)
+
+
+def _undecorated(given: type) -> list[str]:
+    """The names of functions in a class's body that no decorator has made functions of weft."""
+    return [name for name, value in vars(given).items() if inspect.isfunction(value)]
+
+
+def _module_of(given: type, methods: list[str], check: bool) -> IRModule:
+    """A module of bare TensorIR functions (and of any finished ones between them)."""
+    functions: dict[str, BaseFunc] = {}
+    for name, value in vars(given).items():
+        if name in methods:
+            made = parse_definition(value, sys._getframe(), "tir", {}, check)
+        elif isinstance(value, BaseFunc):
+            made = value
+        else:
+            continue
+        functions[name] = made.with_attr(SYMBOL, name)
+    return IRModule(functions)
 
 
 def _named(program: Any) -> Any:

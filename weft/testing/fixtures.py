@@ -10,15 +10,20 @@ import copy
 import functools
 import inspect
 import itertools
+import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
 
+from weft.support.errors import IRTypeError, IRValueError
+
 GROUP: Final = "_weft_parameter_group_"
 """Attribute of a fixture's function: ``(group, values, ids)`` of ``parameters``."""
+USES: Final = "_weft_fixture_uses_"
+"""Attribute of the function of a kept fixture: its ``Uses``."""
 _GROUPS = itertools.count()
 
 
@@ -33,13 +38,15 @@ def parameter(
     """
     if by_dict is not None:
         if values or ids is not None:
-            raise TypeError("parameter: expected values with ids, or by_dict, not both")
+            raise IRValueError("parameter: expected values with ids, or by_dict, not both")
         ids, values = list(by_dict), tuple(by_dict.values())
 
-    def value(*_self: Any, request: pytest.FixtureRequest) -> Any:
-        return request.param
+    return pytest.fixture(params=values, ids=ids, scope="session")(staticmethod(_current))
 
-    return pytest.fixture(params=values, ids=ids)(value)
+
+def _current(request: pytest.FixtureRequest) -> Any:
+    """The fixture of a parameter: its value; static, so that a class may hold one, too."""
+    return request.param
 
 
 def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> tuple[Any, ...]:
@@ -59,28 +66,85 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
 def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool = False) -> Any:
     """A pytest fixture; with ``cache_return_value`` computed once for equal arguments.
 
-    A kept value is handed out as a copy, so a test cannot change what another one gets.
+    A kept value is handed out as a copy, so a test cannot change what another one gets; it is
+    dropped after the last test that uses it (the plugin counts them). ``TVM_TEST_DISABLE_CACHE=1``
+    in the environment computes it for every test.
     """
     if func is None:
         return functools.partial(fixture, cache_return_value=cache_return_value)
-    return pytest.fixture(_kept(func) if cache_return_value else func)
+    disabled = bool(int(os.environ.get("TVM_TEST_DISABLE_CACHE", "0") or "0"))
+    return pytest.fixture(_kept(func) if cache_return_value and not disabled else func)
+
+
+class Uses:
+    """How many tests use a kept fixture, and how many have."""
+
+    def __init__(self) -> None:
+        self.planned = 0
+        self.done = 0
 
 
 def _kept(func: Callable[..., Any]) -> Callable[..., Any]:
-    cache: dict[bytes, Any] = {}
-    has_self = next(iter(inspect.signature(func).parameters), "") == "self"
+    cache: dict[Any, Any] = {}
+    uses = Uses()
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
         try:
-            key = pickle.dumps((args[1:] if has_self else args, sorted(kwargs.items())))
-        except (pickle.PicklingError, TypeError, AttributeError):
-            return func(*args, **kwargs)
-        if key not in cache:
-            cache[key] = func(*args, **kwargs)
-        return copy.deepcopy(cache[key])
+            key = _key(func, args, kwargs)
+            if key not in cache:
+                cache[key] = func(*args, **kwargs)
+            yield copy.deepcopy(cache[key])
+        finally:
+            uses.done += 1
+            if 0 < uses.planned <= uses.done:
+                cache.clear()
 
+    setattr(wrapper, USES, uses)
     return wrapper
+
+
+def _key(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What identifies the arguments: they themselves, or their pickled form."""
+    has_self = next(iter(inspect.signature(func).parameters), "") == "self"
+    given = (args[1:] if has_self else args, tuple(sorted(kwargs.items(), key=lambda kv: kv[0])))
+    try:
+        hash(given)
+    except TypeError:
+        pass
+    else:
+        return given
+    try:
+        return pickle.dumps(given)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise IRTypeError(
+            f"fixture {getattr(func, '__name__', '')!r}: cache_return_value needs arguments that "
+            f"can be hashed or pickled: {error}"
+        ) from error
+
+
+def xfail_parameterizations(*xfail_params: str, reason: str) -> Callable[..., Any]:
+    """Expect a test, which takes ``request``, to fail with the parameters of those ids."""
+    return _of_parameters(xfail_params, pytest.xfail, reason)
+
+
+def skip_parameterizations(*skip_params: str, reason: str) -> Callable[..., Any]:
+    """Skip a test, which takes ``request``, with the parameters of those ids (``"small-2"``)."""
+    return _of_parameters(skip_params, pytest.skip, reason)
+
+
+def _of_parameters(ids: Sequence[str], stop: Any, reason: str) -> Callable[..., Any]:
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def wrapper(request: pytest.FixtureRequest, *args: Any, **kwargs: Any) -> Any:
+            _, _, rest = request.node.name.partition("[")
+            if rest.removesuffix("]") in ids:
+                stop(reason=f"{request.node.nodeid}: {reason}")
+            return test(*args, request=request, **kwargs)
+
+        return wrapper
+
+    return decorate
 
 
 def main() -> None:

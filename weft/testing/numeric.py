@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import as_prim_expr
 from weft.support.errors import IRValueError
-from weft.tir.analysis.undefined_vars import undefined_vars
-from weft.tir.expr import Var
-from weft.tir.stmt_functor import substitute
+from weft.testing.constraints import (
+    check_bool_expr_is_true,
+    check_int_constraints_trans_consistency,
+)
+
+__all__ = [
+    "as_array", "assert_allclose", "assert_prim_expr_equal", "check_bool_expr_is_true",
+    "check_int_constraints_trans_consistency", "check_numerical_grads",
+]  # fmt: skip
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
@@ -42,36 +47,6 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
         raise IRValueError(f"{lhs} and {rhs} are not proved equal")
 
 
-def check_bool_expr_is_true(
-    bool_expr: PrimExpr, vranges: Mapping[Var, Any], cond: PrimExpr | None = None
-) -> None:
-    """Raise AssertionError unless the expression holds at each point of the ranges (and ``cond``).
-
-    Every point is tried, so the ranges should be small.
-    """
-    variables = [var for var in undefined_vars(bool_expr) if var in vranges]
-    spans = [range(*_ends(vranges[var])) for var in variables]
-    analyzer = Analyzer()
-    for point in itertools.product(*spans):
-        values: Any = {
-            var: IntImm(var.dtype, value) for var, value in zip(variables, point, strict=True)
-        }
-        if cond is not None and not _holds(analyzer, cond, values):
-            continue
-        if not _holds(analyzer, bool_expr, values):
-            where = ", ".join(f"{var} = {at}" for var, at in zip(variables, point, strict=True))
-            raise AssertionError(f"{bool_expr} does not hold at {where}")
-
-
-def _ends(span: Any) -> tuple[int, int]:
-    start = int(span.min)
-    return start, start + int(span.extent)
-
-
-def _holds(analyzer: Analyzer, condition: PrimExpr, values: Any) -> bool:
-    return bool(analyzer.can_prove(substitute(condition, values)))
-
-
 def check_numerical_grads(
     function: Callable[..., Any],
     input_values: Sequence[Any] | Mapping[str, Any],
@@ -84,7 +59,8 @@ def check_numerical_grads(
     """Compare gradients with central differences of ``function``, whose result is summed.
 
     ``input_values`` and ``grad_values`` are sequences for positional arguments or mappings for
-    named ones. An element fails if it is off by more than ``atol + rtol * |difference quotient|``.
+    named ones. Gradients and differences may be apart (Euclidean distance) by ``atol * sqrt(n)``,
+    n being their size, and ``rtol`` times the length of the differences.
     """
     named = isinstance(input_values, Mapping)
     pairs: Any = (
@@ -98,19 +74,41 @@ def check_numerical_grads(
         return float(np.sum(as_array(result), dtype="float64"))
 
     for key in inputs:
-        expected = _differences(total, inputs, key, delta)
         given = as_array(gradients[key])
-        if given.shape != expected.shape:
+        if given.shape != inputs[key].shape:
             raise AssertionError(
-                f"gradient of input {key}: expected shape {expected.shape}, got {given.shape}"
+                f"gradient of input {key}: expected shape {inputs[key].shape}, got {given.shape}"
             )
-        off = np.abs(given - expected) > atol + rtol * np.abs(expected)
-        if np.any(off):
-            first = tuple(int(axis) for axis in np.argwhere(off)[0])
-            raise AssertionError(
-                f"gradient of input {key}: {int(off.sum())} of {off.size} elements are wrong; at "
-                f"{first} expected about {expected[first]:g}, got {given[first]:g}"
-            )
+        found = _differences(total, inputs, key, delta)
+        found = np.where(_off(given, found, atol, rtol), _refined(total, inputs, key, delta), found)
+        _check_gradient(key, given, found, atol, rtol)
+
+
+def _off(given: Any, found: Any, atol: float, rtol: float) -> np.ndarray[Any, Any]:
+    return np.abs(given - found) > atol + rtol * np.abs(found)
+
+
+def _check_gradient(key: Any, given: Any, found: Any, atol: float, rtol: float) -> None:
+    distance = float(np.linalg.norm(given - found))
+    allowed = atol * float(np.sqrt(given.size)) + rtol * float(np.linalg.norm(found))
+    if not np.isfinite(distance):
+        raise IRValueError(f"gradient of input {key}: a value is NaN or infinite: {given}, {found}")
+    if distance > allowed:
+        off = _off(given, found, atol, rtol)
+        first = tuple(int(axis) for axis in np.argwhere(off)[0])
+        raise AssertionError(
+            f"gradient of input {key}: {int(off.sum())} of {off.size} elements are wrong; at "
+            f"{first} expected about {found[first]:g}, got {given[first]:g}; the distance is "
+            f"{distance:g}, allowed are {allowed:g}"
+        )
+
+
+def _refined(
+    total: Callable[[Mapping[Any, Any]], float], inputs: dict[Any, Any], key: Any, delta: float
+) -> np.ndarray[Any, Any]:
+    """Differences with the leading term of the error removed, from two step widths."""
+    wide, narrow = (_differences(total, inputs, key, step) for step in (delta, delta / 2))
+    return (4 * narrow - wide) / 3
 
 
 def _differences(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +15,7 @@ import pytest
 from weft.runtime.device import Device, device
 from weft.target.target import Target
 
-DEFAULT: Final = ("llvm",)
+DEFAULT_TEST_TARGETS: Final = ["llvm"]
 """weft generates code for CPUs."""
 
 
@@ -36,10 +37,20 @@ def device_of(target: Any) -> Device:
 
 
 def test_targets() -> list[str]:
-    """The targets to be tested: of the environment, else the default ones."""
+    """The targets to be tested: of the environment if one of them can run here, else the default.
+
+    A list of which nothing can run is replaced by the default, with one line in the log.
+    """
     text = os.environ.get("TVM_TEST_TARGETS", "")
-    wanted = [item.strip() for item in text.split(";") if item.strip()]
-    return wanted or list(DEFAULT)
+    wanted = list(dict.fromkeys([item.strip() for item in text.split(";") if item.strip()]))
+    if wanted and not any(can_run(item) for item in wanted):
+        logging.getLogger("weft").warning(
+            "TVM_TEST_TARGETS=%s: code for none of them can run here; testing on %s",
+            text,
+            ", ".join(DEFAULT_TEST_TARGETS),
+        )
+        wanted = []
+    return wanted or list(DEFAULT_TEST_TARGETS)
 
 
 test_targets.__test__ = False  # type: ignore[attr-defined]
@@ -81,8 +92,13 @@ def known_failing_targets(*args: Any) -> Callable[..., Any]:
     return pytest.mark.weft_known_failing_targets(*args)
 
 
-def params_of(function_marks: Callable[[str], list[Any]]) -> list[Any]:
-    """The parameters ``target`` of a test with those marks (``name -> marks``)."""
+def params_of(
+    function_marks: Callable[[str], list[Any]], requirement: Callable[[Any], list[Any]]
+) -> list[Any]:
+    """The parameters ``target`` of a test with those marks (``name -> marks``).
+
+    ``requirement`` gives the marks of a test that needs a target.
+    """
     chosen = [item for mark in function_marks("weft_targets") for item in mark.args]
     targets = chosen or test_targets()
     excluded = {kind_of(a) for m in function_marks("weft_exclude_targets") for a in m.args}
@@ -92,9 +108,7 @@ def params_of(function_marks: Callable[[str], list[Any]]) -> list[Any]:
         kind = kind_of(target)
         if kind in excluded:
             continue
-        marks = []
-        if not can_run(target):
-            marks.append(pytest.mark.skip(reason=f"target {target_text(target)} cannot run here"))
+        marks = list(requirement(target))
         if kind in failing:
             marks.append(pytest.mark.xfail(reason=f"known to fail on {kind}"))
         params.append(pytest.param(target, marks=marks, id=target_text(target)))
