@@ -107,3 +107,12 @@ def test_lanes_of_a_scalable_ramp():
     found = IntSet.vector(Ramp(5, 2, vscale() * 4))
     assert found.min_value.value == 5
     assert found.max_value is pos_inf()
+
+
+def test_sums_and_differences_of_unbounded_sets():
+    x, y = Var("x", "int32"), Var("y", "int32")
+    above = IntervalSet(op.const(3), pos_inf())
+    total = eval_set(x + y, {x: above, y: IntSet.interval(1, 4)})
+    assert (total.min_value.value, total.max_value) == (4, pos_inf())
+    difference = eval_set(y - x, {x: above, y: IntSet.interval(1, 4)})
+    assert (difference.min_value, difference.max_value.value) == (neg_inf(), 1)

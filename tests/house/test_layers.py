@@ -23,6 +23,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.tir.op": (2, "tir expressions"),
     "weft.tir.buffer": (2, "tir expressions"),
     "weft.tir.intrinsic": (2, "tir expressions"),
+    "weft.tir.linear_difference": (2, "tir expressions"),
     "weft.arith": (3, "arith"),
     "weft.tir": (4, "tir"),
     "weft.te": (5, "te"),

@@ -247,8 +247,8 @@ class SetEvaluator:
             return IntervalSet(expr, expr)
         a, b = operands
         return self.make(
-            _infinite(a.min_value, b.min_value) or fold.add(a.min_value, b.min_value),
-            _infinite(a.max_value, b.max_value) or fold.add(a.max_value, b.max_value),
+            _sum_of_ends(a.min_value, b.min_value),
+            _sum_of_ends(a.max_value, b.max_value),
         )
 
     def visit_sub(self, expr: Any) -> IntervalSet:
@@ -257,10 +257,14 @@ class SetEvaluator:
             return IntervalSet(expr, expr)
         a, b = operands
         low = (
-            _NEG_INF if _infinite(a.min_value, b.max_value) else fold.sub(a.min_value, b.max_value)
+            _NEG_INF
+            if _infinite(a.min_value, b.max_value) is not None
+            else fold.sub(a.min_value, b.max_value)
         )
         high = (
-            _POS_INF if _infinite(a.max_value, b.min_value) else fold.sub(a.max_value, b.min_value)
+            _POS_INF
+            if _infinite(a.max_value, b.min_value) is not None
+            else fold.sub(a.max_value, b.min_value)
         )
         return self.make(low, high)
 
@@ -412,8 +416,8 @@ class SetEvaluator:
         if span.is_nothing() or not span.is_bounded:
             return IntSet.everything()
         return self.make(
-            _infinite(base.min_value, span.min_value) or fold.add(base.min_value, span.min_value),
-            _infinite(base.max_value, span.max_value) or fold.add(base.max_value, span.max_value),
+            _sum_of_ends(base.min_value, span.min_value),
+            _sum_of_ends(base.max_value, span.max_value),
         )
 
     def visit_broadcast(self, expr: Any) -> IntervalSet:
@@ -425,6 +429,11 @@ class SetEvaluator:
 
     def visit_load(self, expr: Any) -> IntervalSet:
         return IntSet.everything() if self.depends(expr) else IntervalSet(expr, expr)
+
+
+def _sum_of_ends(a: Any, b: Any) -> Any:
+    end = _infinite(a, b)
+    return fold.add(a, b) if end is None else end
 
 
 def _infinite(a: Any, b: Any) -> Any:

@@ -308,8 +308,9 @@ class Range(Node):
     @staticmethod
     def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Range:
         """The range that starts at ``min_value`` and has ``extent`` values."""
-        made = Range(0, 1, span)
+        made = Range.__new__(Range)
         made.min, made.extent = as_prim_expr(min_value), as_prim_expr(extent)
+        made.span, made._cache = span, None
         return made
 
     def with_(self, **changes: Any) -> Range:

@@ -18,7 +18,6 @@ from weft.ir.node import Array, Map
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
-from weft.te.access import access_regions, full_region
 from weft.te.index_dtype import normalize_index_dtype
 from weft.te.nest import NestLevel, nest_levels
 from weft.te.operation import ComputeOp, ExternOp, PlaceholderOp
@@ -31,6 +30,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
     BlockRealize,
+    BufferRegion,
     BufferStore,
     For,
     ForKind,
@@ -239,10 +239,12 @@ class _Builder:
     def block(
         self, level: NestLevel, name: str, body: Stmt, init: Stmt | None, annotations: Attrs
     ) -> Block:
-        reads, writes = access_regions(body, init)
-        return Block(
-            level.iter_vars, reads, writes, self.fresh(name), body, init, annotations=annotations
+        block = Block(
+            level.iter_vars, [], [], self.fresh(name), body, init, annotations=annotations
         )
+        known = {buffer.data: buffer for buffer in self.buffers.values()}
+        reads, writes, _ = get_block_access_region(block, known)
+        return block.with_(reads=reads, writes=writes)
 
     def init(
         self, operation: ComputeOp, reduce: Reduce, buffers: list[Buffer], level: NestLevel
@@ -312,8 +314,8 @@ class _Builder:
             self.buffers[tensor.key] = target
             written.append(target)
         body = substitute(operation.body, mapping)
-        reads = [full_region(self.buffers[tensor.key]) for tensor in operation.inputs]
-        writes = [full_region(buffer) for buffer in written]
+        reads = [BufferRegion.full_region(self.buffers[tensor.key]) for tensor in operation.inputs]
+        writes = [BufferRegion.full_region(buffer) for buffer in written]
         name = self.fresh(operation.name)
         block = Block([], reads, writes, name, body, annotations=operation.attrs)
         return BlockRealize([], IntImm(DataType("bool"), 1), block)

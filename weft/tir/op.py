@@ -99,6 +99,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004
     vectorlow,
     vscale,
 )
+from weft.tir.linear_difference import constant_difference
 
 
 def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
@@ -694,15 +695,16 @@ def _as_ramp(index: Any) -> Any:
 
 
 def extent_between(begin: Any, end: Any) -> PrimExpr:
-    """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``."""
+    """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``, or a constant."""
     start, stop = match_types(begin, end)
     if isinstance(stop, nodes.Add):
         if structural_equal(stop.a, start):
             return stop.b
         if structural_equal(stop.b, start):
             return stop.a
-    if structural_equal(stop, start):
-        return IntImm(start.dtype, 0)
+    difference = constant_difference(stop, start)
+    if difference is not None:
+        return IntImm(start.dtype, difference)
     return subtract(stop, start)
 
 

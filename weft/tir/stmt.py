@@ -255,6 +255,12 @@ class BufferRegion(Node):
         """The type of the buffer's elements."""
         return self.buffer.dtype
 
+    @staticmethod
+    def full_region(buffer: Buffer) -> BufferRegion:
+        """The whole buffer."""
+        ranges = [Range.from_min_extent(IntImm(n.dtype, 0), n) for n in buffer.shape]
+        return BufferRegion(buffer, ranges)
+
     def as_prim_expr(self) -> PrimExpr:
         """The region in an expression: a load, of a vector where an extent is not 1."""
         indices = [

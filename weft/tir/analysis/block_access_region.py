@@ -1,8 +1,14 @@
 """Which buffer regions a block reads and writes, derived from its body.
 
-The parser completes blocks without ``T.reads``/``T.writes`` with this, te writes it into the blocks
-it makes, and schedule primitives recompute it. Loops *inside* the block are relaxed, its own axes
-stay symbols. Follows TVM's ``GetBlockAccessRegion``.
+The one place where this is computed: the parser completes blocks without ``T.reads``/``T.writes``
+with it, te fills the blocks it makes, fusion and schedule primitives recompute edited blocks.
+
+An access counts over all that the loops *inside* the block run through (narrowed by the conditions
+around it); the block's own axes, and everything defined outside, stay symbols. An inner block
+counts with the regions it declares, its axes replaced by their bindings. A view made by
+``match_buffer`` counts as the part of its source. What a reduction block (one with an ``init``)
+writes does not count as read. A pointer used by itself is an opaque access of the whole buffer.
+Regions come in order of appearance. Follows TVM's ``GetBlockAccessRegion``.
 """
 
 from __future__ import annotations
@@ -12,18 +18,21 @@ from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set, union
-from weft.arith.interval import IntervalSet, as_int_set
-from weft.ir.expr import IntImm, Range
-from weft.ir.functor import Visitor, substitute
+from weft.arith.interval import IntervalSet, IntSet, as_int_set
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Mutator, Visitor, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
+from weft.tir.analysis.condition_domains import narrowed_domains
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Var
+from weft.tir.expr import BinaryExpr, Broadcast, Call, Cast, Ramp, Select, Var
+from weft.tir.linear_difference import constant_difference
 from weft.tir.stmt import Block, BufferRegion, MatchBufferRegion
 
 Regions = dict[Buffer, list[IntervalSet]]
 _READ, _WRITE = 1, 2
 _ACCESS_PTR: Final = "tir.tvm_access_ptr"
+_IF_THEN_ELSE: Final = "tir.if_then_else"
 
 
 class _AccessDetector(Visitor):
@@ -31,9 +40,10 @@ class _AccessDetector(Visitor):
 
     def __init__(self, buffer_var_map: Mapping[Var, Buffer]) -> None:
         self.buffers = dict(buffer_var_map)
-        self.domains: dict[Var, Any] = {}
+        self.domains: dict[Var, IntervalSet] = {}
         self.values: dict[Var, Any] = {}
         self.matches: dict[Var, MatchBufferRegion] = {}
+        self.aliases: set[Buffer] = set()
         self.analyzer = Analyzer()
         self.reads: Regions = {}
         self.writes: Regions = {}
@@ -51,15 +61,25 @@ class _AccessDetector(Visitor):
 
     def relax(self, indices: Any) -> list[IntervalSet]:
         """The set of every index as the inner loops run."""
-        relaxed = []
-        for index in indices:
-            if self.values:
-                index = substitute(index, self.values)
-            relaxed.append(self.relax_one(index))
-        return relaxed
+        return [self.relax_one(index) for index in indices]
 
-    def relax_one(self, index: Any) -> IntervalSet:
-        if isinstance(index, Var) and index not in self.domains:
+    def relax_one(self, index: Any, bindings: Mapping[Var, Any] | None = None) -> IntervalSet:
+        bindings = self.values if bindings is None else bindings
+        if bindings:
+            index = substitute(index, bindings)
+        if isinstance(index, Var):
+            domain = self.domains.get(index)
+            if domain is None:
+                return IntervalSet(index, index)
+            if isinstance(domain.min_value, IntImm) and isinstance(domain.max_value, IntImm):
+                return domain
+        elif isinstance(index, IntImm):
+            return IntervalSet(index, index)
+        if _computes_in_floats(index):
+            unknown = _FloatCasts()
+            index = unknown.visit(index)
+            return eval_set(index, {**self.domains, **unknown.domains}, self.analyzer)
+        if not self.domains and index.dtype.lanes == 1:
             return IntervalSet(index, index)
         return eval_set(index, self.domains, self.analyzer)
 
@@ -68,17 +88,34 @@ class _AccessDetector(Visitor):
         known = self.buffers.get(buffer.data)
         if known is None:
             return
+        if buffer in self.aliases:
+            buffer, region = known, _whole(known)
         match = self.matches.get(buffer.data)
-        if match is not None:
+        while match is not None:
             region = self.source_region(match, region)
             buffer = match.source.buffer
+            match = self.matches.get(buffer.data)
         old = table.get(buffer)
         if old is None:
             table[buffer] = region
         else:
-            table[buffer] = [
-                union([mine, its], self.analyzer) for mine, its in zip(old, region, strict=True)
-            ]
+            for position, (mine, its) in enumerate(zip(old, region, strict=True)):
+                old[position] = self.join(mine, its)
+
+    def join(self, mine: IntervalSet, its: IntervalSet) -> IntervalSet:
+        """The union; ends that are a constant apart need no Analyzer."""
+        if mine.is_nothing() or its.is_nothing() or not (mine.is_bounded and its.is_bounded):
+            return union([mine, its], self.analyzer)
+        below = constant_difference(its.min_value, mine.min_value)
+        above = constant_difference(its.max_value, mine.max_value)
+        if below is None or above is None:
+            return union([mine, its], self.analyzer)
+        if below >= 0 >= above:
+            return mine
+        return IntervalSet(
+            its.min_value if below < 0 else mine.min_value,
+            its.max_value if above > 0 else mine.max_value,
+        )
 
     def source_region(
         self, match: MatchBufferRegion, region: list[IntervalSet]
@@ -98,65 +135,110 @@ class _AccessDetector(Visitor):
     def visit_For(self, node: Any) -> None:
         self.visit(node.min)
         self.visit(node.extent)
-        self.domains[node.loop_var] = Range.from_min_extent(node.min, node.extent)
-        self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent))
+        domain = Range.from_min_extent(node.min, node.extent)
+        outer = self.domains
+        self.domains = {**outer, node.loop_var: as_int_set(domain, self.analyzer)}
+        self.analyzer.bind(node.loop_var, domain, True)
         self.visit(node.body)
-        del self.domains[node.loop_var]
+        self.domains = outer
 
     def visit_LetStmt(self, node: Any) -> None:
         self.visit(node.value)
-        self.values[node.var] = substitute(node.value, self.values) if self.values else node.value
+        outer = self.values
+        value = substitute(node.value, outer) if outer else node.value
+        self.values = {**outer, node.var: value}
         self.visit(node.body)
-        del self.values[node.var]
+        self.values = outer
 
     visit_Let = visit_LetStmt
 
+    def in_branch(self, condition: Any, node: Any, negated: bool = False) -> None:
+        """Visit what is reached only where the condition holds (or, negated, does not)."""
+        if node is None:
+            return
+        outer = self.domains
+        if outer:
+            known = substitute(condition, self.values) if self.values else condition
+            self.domains = narrowed_domains(outer, known, self.analyzer, negated=negated)
+        self.visit(node)
+        self.domains = outer
+
+    def visit_IfThenElse(self, node: Any) -> None:
+        self.visit(node.condition)
+        self.in_branch(node.condition, node.then_case)
+        self.in_branch(node.condition, node.else_case, negated=True)
+
+    def visit_DeclBuffer(self, node: Any) -> None:
+        """Another buffer on known memory: it may touch any part."""
+        if node.buffer.data in self.buffers and node.buffer.data not in self.matches:
+            if self.buffers[node.buffer.data] is not node.buffer:
+                self.aliases.add(node.buffer)
+        self.visit(node.body)
+
     def visit_BufferLoad(self, node: Any) -> None:
         self.update(self.reads, node.buffer, self.relax(node.indices))
-        self.visit(node.indices)
+        self.walk_indices(node.indices)
 
     def visit_BufferStore(self, node: Any) -> None:
         self.update(self.writes, node.buffer, self.relax(node.indices))
         self.visit(node.value)
-        self.visit(node.indices)
+        self.walk_indices(node.indices)
+
+    def walk_indices(self, indices: Any) -> None:
+        """What the indices of an access read."""
+        for index in indices:
+            if not isinstance(index, Var | IntImm):
+                self.visit(index)
 
     def visit_BlockRealize(self, node: Any) -> None:
         """An inner block counts with its own regions, its axes replaced by their values."""
-        mapping = {
-            axis.var: value
-            for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True)
-        }
         self.visit(node.iter_values)
-        for table, regions in ((self.reads, node.block.reads), (self.writes, node.block.writes)):
+        self.visit(node.predicate)
+        block = node.block
+        bindings = dict(self.values)
+        for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
+            bindings[axis.var] = substitute(value, self.values) if self.values else value
+        outer = self.domains
+        if outer and not isinstance(node.predicate, IntImm):
+            predicate = substitute(node.predicate, self.values) if self.values else node.predicate
+            self.domains = narrowed_domains(outer, predicate, self.analyzer)
+        for table, regions in ((self.reads, block.reads), (self.writes, block.writes)):
             for region in regions:
-                self.update(table, region.buffer, self.relax_ranges(region.region, mapping))
+                if region.buffer.data in self.buffers:
+                    ranges = [self.relax_range(item, bindings) for item in region.region]
+                    self.update(table, region.buffer, ranges)
+        self.domains = outer
 
-    def relax_ranges(self, region: Any, mapping: dict[Var, Any]) -> list[IntervalSet]:
-        """The sets of the ranges of a region as the inner loops run."""
-        replaced = {**self.values, **mapping}
-        relaxed = []
-        for rng in region:
-            start, extent = substitute(rng.min, replaced), substitute(rng.extent, replaced)
-            if isinstance(extent, IntImm) and extent.value == 1:
-                relaxed.append(self.relax_one(start))
-            else:
-                part = as_int_set(Range.from_min_extent(start, extent), self.analyzer)
-                relaxed.append(eval_set(part, self.domains, self.analyzer))
-        return relaxed
+    def relax_range(self, rng: Range, bindings: Mapping[Var, Any]) -> IntervalSet:
+        """The set of a range of a region as the inner loops run."""
+        if isinstance(rng.extent, IntImm) and rng.extent.value == 1:
+            return self.relax_one(rng.min, bindings)
+        start, extent = substitute(rng.min, bindings), substitute(rng.extent, bindings)
+        part = as_int_set(Range.from_min_extent(start, extent), self.analyzer)
+        return eval_set(part, self.domains, self.analyzer)
 
     def visit_Call(self, node: Any) -> None:
-        if getattr(node.op, "name", "") != _ACCESS_PTR:
+        name = getattr(node.op, "name", "")
+        if name == _IF_THEN_ELSE:
+            self.visit(node.args[0])
+            self.in_branch(node.args[0], node.args[1])
+            self.in_branch(node.args[0], node.args[2], negated=True)
+        elif name == _ACCESS_PTR:
+            self.access_pointer(node)
+        else:
             self.visit(node.args)
-            return
+
+    def access_pointer(self, node: Any) -> None:
+        """A pointer that says what it is for; one for both reads and writes is opaque."""
         buffer = self.buffers.get(node.args[1]) if isinstance(node.args[1], Var) else None
         mask = node.args[4]
         if buffer is None or not isinstance(mask, IntImm):
             self.visit(node.args)
             return
-        if mask.value & _READ:
-            self.update(self.reads, buffer, _whole(buffer))
-        if mask.value & _WRITE:
-            self.update(self.writes, buffer, _whole(buffer))
+        use = mask.value & (_READ | _WRITE)
+        if use:
+            table = {_READ: self.reads, _WRITE: self.writes}.get(use, self.opaque)
+            self.update(table, buffer, _whole(buffer))
         for position in (0, 2, 3):
             self.visit(node.args[position])
 
@@ -166,7 +248,7 @@ class _AccessDetector(Visitor):
         if buffer is not None:
             self.update(self.opaque, buffer, _whole(buffer))
 
-    def collect(self, table: Regions, excluded: Regions | None = None) -> Array:
+    def collect(self, table: Regions, excluded: Regions | None = None) -> list[BufferRegion]:
         """The table as buffer regions."""
         found = []
         for buffer, region in table.items():
@@ -174,10 +256,56 @@ class _AccessDetector(Visitor):
                 continue
             ranges = []
             for part, extent in zip(region, buffer.shape, strict=True):
-                zero = IntImm(extent.dtype, 0)
-                ranges.append(part.cover_range(Range.from_min_extent(zero, extent), self.analyzer))
+                ranges.append(self.cover(part, extent))
             found.append(BufferRegion(buffer, Array(ranges)))
-        return Array(found)
+        return found
+
+
+    def cover(self, part: IntervalSet, extent: PrimExpr) -> Range:
+        """The range of one dimension; the whole of it where an end is missing."""
+        low, high = part.min_value, part.max_value
+        if low is high and part.is_bounded:
+            return Range.from_min_extent(low, IntImm(low.dtype, 1))
+        if isinstance(low, IntImm) and isinstance(high, IntImm) and low.value <= high.value:
+            return Range.from_min_extent(low, IntImm(low.dtype, high.value - low.value + 1))
+        whole = Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+        return part.cover_range(whole, self.analyzer)
+
+
+def _computes_in_floats(index: Any) -> bool:
+    """Whether an index goes through floating point: no region can be made of such a value."""
+    if isinstance(index, Var | IntImm):
+        return False
+    if isinstance(index, Cast):
+        return index.value.dtype.is_float or _computes_in_floats(index.value)
+    if isinstance(index, BinaryExpr):
+        return _computes_in_floats(index.a) or _computes_in_floats(index.b)
+    if isinstance(index, Select):
+        return _computes_in_floats(index.true_value) or _computes_in_floats(index.false_value)
+    if isinstance(index, Ramp):
+        return _computes_in_floats(index.base)
+    if isinstance(index, Broadcast):
+        return _computes_in_floats(index.value)
+    if isinstance(index, Call):
+        for argument in index.args:
+            if isinstance(argument, PrimExpr) and _computes_in_floats(argument):
+                return True
+    return False
+
+
+class _FloatCasts(Mutator):
+    """Puts a variable that may have any value in the place of every cast from a float."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.domains: dict[Var, IntervalSet] = {}
+
+    def visit_Cast(self, cast: Cast) -> Any:
+        if not cast.value.dtype.is_float:
+            return self.visit_default(cast)
+        unknown = Var("unknown", cast.dtype)
+        self.domains[unknown] = IntSet.everything()
+        return unknown
 
 
 def _whole(buffer: Buffer) -> list[IntervalSet]:
@@ -196,24 +324,20 @@ def get_block_access_region(block: Block, buffer_var_to_buffer: Mapping[Var, Buf
     """[reads, writes, opaque accesses] of the block's body, as arrays of BufferRegion.
 
     ``buffer_var_to_buffer`` maps the data variable of every buffer defined outside of the block to
-    the buffer. What a block with an ``init`` writes does not count as read.
+    the buffer; accesses of other buffers do not count.
     """
     found = _detect(block, buffer_var_to_buffer)
-    excluded = found.writes if block.init is not None else None
-    return Array(
-        [found.collect(found.reads, excluded), found.collect(found.writes),
-         found.collect(found.opaque)]
-    )  # fmt: skip
+    reads = found.collect(found.reads, found.writes if block.init is not None else None)
+    parts = [reads, found.collect(found.writes), found.collect(found.opaque)]
+    return Array([Array(part) for part in parts])
 
 
 @deep_recursion
 def get_block_read_write_region(block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]) -> Array:
-    """[reads, writes] of the block's body; opaque accesses count as both."""
+    """[reads, writes] of the block's body; opaque accesses come last in both."""
     found = _detect(block, buffer_var_to_buffer)
-    for buffer, region in found.opaque.items():
-        found.update(found.reads, buffer, region)
-        found.update(found.writes, buffer, region)
-    excluded = found.writes if block.init is not None else None
-    if excluded is not None:
-        excluded = {b: r for b, r in excluded.items() if b not in found.opaque}
-    return Array([found.collect(found.reads, excluded), found.collect(found.writes)])
+    opaque = found.collect(found.opaque)
+    writes = found.collect(found.writes, found.opaque)
+    updated = found.writes if block.init is not None else {}
+    reads = found.collect(found.reads, {**found.opaque, **updated})
+    return Array([Array([*reads, *opaque]), Array([*writes, *opaque])])

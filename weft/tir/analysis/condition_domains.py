@@ -1,0 +1,89 @@
+"""Smaller domains of variables under a condition: ``i + j < 10`` bounds ``i`` by ``10 - j``.
+
+Access regions and buffer compaction relax variables over their domains; inside a branch, only the
+values for which the branch may be taken count. Comparisons that are linear in a variable narrow
+it; other conditions leave the domains as they are, which is always sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_inf
+from weft.arith.linear import detect_linear_equation
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, BufferLoad, Call, Not, Or, Var
+
+_OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+
+
+def narrowed_domains(
+    domains: Mapping[Var, IntervalSet],
+    condition: PrimExpr,
+    analyzer: Analyzer,
+    *,
+    negated: bool = False,
+) -> dict[Var, IntervalSet]:
+    """The domains with what the condition, or its negation, says of them."""
+    narrowed = dict(domains)
+    for expr in _not_negative(condition, negated):
+        if collect(expr, (BufferLoad, Call)):  # memory may have changed where the access is
+            continue
+        variables = [var for var in dict.fromkeys(collect(expr, Var)) if var in narrowed]
+        for var in variables:
+            limit = _limit(expr, var, narrowed, analyzer)
+            if limit is not None:
+                narrowed[var] = intersect([narrowed[var], limit], analyzer)
+    return narrowed
+
+
+def _not_negative(condition: Any, negated: bool) -> Iterator[PrimExpr]:
+    """Expressions that are >= 0 wherever the condition holds (or, negated, does not)."""
+    kind = type(condition)
+    if kind is (Or if negated else And):
+        yield from _not_negative(condition.a, negated)
+        yield from _not_negative(condition.b, negated)
+        return
+    if kind is Not:
+        yield from _not_negative(condition.a, not negated)
+        return
+    if isinstance(condition, Call) and getattr(condition.op, "name", "") == "tir.likely":
+        yield from _not_negative(condition.args[0], negated)
+        return
+    if kind not in _OPPOSITE or not condition.a.dtype.is_int or condition.a.dtype.lanes != 1:
+        return
+    kind = _OPPOSITE[kind] if negated else kind
+    a, b = condition.a, condition.b
+    if kind in (GE, EQ):
+        yield fold.sub(a, b)
+    if kind in (LE, EQ):
+        yield fold.sub(b, a)
+    if kind in (GT, LT):
+        difference = fold.sub(a, b) if kind is GT else fold.sub(b, a)
+        yield fold.sub(difference, fold.const(a.dtype, 1))
+
+
+def _limit(
+    expr: PrimExpr, var: Var, domains: Mapping[Var, IntervalSet], analyzer: Analyzer
+) -> IntervalSet | None:
+    """The values of ``var`` for which ``expr >= 0`` for some values of the other variables."""
+    linear = detect_linear_equation(expr, [var])
+    if not linear or not isinstance(linear[0], IntImm) or linear[0].value == 0:
+        return None
+    others = {other: domain for other, domain in domains.items() if other is not var}
+    high = eval_set(linear[1], others, analyzer).max_value
+    if high is pos_inf() or high is neg_inf() or _mentions(high, var):
+        return None
+    factor, dtype = linear[0].value, high.dtype
+    end = fold.floordiv(high, fold.const(dtype, abs(factor)))
+    if factor < 0:  # var <= end
+        return IntervalSet(neg_inf(), analyzer.simplify(end))
+    return IntervalSet(analyzer.simplify(fold.sub(fold.const(dtype, 0), end)), pos_inf())
+
+
+def _mentions(expr: PrimExpr, var: Var) -> bool:
+    return any(found is var for found in collect(expr, Var))

@@ -1,0 +1,53 @@
+"""The difference of two index expressions, where it is plainly a constant.
+
+``constant_difference(i * 4 + 3, i * 4)`` is 3. Slices and access regions ask this so often that it
+is done here by adding up terms, without an Analyzer; what needs one is the Analyzer's to prove.
+"""
+
+from __future__ import annotations
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.structural import structural_equal
+from weft.tir.expr import Add, Mul, Sub, Var
+
+Terms = list[tuple[PrimExpr, int]]
+
+
+def constant_difference(lhs: PrimExpr, rhs: PrimExpr) -> int | None:
+    """``lhs - rhs`` if it is the same for all values of the variables and easily seen to be."""
+    if lhs is rhs:
+        return 0
+    if isinstance(lhs, Var) and isinstance(rhs, Var):
+        return None
+    terms: Terms = []
+    constant = _add_terms(lhs, 1, terms) + _add_terms(rhs, -1, terms)
+    for _, factor in terms:
+        if factor:
+            return None
+    return constant
+
+
+def _add_terms(expr: PrimExpr, factor: int, terms: Terms) -> int:
+    """Add ``factor * expr`` to the linear form of (atom, factor); returns its constant part."""
+    if isinstance(expr, IntImm):
+        return factor * expr.value
+    if isinstance(expr, Add):
+        return _add_terms(expr.a, factor, terms) + _add_terms(expr.b, factor, terms)
+    if isinstance(expr, Sub):
+        return _add_terms(expr.a, factor, terms) + _add_terms(expr.b, -factor, terms)
+    if isinstance(expr, Mul) and isinstance(expr.b, IntImm):
+        return _add_terms(expr.a, factor * expr.b.value, terms)
+    for position, (atom, known) in enumerate(terms):
+        if _same(atom, expr):
+            terms[position] = (atom, known + factor)
+            return 0
+    terms.append((expr, factor))
+    return 0
+
+
+def _same(lhs: PrimExpr, rhs: PrimExpr) -> bool:
+    if lhs is rhs:
+        return True
+    if type(lhs) is not type(rhs) or isinstance(lhs, Var):
+        return False
+    return structural_equal(lhs, rhs)
