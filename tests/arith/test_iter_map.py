@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -17,7 +18,7 @@ from weft.arith.region import (
 )
 from weft.ir.expr import Range
 from weft.ir.structural import structural_equal
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.expr import Var
 
@@ -48,17 +49,16 @@ def test_fuse_then_split():
 @pytest.mark.parametrize(
     ("indices", "reason"),
     [
-        ([I * 4 + J * 2], "stride"),
-        ([I + J], "stride"),
+        ([I * 4 + J * 2], "strides"),
         ([I * J], "multiplies two loops"),
         ([I, I], "overlap"),
-        ([op.floordiv(I, 3)], "no multiple of 3"),
+        ([op.floordiv(I, 3), op.floormod(I, 3)], "not surjective: .* padded from 8 to 9"),
     ],
 )
 def test_what_is_not_one_to_one_says_why(indices, reason):
     found = detect_iter_map(indices, LOOPS)
     assert not found.indices
-    assert reason in str(found.errors[0])
+    assert re.search(reason, found.errors[0])
 
 
 def test_bijective_wants_every_loop():
@@ -125,5 +125,5 @@ def test_levels_by_name():
     fused = [op.floordiv(I * 4 + J, 4)]
     assert detect_iter_map(fused, LOOPS, True, "Surjective").indices
     assert not detect_iter_map(fused, LOOPS, True, "bijective").indices
-    with pytest.raises(IRTypeError, match="expected one of bijective"):
+    with pytest.raises(IRValueError, match="expected one of bijective"):
         detect_iter_map(fused, LOOPS, True, "strict")

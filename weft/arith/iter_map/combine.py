@@ -1,0 +1,134 @@
+"""Digits of one mark put together again: ``x // 4 * 4 + x % 4`` is ``x``; and finding digits.
+
+The digits of a sum are searched from the right, where the smallest scales usually stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.integer import equal, factors, is_value, ordered_product, sub
+from weft.arith.iter_map.nodes import IterMark, IterSplitExpr
+from weft.ir.expr import IntImm
+
+
+class DigitSearch:
+    """The digits of a sum that are not used yet."""
+
+    def __init__(self, splits: Sequence[IterSplitExpr], analyzer: Analyzer) -> None:
+        self.splits = splits
+        self.analyzer = analyzer
+        self.unused = [True] * len(splits)
+        self.has_unit = False
+        for split in splits:
+            self.has_unit = self.has_unit or is_value(split.extent, 1)
+
+    def left(self, mark: IterMark | None = None) -> list[int]:
+        """Positions not used yet (of the digits of one mark), from the right."""
+        found = []
+        for position in range(len(self.splits) - 1, -1, -1):
+            if self.unused[position] and (mark is None or self.splits[position].source is mark):
+                found.append(position)
+        return found
+
+    def take(self, position: int) -> IterSplitExpr:
+        """The digit at a position, which is used from now on."""
+        self.unused[position] = False
+        return self.splits[position]
+
+    def smallest(self, mark: IterMark | None = None) -> int:
+        """The digit of the smallest constant scale, else of the fewest factors; -1: none is left.
+
+        Of equal scales a digit of one value goes first: it does not change the next scale.
+        """
+        best, best_scale = -1, 0
+        for position in self.left(mark):
+            split = self.splits[position]
+            if type(split.scale) is not IntImm:
+                continue
+            scale: int = split.scale.value
+            unit = is_value(split.extent, 1)
+            if best < 0 or scale < best_scale:
+                best, best_scale = position, scale
+            elif scale == best_scale and unit and not is_value(self.splits[best].extent, 1):
+                best = position
+        if best >= 0:
+            return best
+        fewest = 0
+        for position in self.left(mark):
+            constant, symbols = factors(self.splits[position].scale)
+            count = len(symbols) + (constant != 1)
+            if best < 0 or count < fewest:
+                best, fewest = position, count
+        return best
+
+    def of_scale(self, scale: Any, mark: IterMark | None = None) -> int:
+        """The digit of exactly that scale, or -1; one of a single value goes first."""
+        found = -1
+        for position in self.left(mark):
+            if not equal(self.analyzer, self.splits[position].scale, scale):
+                continue
+            if is_value(self.splits[position].extent, 1):
+                return position
+            if found < 0:
+                found = position
+            if not self.has_unit:
+                break
+        return found
+
+    def below_scale(self, scale: Any) -> int:
+        """The digit of the largest scale that is not above ``scale`` (nor negative), or -1."""
+        found = -1
+        for position in self.left():
+            current = self.splits[position].scale
+            if not (
+                self.analyzer.can_prove_greater_equal(sub(scale, current), 0)
+                and self.analyzer.can_prove_greater_equal(current, 0)
+            ):
+                continue
+            if found < 0 or self.analyzer.can_prove_less(sub(self.splits[found].scale, current), 0):
+                found = position
+        return found
+
+
+def combine_digits(
+    splits: Sequence[IterSplitExpr], analyzer: Analyzer
+) -> list[IterSplitExpr] | None:
+    """Neighbouring digits of one mark joined; None where every mark has one digit.
+
+    ``x // (c*s) % m * (s*t) + x // c % s * t`` is ``x // c % (m*s) * t``.
+    """
+    counts: dict[int, int] = {}
+    for split in splits:
+        counts[id(split.source)] = counts.get(id(split.source), 0) + 1
+    if len(counts) == len(splits):
+        return None
+    search = DigitSearch(splits, analyzer)
+    joined: list[IterSplitExpr] = []
+    for position in range(len(splits) - 1, -1, -1):
+        mark = splits[position].source
+        while search.unused[position]:
+            if counts[id(mark)] == 1:
+                joined.append(search.take(position))
+            else:
+                low = search.take(search.smallest(mark))
+                joined.append(_with_upper_digits(low, search))
+    return joined[::-1]
+
+
+def _with_upper_digits(low: IterSplitExpr, search: DigitSearch) -> IterSplitExpr:
+    """The digit joined with those that continue it."""
+    while True:
+        following = search.of_scale(ordered_product(low.extent, low.scale), low.source)
+        if following < 0:
+            return low
+        upper = search.splits[following]
+        if not equal(
+            search.analyzer, upper.lower_factor, ordered_product(low.lower_factor, low.extent)
+        ):
+            return low
+        search.take(following)
+        extent = ordered_product(upper.extent, low.extent)
+        low = IterSplitExpr(low.source, low.lower_factor, extent, low.scale)

@@ -1,0 +1,125 @@
+"""Predicates as bounds of sums of loops: ``i*4 + j < 30 and 2 <= i``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.integer import add, const_like, maximum, minimum, sub
+from weft.arith.iter_map.padding import NotAffine
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect
+from weft.ir.node import Node
+from weft.tir.expr import GE, GT, LE, LT, Add, And, Call, Sub, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """``low <= sum < high``; either may be None."""
+
+    sum: Any
+    low: Any
+    high: Any
+
+
+# Comparison -> (is the bound above when it stands on the right, does equality count)
+_COMPARISONS: Final[dict[type, tuple[bool, bool]]] = {
+    LT: (True, False), LE: (True, True), GT: (False, False), GE: (False, True)
+}  # fmt: skip
+
+
+def read_predicate(
+    predicate: Any, iters: Mapping[Var, Range]
+) -> tuple[dict[Var, Range], list[Constraint]]:
+    """The loops with the bounds of single variables put in, and the bounds of sums.
+
+    Bounds come smallest first: a sum inside another is constrained before it.
+    """
+    domains = dict(iters)
+    found: list[Constraint] = []
+    for part in conjuncts(predicate):
+        if type(part) is IntImm and part.value:
+            continue
+        if type(part) not in _COMPARISONS or not _is_integer(part.a) or not _is_integer(part.b):
+            raise NotAffine(f"the predicate {part} is no comparison of integers by < <= > >=")
+        constraint = _constraint(part, domains)
+        if constraint is None:
+            continue
+        if isinstance(constraint.sum, Var) and constraint.sum in domains:
+            domains[constraint.sum] = _narrowed(domains[constraint.sum], constraint)
+        else:
+            found.append(constraint)
+    found.sort(key=_size)
+    return domains, found
+
+
+def conjuncts(predicate: Any) -> list[Any]:
+    """The parts of a conjunction; ``likely`` is opened."""
+    if type(predicate) is And:
+        return conjuncts(predicate.a) + conjuncts(predicate.b)
+    if isinstance(predicate, Call) and getattr(predicate.op, "name", "") == "tir.likely":
+        return conjuncts(predicate.args[0])
+    return [predicate]
+
+
+def uses(expr: Any, variables: Iterable[Any]) -> bool:
+    """Whether one of the variables stands in the expression."""
+    if type(expr) is IntImm:
+        return False
+    for var in collect(expr, Var):
+        if var in variables:
+            return True
+    return False
+
+
+def _is_integer(expr: Any) -> bool:
+    return bool(expr.dtype.is_int or expr.dtype.is_uint)
+
+
+def _size(constraint: Constraint) -> int:
+    return len(collect(constraint.sum, Node))
+
+
+def _constraint(part: Any, domains: Mapping[Var, Range]) -> Constraint | None:
+    above, equal = _COMPARISONS[type(part)]
+    total, bound = part.a, part.b
+    if not uses(bound, domains):
+        if not uses(total, domains):
+            return None
+    elif not uses(total, domains):
+        total, bound, above = bound, total, not above
+    else:
+        total, bound = _separated(sub(total, bound), domains)
+    one = const_like(bound, 1)
+    if above:
+        return Constraint(total, None, add(bound, one) if equal else bound)
+    return Constraint(total, bound if equal else add(bound, one), None)
+
+
+def _separated(difference: Any, domains: Mapping[Var, Range]) -> tuple[Any, Any]:
+    """``difference`` compared with 0 as terms with loops compared with terms without."""
+    total: Any = const_like(difference, 0)
+    bound: Any = total
+    pending = [(difference, 1)]
+    while pending:
+        term, sign = pending.pop()
+        if type(term) is Add or type(term) is Sub:
+            pending.append((term.b, sign if type(term) is Add else -sign))
+            pending.append((term.a, sign))
+        elif uses(term, domains):
+            total = add(total, term) if sign > 0 else sub(total, term)
+        else:
+            bound = sub(bound, term) if sign > 0 else add(bound, term)
+    analyzer = Analyzer()
+    return analyzer.simplify(total), analyzer.simplify(bound)
+
+
+def _narrowed(dom: Range, constraint: Constraint) -> Range:
+    low, high = dom.min, add(dom.min, dom.extent)
+    if constraint.low is not None:
+        low = maximum(low, constraint.low)
+    if constraint.high is not None:
+        high = minimum(high, constraint.high)
+    return Range.from_min_extent(low, sub(high, low))

@@ -1,0 +1,169 @@
+"""Index arithmetic for iteration maps: operators that fold constants, and products in order.
+
+Extents are often int32 where the loop is int64, so operands are promoted (``weft.tir.op``). Both
+constant, of one type: the common case, done here at once.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+from typing import Any
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import IntImm
+from weft.tir import op
+from weft.tir.expr import Mul
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b."""
+    if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
+        return fold.wrapped(a.dtype, a.value + b.value)
+    return op.add(a, b)
+
+
+def sub(a: Any, b: Any) -> Any:
+    """a - b."""
+    if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
+        return fold.wrapped(a.dtype, a.value - b.value)
+    return op.subtract(a, b)
+
+
+def mul(a: Any, b: Any) -> Any:
+    """a * b."""
+    if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
+        return fold.wrapped(a.dtype, a.value * b.value)
+    return op.multiply(a, b)
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """a // b."""
+    if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
+        return fold.wrapped(a.dtype, a.value // b.value)
+    return op.floordiv(a, b)
+
+
+def floormod(a: Any, b: Any) -> Any:
+    """a % b."""
+    if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
+        return fold.wrapped(a.dtype, a.value % b.value)
+    return op.floormod(a, b)
+
+
+def ceildiv(a: Any, b: Any) -> Any:
+    """a / b rounded up."""
+    return floordiv(add(a, sub(b, const_like(b, 1))), b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger."""
+    return fold.max_(*same_type(a, b))
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller."""
+    return fold.min_(*same_type(a, b))
+
+
+def same_type(a: Any, b: Any) -> tuple[Any, Any]:
+    """Both with the wider type; a constant takes the other's."""
+    if a.dtype is b.dtype:
+        return a, b
+    if type(a) is IntImm:
+        return IntImm(b.dtype, a.value), b
+    if type(b) is IntImm:
+        return a, IntImm(a.dtype, b.value)
+    if a.dtype.bits < b.dtype.bits:
+        return op.cast(b.dtype, a), b
+    return a, op.cast(a.dtype, b)
+
+
+def const_like(expr: Any, value: int) -> Any:
+    """The constant of the type of ``expr``."""
+    return fold.const(expr.dtype, value)
+
+
+def is_value(expr: Any, value: int) -> bool:
+    """Whether ``expr`` is that constant."""
+    return type(expr) is IntImm and bool(expr.value == value)
+
+
+def factors(expr: Any) -> tuple[int, list[Any]]:
+    """The constant factor of a product, and its other factors from left to right."""
+    if type(expr) is IntImm:
+        return int(expr.value), []
+    if type(expr) is not Mul:
+        return 1, [expr]
+    (left, first), (right, second) = factors(expr.a), factors(expr.b)
+    return left * right, first + second
+
+
+def ordered_product(*exprs: Any) -> Any:
+    """The product with its constant factor last: ``n * 4 * m`` is ``n * m * 4``."""
+    constant, symbols = 1, []
+    for expr in exprs:
+        value, rest = factors(expr)
+        constant *= value
+        symbols += rest
+    if not symbols:
+        return fold.const(exprs[0].dtype, constant)
+    product = symbols[0]
+    for symbol in symbols[1:]:
+        product = mul(product, symbol)
+    return product if constant == 1 else mul(product, const_like(product, constant))
+
+
+def common_multiple(a: Any, b: Any, analyzer: Analyzer) -> Any:
+    """A common multiple: the least of constants; of symbols the product where none divides."""
+    (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
+    value = const_like(a, lcm(value_a, value_b))
+    one = const_like(a, 1)
+    x = ordered_product(one, *symbols_a) if symbols_a else one
+    y = ordered_product(one, *symbols_b) if symbols_b else one
+    for small, large in ((y, x), (x, y)):
+        if product_divides(small, large) or equal(
+            analyzer, floormod(large, small), const_like(large, 0)
+        ):
+            return mul(large, value)
+    return mul(mul(x, y), value)
+
+
+def equal(analyzer: Analyzer, a: Any, b: Any) -> bool:
+    """Whether both are known to be equal; products whatever the order of their factors."""
+    if a is b:
+        return True
+    if type(a) is IntImm and type(b) is IntImm:
+        return bool(a.value == b.value)
+    if (type(a) is Mul or type(b) is Mul) and _same_factors(a, b):
+        return True
+    return analyzer.can_prove_equal(a, b)
+
+
+def _same_factors(a: Any, b: Any) -> bool:
+    (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
+    return (
+        value_a == value_b
+        and without(symbols_a, symbols_b) == []
+        and (len(symbols_a) == len(symbols_b))
+    )
+
+
+def without(symbols: list[Any], taken: list[Any]) -> list[Any] | None:
+    """``symbols`` less ``taken``, each as often as it stands there; None if one is not there."""
+    rest = list(symbols)
+    for symbol in taken:
+        for position, candidate in enumerate(rest):
+            if expr_deep_equal(candidate, symbol):
+                del rest[position]
+                break
+        else:
+            return None
+    return rest
+
+
+def product_divides(divisor: Any, value: Any) -> bool:
+    """Whether all factors of ``divisor`` stand in the product ``value``."""
+    (number, symbols), (total, others) = factors(divisor), factors(value)
+    return number != 0 and total % number == 0 and without(others, symbols) is not None

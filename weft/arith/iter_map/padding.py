@@ -1,0 +1,225 @@
+"""Division where the divisor does not divide: marks padded to a multiple of it.
+
+``[i // 4, i % 4]`` with ``i`` in [0, 18) is the map of an iterator of 20, whose last two values
+are padding. All uses of a mark must agree on one padding, so indices are rewritten twice: the
+first round collects for every mark what its divisions need, a residue of the padding on the left
+modulo a step (``(i + 10) % 3`` needs 1 modulo 3), and the second round pads by the number that
+has all these residues. Where there is none, the map is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+from typing import Any
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.integer import (
+    add,
+    common_multiple,
+    const_like,
+    equal,
+    floordiv,
+    floormod,
+    is_value,
+    mul,
+    product_divides,
+    sub,
+)
+from weft.arith.iter_map.nodes import (
+    IterMark,
+    IterSplitExpr,
+    IterSumExpr,
+    same_digit,
+    same_expr,
+    whole,
+)
+from weft.arith.iter_map.to_expr import ToExpr
+from weft.ir.expr import IntImm
+from weft.ir.node import Array
+from weft.tir import op
+
+
+class NotAffine(ArithmeticError):
+    """The indices are no iteration map; the message says why."""
+
+
+@dataclass(slots=True)
+class Padding:
+    """A mark's padding: ``left`` modulo ``step``, and the padded mark of the second round."""
+
+    mark: IterMark
+    left: Any
+    step: Any
+    padded: IterMark | None = None
+
+
+class Padder:
+    """The padding of all marks of a map."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+        self.plain = ToExpr(analyzer)
+        self.paddings: list[Padding] = []
+        self.collecting = False
+        self.needed = False
+        self.predicate: Any = fold.FALSE
+        self._trials: dict[int, tuple[IterMark, Padding, Any]] = {}
+        self._parts: list[tuple[IterSplitExpr, IterMark]] = []
+
+    def divides(self, divisor: Any, value: Any) -> bool:
+        """Whether ``value`` is known to be a multiple of ``divisor``."""
+        if type(divisor) is IntImm:
+            number: int = divisor.value
+            if number == 0:
+                return False
+            if type(value) is IntImm:
+                return bool(value.value % number == 0)
+            if number == 1:
+                return True
+        value, divisor = self.plain.convert(value), self.plain.convert(divisor)
+        if product_divides(divisor, value) or self.analyzer.can_prove_equal(value, divisor):
+            return True
+        return equal(self.analyzer, floormod(value, divisor), const_like(value, 0))
+
+    def original(self, mark: IterMark) -> IterMark | None:
+        """The mark that was padded to ``mark``, or None."""
+        for padding in self.paddings:
+            if padding.padded is mark:
+                return padding.mark
+        return None
+
+    def is_top(self, split: IterSplitExpr) -> bool:
+        """Whether nothing of the mark lies above the digit."""
+        mark, covered = split.source, mul(split.lower_factor, split.extent)
+        if type(covered) is IntImm and type(mark.extent) is IntImm:
+            return bool(covered.value >= mark.extent.value)
+        return self.analyzer.can_prove(op.greater_equal(covered, mark.extent))
+
+    def as_mark(self, split: IterSplitExpr) -> IterSplitExpr:
+        """The digit (of scale 1) as a mark of its own: equal ones get one mark."""
+        for known, mark in self._parts:
+            if same_digit(known, split):
+                return whole(mark)
+        mark = IterMark(split, split.extent)
+        self._parts.append((split, mark))
+        return whole(mark)
+
+    def pad(self, split: IterSplitExpr, base: Any, divisor: Any) -> tuple[IterSplitExpr, Any]:
+        """``split + base`` ready for division: the padded split, and its padding on the left.
+
+        ``base`` less that padding is a multiple of ``divisor``.
+        """
+        residue = self.analyzer.simplify(floormod(base, divisor))
+        if self.collecting:
+            return self.collect(split, residue, divisor)
+        padding = self.of_mark(split.source)
+        left = const_like(residue, 0)
+        if padding is not None and not (
+            is_value(padding.left, 0) and self.divides(padding.step, padding.mark.extent)
+        ):
+            if padding.padded is None:
+                padding.padded = self.padded_mark(padding)
+            split, left = whole(padding.padded), padding.left
+        if not (
+            (is_value(residue, 0) and is_value(left, 0))
+            or equal(self.analyzer, residue, floormod(left, divisor))
+        ):
+            raise NotAffine(
+                f"the offset {base} of {self.plain.convert(split)} is no multiple of {divisor}, "
+                "and other indices forbid to shift the iterator"
+            )
+        return split, left
+
+    def of_mark(self, mark: IterMark) -> Padding | None:
+        """The padding that was collected for a mark."""
+        for padding in self.paddings:
+            if padding.mark is mark:
+                return padding
+        return None
+
+    def collect(
+        self, split: IterSplitExpr, residue: Any, divisor: Any
+    ) -> tuple[IterSplitExpr, Any]:
+        """First round: note what this division needs; a trial mark stands for the padded one."""
+        _, padding, shifted = self._trials.get(id(split.source), (None, None, None))
+        if padding is None:
+            padding = self.of_mark(split.source)
+            shifted = const_like(residue, 0)
+        step = mul(divisor, split.lower_factor)
+        left = add(shifted, mul(residue, split.lower_factor))
+        if padding is None:
+            padding = Padding(split.source, left, step)
+            self.paddings.append(padding)
+        else:
+            self.agree(padding, left, step)
+        edge = add(residue, split.extent)
+        if is_value(residue, 0) and self.divides(divisor, edge):
+            return split, residue
+        self.needed = True
+        rest = sub(const_like(edge, 0), edge)
+        extent = self.analyzer.simplify(add(edge, floormod(rest, divisor)))
+        if not self.is_top(split):
+            return IterSplitExpr(split.source, split.lower_factor, extent, split.scale), residue
+        trial = self.trial(padding, left, mul(extent, split.lower_factor))
+        return IterSplitExpr(trial, split.lower_factor, extent, split.scale), residue
+
+    def trial(self, padding: Padding, left: Any, extent: Any) -> IterMark:
+        """The mark of the first round for a mark shifted by ``left``."""
+        for mark, its_padding, its_left in self._trials.values():
+            if its_padding is padding and same_expr(its_left, left):
+                return mark
+        mark = IterMark(IterSumExpr(Array([whole(padding.mark)]), left), extent)
+        self._trials[id(mark)] = mark, padding, left
+        return mark
+
+    def agree(self, padding: Padding, left: Any, step: Any) -> None:
+        """Make ``padding`` also ``left`` modulo ``step``."""
+        numbers = (padding.left, padding.step, left, step)
+        if all(type(number) is IntImm for number in numbers):
+            both = common_residue(*[number.value for number in numbers])
+            if both is not None:
+                padding.left, padding.step = const_like(left, both[0]), const_like(step, both[1])
+                return
+        else:
+            joint = common_multiple(padding.step, step, self.analyzer)
+            same = self.analyzer.can_prove_equal
+            for choice in (padding.left, left):
+                if same(floormod(choice, padding.step), floormod(padding.left, padding.step)) and (
+                    same(floormod(choice, step), floormod(left, step))
+                ):
+                    padding.left, padding.step = choice, joint
+                    return
+        raise NotAffine(
+            f"{self.plain.convert(padding.mark.source)} would be padded on the left by "
+            f"{padding.left} (modulo {padding.step}) and by {left} (modulo {step})"
+        )
+
+    def padded_mark(self, padding: Padding) -> IterMark:
+        """The padded mark; where it is padding goes to the predicate."""
+        mark, left, step = padding.mark, padding.left, padding.step
+        edge = add(mark.extent, left)
+        zero = const_like(edge, 0)
+        exact = self.divides(step, edge)
+        right = zero if exact else floormod(sub(zero, edge), step)
+        extent = self.analyzer.simplify(add(edge, right))
+        source = IterSumExpr(Array([whole(mark)]), left)
+        quotient, rest = floordiv(source, step), floormod(source, step)
+        before = op.all(op.not_equal(left, zero), op.equal(quotient, zero), op.less(rest, left))
+        after = op.all(
+            op.not_equal(right, zero),
+            op.equal(quotient, floordiv(edge, step)),
+            op.greater_equal(rest, floormod(edge, step)),
+        )
+        self.predicate = op.any(self.predicate, op.any(before, after))
+        return IterMark(source, extent)
+
+
+def common_residue(a: int, m: int, b: int, n: int) -> tuple[int, int] | None:
+    """(x, lcm(m, n)) with x = a modulo m and x = b modulo n, 0 <= x; None if there is none."""
+    joint = lcm(m, n)
+    for x in range(a % m, joint, m):
+        if x % n == b % n:
+            return x, joint
+    return None

@@ -1,0 +1,56 @@
+"""Iteration maps back as plain expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, is_value, mul
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator
+from weft.ir.node import Node
+from weft.support.recursion import deep_recursion
+
+
+class ToExpr(Mutator):
+    """Replaces sums and splits by ``//``, ``%``, ``*`` and ``+``."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+
+    def convert(self, expr: Any) -> Any:
+        """The plain expression; the same object where nothing is to do."""
+        return expr if type(expr) is IntImm else self.visit(expr)
+
+    def visit_IterSumExpr(self, node: Node) -> Any:
+        total: Any = None
+        for split in node.args:  # type: ignore[attr-defined]
+            term = self.visit(split)
+            total = term if total is None else add(total, term)
+        base = self.convert(node.base)  # type: ignore[attr-defined]
+        return base if total is None else add(total, base)
+
+    def visit_IterSplitExpr(self, node: Node) -> Any:
+        split: Any = node
+        source = self.visit(split.source.source)
+        lower, extent, scale = split.lower_factor, split.extent, split.scale
+        if is_value(lower, 1) and self.equal(extent, split.source.extent):
+            return mul(source, scale)
+        covered = mul(lower, extent)
+        if self.equal(covered, split.source.extent):
+            # A loop of one iteration stays visible; the upper digit of a loop that has only
+            # lower ones is 0.
+            if is_value(extent, 1) and not is_value(split.source.extent, 1):
+                return const_like(extent, 0)
+            return mul(floordiv(source, lower), scale)
+        return mul(floordiv(floormod(source, covered), lower), scale)
+
+    def equal(self, a: Any, b: Any) -> bool:
+        """Whether two extents are known to be the same."""
+        return a is b or equal(self.analyzer, a, b)
+
+
+@deep_recursion
+def normalize_iter_map_to_expr(expr: PrimExpr) -> Any:
+    """The plain expression of an IterMapExpr (or of an expression with some inside)."""
+    return ToExpr(Analyzer()).convert(expr)
