@@ -83,3 +83,9 @@ def test_convert():
     assert convert("a") == "a"
     assert type(convert("a")).__name__ == "String"
     assert convert(3) == 3
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_name_that_compiled_code_cannot_hold_is_refused(name):
+    with pytest.raises(ValueError, match="not empty and has no NUL characters, got"):
+        register_func(name, lambda: 1)

@@ -313,6 +313,11 @@ class ExternFunc(BaseFunc, Expr):
         self, global_symbol: str, struct_info: StructInfo | None = None, span: Any = None
     ) -> None:
         self.global_symbol = str(global_symbol)
+        if not self.global_symbol or "\0" in self.global_symbol:
+            raise IRValueError(
+                "ExternFunc: expected the name of a registered function, not empty and without "
+                f"NUL characters, got {self.global_symbol!r:.80}"
+            )
         self.attrs, self.provenance = Attrs(), None
         self.struct_info = struct_info or FuncStructInfo.opaque_func()
         self.span, self._cache = span, None

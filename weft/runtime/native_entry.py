@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from weft.runtime.vm_patterns import as_ndarray
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
+from weft.support.recursion import deep_recursion
+
+MAX_NESTED: Final = 32
 
 
 class ArenaPool:
@@ -66,6 +69,7 @@ class EntryWriter(WrapperWriter):
         self.names["native"] = native_function(spec, address)
         self.outputs: list[str] = []
         self.handles: list[str] = []
+        self.tuples = 0
 
     def value(self, extent: Extent) -> str:
         """An extent as a Python expression over the bound symbols."""
@@ -89,6 +93,7 @@ class EntryWriter(WrapperWriter):
         self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]
 
 
+@deep_recursion
 def make_entry(
     entry: NativeEntry, host: NativeFunction, constants: Sequence[NDArray]
 ) -> Callable[..., Any]:
@@ -110,7 +115,8 @@ def make_entry(
     if entry.constants:
         writer.handles.append("table")
     writer.invoke("arena_pool.give(block)" if has_arena else "")
-    writer.lines.append(f"return {_result_text(writer, entry.result)}")
+    text, _ = _result_text(writer, entry.result)
+    writer.lines.append(f"return {text}")
     return writer.build()
 
 
@@ -136,15 +142,29 @@ def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | st
     writer.outputs.append(f"q{index}")
 
 
-def _result_text(writer: EntryWriter, result: Result) -> str:
+def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
+    """A result as a Python expression, and how deep it is nested.
+
+    Python nests 200 parentheses and no more: a deeper tuple is assigned to a name on the way.
+    """
     kind = result[0]
     if kind == "output":
-        return f"NDArray(o{result[1]})"
+        return f"NDArray(o{result[1]})", 1
     if kind == "input":
         writer.names["as_ndarray"] = as_ndarray
-        return f"as_ndarray(a{result[1]}, name)"
+        return f"as_ndarray(a{result[1]}, name)", 1
     if kind == "shape":
-        return "(" + "".join(f"{writer.value(extent)}, " for extent in result[1]) + ")"
+        return "(" + "".join([f"{writer.value(extent)}, " for extent in result[1]]) + ")", 2
     if kind == "expr":
-        return str(writer.value(result[1]))
-    return "(" + "".join(f"{_result_text(writer, item)}, " for item in result[1]) + ")"
+        return str(writer.value(result[1])), 1
+    texts, depth = [], 0
+    for item in result[1]:
+        text, below = _result_text(writer, item)
+        texts.append(f"{text}, ")
+        depth = max(depth, below)
+    whole = f"({''.join(texts)})"
+    if depth < MAX_NESTED:
+        return whole, depth + 1
+    writer.tuples += 1
+    writer.lines.append(f"r{writer.tuples} = {whole}")
+    return f"r{writer.tuples}", 0

@@ -83,6 +83,11 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
 def _register(name: str, function: Any, override: bool) -> Any:
     if not callable(function):
         raise IRTypeError(f"{name}: expected a callable, got {type(function).__name__}")
+    if not name or "\0" in name:
+        raise IRValueError(
+            f"expected a name that is not empty and has no NUL characters, got {name!r:.80}: "
+            "compiled code finds functions by it"
+        )
     if name in _TABLE and not override:
         raise IRValueError(
             f"global function {name!r} is already registered; pass override=True to replace it"

@@ -28,6 +28,7 @@ from weft.support.errors import (
     RuntimeFault,
     UnsupportedError,
 )
+from weft.support.recursion import deep_recursion
 
 
 class Executable:
@@ -316,6 +317,9 @@ def _detached(value: Any, constants: list[Any]) -> Any:
     return value
 
 
+_detached_nested = deep_recursion(_detached)
+
+
 class _Interpreted:
     """A bytecode function, bound to its machine."""
 
@@ -339,7 +343,9 @@ class _Interpreted:
                 if target >= 0:
                     registers[target] = result
             elif opcode == "ret":
-                return _detached(frame.value(instruction[1]), frame.constants)
+                result = frame.value(instruction[1])
+                nested = isinstance(result, tuple) and any(isinstance(r, tuple) for r in result)
+                return (_detached_nested if nested else _detached)(result, frame.constants)
             elif opcode == "match":
                 _, register, pattern, what = instruction
                 registers[register] = match(registers[register], pattern, symbols, what)

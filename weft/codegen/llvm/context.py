@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.support.errors import CodegenError
+
 
 @dataclass
 class ModuleContext:
@@ -42,7 +44,7 @@ class ModuleContext:
         found = self.strings.get(text)
         if found is None:
             found = f"@.str.{len(self.strings)}"
-            data = text.encode() + b"\0"
+            data = native_text(text) + b"\0"
             self.strings[text] = found
             self.constants.append(
                 f"{found} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}"
@@ -63,9 +65,26 @@ def byte_text(data: bytes) -> str:
     return 'c"' + "".join([chr(b) if b in _PLAIN else f"\\{b:02X}" for b in data]) + '"'
 
 
+def native_text(text: str) -> bytes:
+    """A text as compiled code holds it, UTF-8 that ends at the first NUL; CodegenError else."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise CodegenError(f"expected a text that UTF-8 can write, got {text!r:.80}") from error
+    place = data.find(0)
+    if place >= 0:
+        raise CodegenError(
+            f"expected a text without NUL bytes, got {text!r:.80} with one at {place}: in compiled "
+            "code a name or a message ends there"
+        )
+    return data
+
+
 def symbol(name: str) -> str:
     """``@name``, quoted where LLVM needs it."""
+    if not name:
+        raise CodegenError("expected the name of a function, got an empty text")
     plain = name.replace("_", "").replace(".", "").replace("$", "")
     if name.isascii() and plain.isalnum() and not name[0].isdigit():
         return f"@{name}"
-    return '@"' + byte_text(name.encode())[2:]
+    return '@"' + byte_text(native_text(name))[2:]

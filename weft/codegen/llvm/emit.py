@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from weft.codegen.llvm import stmt as statements
-from weft.codegen.llvm.context import ModuleContext
+from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.ranges import size_range
@@ -49,7 +49,9 @@ def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
     for var, func in mod.functions.items():
         if isinstance(func, PrimFunc):
             symbol = func.attrs.get("global_symbol", var.name_hint)
-            found[str(getattr(symbol, "value", symbol))] = func
+            name = str(getattr(symbol, "value", symbol))
+            native_text(name)
+            found[name] = func
     return found
 
 

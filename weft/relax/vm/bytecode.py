@@ -35,6 +35,8 @@ from weft.support.errors import LegalizeError, UnsupportedError
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
+MAX_NESTED: Final = 32
+
 
 class ProgramBuilder:
     """Lowers the Relax functions of a module into one Program."""
@@ -421,6 +423,22 @@ def _prim_value(builder: FunctionBuilder, expr: PrimValue) -> Operand:
     return ("value", bool(value) if expr.value.dtype.is_bool else value)
 
 
+def _tuple(builder: FunctionBuilder, expr: Tuple) -> Operand:
+    """A tuple; one nested deep goes to a register on the way, for operands are walked in calls."""
+    operand = ("tuple", tuple([builder.value(item) for item in expr.fields]))
+    if _depth(operand) < MAX_NESTED:
+        return operand
+    register = builder.new_register()
+    builder.builtin(register, "identity", operand)
+    return ("reg", register)
+
+
+def _depth(operand: Operand) -> int:
+    if operand[0] != "tuple":
+        return 0
+    return 1 + max([_depth(item) for item in operand[1]], default=0)
+
+
 def _tuple_item(builder: FunctionBuilder, expr: TupleGetItem) -> Operand:
     register = builder.new_register()
     base = builder.value(expr.tuple_value)
@@ -437,7 +455,7 @@ _LEAVES: Final[dict[str, Callable[[FunctionBuilder, Any], Operand]]] = {
     "PrimValue": _prim_value,
     "StringImm": lambda builder, expr: ("value", expr.value),
     "DataTypeImm": lambda builder, expr: ("value", str(expr.value)),
-    "Tuple": lambda builder, expr: ("tuple", tuple([builder.value(f) for f in expr.fields])),
+    "Tuple": _tuple,
     "TupleGetItem": _tuple_item,
     "ExternFunc": lambda builder, expr: ("value", expr.global_symbol),
 }

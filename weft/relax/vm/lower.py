@@ -77,6 +77,7 @@ def _try_host(
         return None
 
 
+@deep_recursion
 def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> None:
     """Give each function its NativeEntry, now that the specs of the host functions are known."""
     index_of = {id(data): i for i, data in enumerate(lowered.program.constants)}
