@@ -90,6 +90,7 @@ def _eligible_parts(expr: Any) -> list[PrimExpr]:
 def _eligible(expr: Any) -> bool:
     if isinstance(expr, Ramp | Broadcast) or not _children(expr):
         return False
+    part: Any
     for part in collect(expr, (Call, BufferLoad)):
         if isinstance(part, BufferLoad) or effect_of(part) > CallEffectKind.Pure:
             return False
