@@ -392,3 +392,29 @@ def test_emit_te_passes_symbols_that_the_expression_takes_from_around_it():
     data = np.arange(8, dtype="float32").reshape(2, 4)
     found = machine["main"](weft.nd.array(data), weft.runtime.ShapeTuple([10]))
     np.testing.assert_array_equal(found.numpy(), [10, 10, 14, 14])
+
+
+def test_a_variable_that_nothing_defines_is_an_error():
+    x, y = (relax.Var(name, relax.TensorStructInfo((2,), "float32")) for name in "xy")
+    bb = relax.BlockBuilder()
+    with pytest.raises(ValueError, match=r"function 'main': .*\(here: x\).*nothing defines y;"):
+        with bb.function("main", [x]):
+            bb.emit_func_output(bb.emit(relax.op.add(x, y)))
+
+
+def test_a_result_that_nothing_defines_is_an_error():
+    x = relax.Var("x", relax.TensorStructInfo((2,), "float32"))
+    bb = relax.BlockBuilder()
+    with pytest.raises(ValueError, match=r"\(here: none\).*nothing defines x;"):
+        with bb.function("main", []):
+            bb.emit_func_output(x)
+
+
+def test_the_builder_can_go_on_after_such_an_error():
+    x, y = (relax.Var(name, relax.TensorStructInfo((2,), "float32")) for name in "xy")
+    bb = relax.BlockBuilder()
+    with pytest.raises(ValueError, match="nothing defines y"), bb.function("main", [x]):
+        bb.emit_func_output(y)
+    with bb.function("main", [x]):
+        bb.emit_func_output(x)
+    assert [gvar.name_hint for gvar in bb.get().functions] == ["main"]

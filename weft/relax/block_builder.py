@@ -378,6 +378,7 @@ class BlockBuilder:
             scope.is_pure,
             scope.attrs,
         )
+        _check_bound(func, scope.name)
         self.end_scope()
         scope.has_output = True
         return self.add_func(func, scope.name)
@@ -536,6 +537,23 @@ class BlockBuilder:
     def normalize(self, expr: Any) -> Any:
         """The expression in normal form, with struct info; nested calls are emitted."""
         return self._normalizer.visit(expr)
+
+
+@deep_recursion
+def _check_bound(func: Function, name: str) -> None:
+    """Raise IRValueError if the function uses a variable that nothing defines."""
+    met = collect(func, (Var, Binding, Function))
+    bound: set[Any] = {item.var for item in met if isinstance(item, Binding)}
+    for item in met:
+        bound.update(item.params if isinstance(item, Function) else ())
+    free = [item for item in met if isinstance(item, Var) and item not in bound]
+    if free:
+        names = ", ".join([var.name_hint for var in free[:5]]) + (", ..." if len(free) > 5 else "")
+        params = ", ".join([param.name_hint for param in func.params[:5]]) or "none"
+        raise IRValueError(
+            f"function {name!r}: expected every variable to be a parameter (here: {params}) or "
+            f"bound by emit, but nothing defines {names}; pass it to bb.function as a parameter"
+        )
 
 
 def _check_params(params: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.expr import Call, Expr
+from weft.ir.expr import IntImm
+from weft.relax.expr import Call, Expr, PrimValue
 from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
 from weft.relax.op.infer import (
     VOID,
@@ -141,13 +142,28 @@ def nonzero(x: Expr) -> Any:
     """The indices of elements that are not zero, one column each."""
 
 
+def _constant(call: Call, index: int) -> int:
+    """The value of a flag or of an axis, which decides what the result is."""
+    names = ("x", "sorted", "return_index", "return_inverse", "return_counts", "axis")
+    arg = call.args[index]
+    if not isinstance(arg, PrimValue) or not isinstance(arg.value, IntImm):
+        raise IRTypeError(
+            f"{call.op.name}: {names[index]}: expected a constant known when compiling (a bool, an "
+            f"int or a PrimValue of one), got {arg}"
+        )
+    return arg.value.value
+
+
 def infer_unique(call: Call) -> StructInfo:
     """The unique values and what else was asked for; sizes are known at run time."""
     info = tensor(call, 0)
-    flags = [bool(int(arg.value)) for arg in call.args[2:5]]
-    ndim = 1 if len(call.args) < 6 else info.ndim
-    parts = [result(None, info.dtype, ndim)]
-    parts += [result(None, "int64", 1) for flag in flags if flag]
+    flags = [_constant(call, index) for index in (2, 3, 4)]
+    has_axis = len(call.args) > 5
+    if has_axis and isinstance(call.args[5], PrimValue) and info.ndim >= 0:
+        axis_of(call, _constant(call, 5), info.ndim)
+    shape = [1] if info.ndim == 0 else None
+    parts = [result(shape, info.dtype, info.ndim if has_axis and shape is None else 1)]
+    parts += [result(shape, "int64", 1) for flag in flags if flag]
     return parts[0] if len(parts) == 1 else TupleStructInfo(parts)
 
 
