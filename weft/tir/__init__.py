@@ -21,14 +21,20 @@ _OP = (
     "ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint negative "
     "nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt shift_left "
     "shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod "
-    "tvm_access_ptr undef vectorlow vectorhigh vectorcombine vscale"
+    "tvm_access_ptr tvm_storage_sync tvm_thread_allreduce undef vectorlow vectorhigh vectorcombine vscale"
 )
 _NAMES = {
     **dict.fromkeys(_EXPR.split(), "weft.tir.expr"),
     **dict.fromkeys(_STMT.split(), "weft.tir.stmt"),
     **dict.fromkeys(_OP.split(), "weft.tir.op"),
+    **dict.fromkeys(
+        "Schedule ScheduleState StmtSRef BlockScope Instruction Trace Dependency BlockRV LoopRV "
+        "ExprRV InstructionKind ScheduleDebugMask".split(),
+        "weft.tir.schedule",
+    ),
     "Buffer": "weft.tir.buffer",
     "FloatImm": "weft.ir.expr",
+    "IndexMap": "weft.tir.index_map",
     "IntImm": "weft.ir.expr",
     "PrimExpr": "weft.ir.expr",
     "PrimFunc": "weft.tir.function",
@@ -40,12 +46,8 @@ _NAMES = {
 }
 _NAMES.pop("type_annotation")
 _PLANNED = {
-    **dict.fromkeys(
-        "Schedule ScheduleState StmtSRef BlockScope BlockDependenceInfo Instruction Trace "
-        "Dependency BlockRV LoopRV ExprRV".split(),
-        "schedules",
-    ),
-    **dict.fromkeys("IndexMap bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
+    "BlockDependenceInfo": "schedules",
+    **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
     "TensorIntrin": "tensor intrinsics",
     "Prefetch": "code generation for GPUs",
 }

@@ -1,13 +1,24 @@
-"""Schedules of TensorIR. So far the comparison that tests of schedules use."""
+"""Schedules of TensorIR: the class ``Schedule``, its traces and errors."""
 
 from weft.support.facade import module_getattr
 
-_PLANNED = dict.fromkeys(
-    "Schedule ScheduleState StmtSRef BlockScope BlockDependenceInfo Instruction Trace Dependency "
-    "BlockRV LoopRV ExprRV ScheduleDebugMask InstructionKind DepKind analysis instruction state "
-    "trace transform".split(),
-    "schedules",
-)
+_NAMES = {
+    "BlockRV": "weft.tir.schedule.random_variable",
+    "BlockScope": "weft.tir.schedule.dependence",
+    "DepKind": "weft.tir.schedule.dependence",
+    "Dependency": "weft.tir.schedule.dependence",
+    "ExprRV": "weft.tir.schedule.random_variable",
+    "Instruction": "weft.tir.schedule.instruction",
+    "InstructionKind": "weft.tir.schedule.instruction",
+    "LoopRV": "weft.tir.schedule.random_variable",
+    "Schedule": "weft.tir.schedule.schedule",
+    "ScheduleDebugMask": "weft.tir.schedule.state",
+    "ScheduleError": "weft.support.errors",
+    "ScheduleState": "weft.tir.schedule.state",
+    "StmtSRef": "weft.tir.schedule.state",
+    "Trace": "weft.tir.schedule.trace",
+}
+_PLANNED = dict.fromkeys("BlockDependenceInfo analysis transform".split(), "schedules")
 __getattr__, __dir__ = module_getattr(
-    __name__, {"ScheduleError": "weft.support.errors"}, ("testing",), _PLANNED
+    __name__, _NAMES, ("instruction", "state", "testing"), _PLANNED
 )

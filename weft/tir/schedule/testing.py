@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from weft.ir.module import IRModule
 from weft.ir.structural import assert_structural_equal
+from weft.support.errors import IRValueError
 from weft.tir.function import PrimFunc
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.schedule.trace import Trace
 
 NO_NAME = ""
 
@@ -25,3 +31,35 @@ def _unnamed(given: PrimFunc | IRModule) -> PrimFunc | IRModule:
         }
         return IRModule(functions, attrs=given.attrs, global_infos=given.global_infos)
     return given.with_attr("global_symbol", NO_NAME)
+
+
+def verify_trace_roundtrip(
+    sch: Schedule,
+    mod: PrimFunc | IRModule,
+    *,
+    debug_mask: str | int = "all",
+    text_format: str | Sequence[str] = ("python", "json"),
+) -> Schedule:
+    """Replay the trace of ``sch`` on ``mod``, through its text forms; the module must be the same.
+
+    Returns the schedule of the last replay. Raises an AssertionError with the first difference.
+    """
+    formats = [text_format] if isinstance(text_format, str) else list(text_format)
+    trace = sch.trace
+    assert trace is not None, "the schedule keeps no trace"
+    made = sch
+    for form in formats:
+        made = Schedule(mod, debug_mask=debug_mask)
+        if form == "json":
+            Trace.apply_json_to_schedule(json.loads(json.dumps(trace.as_json())), made)
+        elif form == "python":
+            _run_python(trace, made)
+        else:
+            raise IRValueError(f"text_format: expected 'python' or 'json', got {form!r}")
+        assert_structural_equal_ignore_global_symbol(made.mod, sch.mod)
+    return made
+
+
+def _run_python(trace: Trace, sch: Schedule) -> None:
+    names: dict[str, object] = {"sch": sch}
+    exec("\n".join(trace.as_python()), names)  # noqa: S102 - text that weft itself has written

@@ -1,0 +1,123 @@
+"""What every schedule must keep: the meaning of the program, and a trace that makes it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.arith.analyzer import Analyzer
+from weft.codegen.llvm.compile import compile_module
+from weft.driver.pipeline import lower_tir
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect, substitute
+from weft.ir.module import IRModule
+from weft.runtime.native import NativeLibrary
+from weft.runtime.ndarray import array
+from weft.support.errors import TVMError
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.interp import run
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.schedule.testing import verify_trace_roundtrip
+
+TOLERANCE = 1e-5
+
+
+def random_arguments(
+    func: PrimFunc, sizes: dict[str, int] | None = None, seed: int = 0
+) -> list[Any]:
+    """Random values for the buffers of a function: small integers, floats in [-1, 1).
+
+    ``sizes`` gives symbolic extents their values by name.
+    """
+    rng = np.random.default_rng(seed)
+    made = []
+    for param in func.params:
+        buffer = func.buffer_map.get(param)
+        if buffer is None:
+            made.append((sizes or {}).get(param.name, 3))
+            continue
+        shape = [_extent(item, sizes or {}) for item in buffer.shape]
+        made.append(_values(rng, shape, str(buffer.dtype)))
+    return made
+
+
+def _extent(expr: Any, sizes: dict[str, int]) -> int:
+    symbols = {var: IntImm(var.dtype, sizes[var.name]) for var in collect(expr, Var)}
+    value = Analyzer().simplify(substitute(expr, symbols))
+    if not isinstance(value, IntImm):
+        raise TVMError(f"random_arguments: the extent {expr} is not known; give its symbols")
+    return value.value
+
+
+def _values(rng: np.random.Generator, shape: list[int], dtype: str) -> Any:
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if "int" in dtype:
+        return rng.integers(0 if dtype.startswith("u") else -9, 10, shape).astype(dtype)
+    return (rng.random(shape) * 2 - 1).astype(dtype)
+
+
+def assert_same_meaning(
+    before: PrimFunc | IRModule,
+    after: PrimFunc | IRModule,
+    sizes: dict[str, int] | None = None,
+    *,
+    native: bool = True,
+    seed: int = 0,
+) -> None:
+    """Both programs give the same results on random arguments.
+
+    ``before`` and ``after`` run in the interpreter, ``after`` also lowered and, with ``native``, as
+    LLVM code. Integers must be equal; floats within 1e-5 of the largest value (a schedule may add
+    in another order).
+    """
+    first, second = _function(before), _function(after)
+    given = random_arguments(first, sizes, seed)
+    expected = _results(lambda *args: run(first, *args), given)
+    _compare("interpreted", expected, _results(lambda *args: run(second, *args), given))
+    lowered = lower_tir()(IRModule({"main": second}))
+    _compare("lowered", expected, _results(lambda *args: run(lowered["main"], *args), given))
+    if native:
+        compiled = compile_module(lowered, "llvm")
+        function = NativeLibrary(compiled.object_code).function(compiled.specs[0])
+        _compare("native", expected, _native_results(function, given))
+
+
+def _function(given: PrimFunc | IRModule) -> PrimFunc:
+    if isinstance(given, PrimFunc):
+        return given
+    functions = [func for func in given.functions.values() if isinstance(func, PrimFunc)]
+    return functions[0] if len(functions) == 1 else given["main"]
+
+
+def _results(function: Any, given: list[Any]) -> list[Any]:
+    copies = [item.copy() if isinstance(item, np.ndarray) else item for item in given]
+    function(*copies)
+    return [item for item in copies if isinstance(item, np.ndarray)]
+
+
+def _native_results(function: Any, given: list[Any]) -> list[Any]:
+    arrays = [array(item) if isinstance(item, np.ndarray) else item for item in given]
+    function(*arrays)
+    return [item.numpy() for item in arrays if hasattr(item, "numpy")]
+
+
+def _compare(how: str, expected: list[Any], found: list[Any]) -> None:
+    for position, (want, got) in enumerate(zip(expected, found, strict=True)):
+        if want.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, want, err_msg=f"{how}: argument {position}")
+            continue
+        scale = float(np.max(np.abs(want.astype("float64")), initial=1e-30))
+        difference = np.abs(got.astype("float64") - want.astype("float64"))
+        worst = float(np.max(difference, initial=0.0))
+        if not worst <= TOLERANCE * scale:
+            raise AssertionError(f"{how}: argument {position} differs by {worst} of {scale}")
+
+
+def assert_schedule_holds(sch: Schedule, original: PrimFunc | IRModule, **options: Any) -> None:
+    """The meaning is kept, the state is in order, and the trace makes the module again."""
+    sch.state.debug_verify()
+    verify_trace_roundtrip(sch, original)
+    assert_same_meaning(original, sch.mod, **options)

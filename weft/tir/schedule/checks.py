@@ -1,0 +1,128 @@
+"""The questions of ``flags``, asked so that "no" is an error with its reason.
+
+All of them pass when the state's ``enable_check`` is off, but for the root block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.tir.buffer import Buffer
+from weft.tir.schedule import errors, flags, tree
+from weft.tir.schedule.errors import name_of
+from weft.tir.stmt import Block, BufferRegion, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = False) -> StmtSRef:
+    """The block around ``sref``; with ``stage_pipeline`` it must be one."""
+    scope = flags.scope_of(sref)
+    if scope is None:
+        raise errors.RootBlockError(state, f"{name_of(sref)} is the root block", sref)
+    if stage_pipeline and state.enable_check:
+        violation = flags.pipeline_violation(state, scope)
+        if violation is not None:
+            raise errors.NotStagePipelineError(
+                state,
+                f"{name_of(scope)} is no stage pipeline (condition {violation.number}): "
+                f"{violation.reason}",
+                scope,
+            )
+    return scope
+
+
+def check_complete_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
+    """The block is complete below ``scope``."""
+    found = flags.complete_violation(_block(sref), _stmt(scope)) if state.enable_check else None
+    if found is not None:
+        raise errors.IncompleteBlockError(
+            state, f"{name_of(sref)} is no complete block: {found.reason}", sref
+        )
+
+
+def check_reduction_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
+    """The block is a reduction block below ``scope``."""
+    found = flags.reduction_violation(state, sref, _stmt(scope)) if state.enable_check else None
+    if found is not None:
+        raise errors.NotReductionBlockError(
+            state, f"{name_of(sref)} is no reduction block: {found.reason}", sref
+        )
+
+
+def check_complete_or_reduction_block(
+    state: ScheduleState, sref: StmtSRef, scope: StmtSRef
+) -> None:
+    """The block is a complete or a reduction block below ``scope``."""
+    reason = _neither(state, sref, scope) if state.enable_check else None
+    if reason is not None:
+        raise errors.NotCompleteOrReductionBlockError(state, f"{name_of(sref)} {reason}", sref)
+
+
+def _neither(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> str | None:
+    complete = flags.complete_violation(_block(sref), _stmt(scope))
+    if complete is None:
+        return None
+    reduction = flags.reduction_violation(state, sref, _stmt(scope))
+    if reduction is None:
+        return None
+    return f"is no complete block ({complete.reason}) and no reduction block ({reduction.reason})"
+
+
+def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> None:
+    """Every block below a loop is complete or a reduction there, so iterations are independent."""
+    if not state.enable_check:
+        return
+    for realize in tree.child_realizes(_stmt(subtree)):
+        sref = state.sref_of(realize)
+        reason = _neither(state, sref, subtree)
+        if reason is not None:
+            raise errors.NotCompactDataflowError(
+                state, f"below {name_of(subtree)}, {name_of(sref)} {reason}", (subtree, sref)
+            )
+
+
+def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:
+    """The values of the block's axes are an affine map of its loops."""
+    if state.enable_check and not flags.is_affine_binding(state, sref):
+        values = ", ".join([str(value) for value in flags.realize_of(state, sref).iter_values])
+        raise errors.NotAffineBindingError(
+            state, f"the bindings of {name_of(sref)} are not affine in its loops: {values}", sref
+        )
+
+
+def check_not_output_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
+    """What the block writes is memory of the scope, not a result that others see."""
+    allocated = {buffer.data for buffer in _block(scope).alloc_buffers}
+    for region in _block(sref).writes:
+        if region.buffer.data not in allocated:
+            raise errors.OutputBlockError(
+                state, f"{name_of(sref)} writes {region.buffer.name}, an output of the scope", sref
+            )
+
+
+def nth_access(
+    state: ScheduleState, sref: StmtSRef, index: int, *, write: bool
+) -> tuple[Buffer, BufferRegion]:
+    """The buffer, and its region, at a position of the block's reads or writes."""
+    block = _block(sref)
+    regions = block.writes if write else block.reads
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(regions):
+        verb = "writes" if write else "reads"
+        names = ", ".join([region.buffer.name for region in regions]) or "none"
+        raise errors.BufferIndexError(
+            state, f"{name_of(sref)} {verb} {len(regions)} buffers ({names}), got index {index}",
+            sref,
+        )  # fmt: skip
+    return regions[index].buffer, regions[index]
+
+
+def _block(sref: StmtSRef) -> Block:
+    assert isinstance(sref.stmt, Block)
+    return sref.stmt
+
+
+def _stmt(sref: StmtSRef) -> For | Block:
+    assert isinstance(sref.stmt, For | Block)
+    return sref.stmt

@@ -1,0 +1,190 @@
+"""``@primitive``: how a function becomes a method of ``Schedule`` that traces know.
+
+The decorated function is the method: it takes the schedule and random variables, finds the
+references, checks that it is legal, edits the state and returns new random variables. The
+decorator adds what all of them share: arguments are bound and checked by their annotations, block
+names become blocks, the call is a transaction (a failure leaves the program as it was) and is
+recorded in the trace. Calls of primitives inside a primitive are part of the outer one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from weft.support.errors import IRTypeError
+from weft.tir.schedule.instruction import DECISION, InstructionKind
+from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Canonical = Callable[["Schedule", dict[str, Any]], None]
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def primitive(
+    name: str,
+    inputs: str = "",
+    *,
+    pure: bool = False,
+    canonical: Canonical | None = None,
+    attr_codec: Mapping[str, Codec] | None = None,
+) -> Callable[[Callable[Concatenate[Schedule, P], R]], Callable[Concatenate[Schedule, P], R]]:
+    """Declare a method of ``Schedule``.
+
+    ``name`` is the instruction's in traces. ``inputs`` names the parameters that are random
+    variables or expressions of them, in TVM's order; ``*name`` takes the rest (see
+    ``InstructionKind``). ``canonical`` changes the bound arguments into the form that is recorded
+    (a function becomes an IndexMap, a buffer's name its place) before the body runs.
+    ``attr_codec`` gives attributes that are no plain values their JSON form and back.
+    """
+
+    def declare(function: Any) -> Any:
+        signature = inspect.signature(function)
+        names = tuple(inputs.split())
+        taken = {item.lstrip("*") for item in names} | {DECISION}
+        parameters = list(signature.parameters)[1:]
+        kind = InstructionKind(
+            name, function.__name__, names,
+            tuple([item for item in parameters if item not in taken]), pure, signature,
+            DECISION in parameters, attr_codec or {},
+        )  # fmt: skip
+        InstructionKind.REGISTRY[name] = kind
+        checks = _checks(signature)
+
+        @functools.wraps(function)
+        def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
+            bound = _bound(kind, self, args, kwargs)
+            for key, check in checks:
+                bound.arguments[key] = check(self, kind, key, bound.arguments[key])
+            if canonical is not None:
+                canonical(self, bound.arguments)
+            call = Call(kind, bound.arguments)
+            with self._calling(call) as outermost:
+                result = function(*bound.args, **bound.kwargs)
+            if outermost:
+                self._record(call, result)
+            return result
+
+        method.kind = kind  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
+class Call:
+    """A call under way: what errors and expired references name.
+
+    ``decision`` is set by methods that sample.
+    """
+
+    def __init__(self, kind: InstructionKind, arguments: Mapping[str, Any]) -> None:
+        self.kind, self.arguments = kind, dict(arguments)
+        self.decision: Any = None
+
+    def __str__(self) -> str:
+        parts = []
+        for parameter in list(self.kind.signature.parameters.values())[1:]:
+            value = self.arguments.get(parameter.name)
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                parts += [_short(item) for item in value or ()]
+            elif isinstance(value, RandomVariable):
+                parts.append(_short(value))
+            elif value is not parameter.default and parameter.name != DECISION:
+                parts.append(f"{parameter.name}={_short(value)}")
+        return f"sch.{self.kind.method}({', '.join(parts)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, RandomVariable):
+        return value.hint
+    if isinstance(value, list):
+        return f"[{', '.join([_short(item) for item in value])}]"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 and "\n" not in text else "..."
+
+
+def _bound(
+    kind: InstructionKind, schedule: Schedule, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        bound = kind.signature.bind(schedule, *args, **kwargs)
+    except TypeError as error:
+        parameters = list(kind.signature.parameters.values())[1:]
+        wanted = ", ".join([str(p.replace(annotation=p.empty)) for p in parameters])
+        raise IRTypeError(
+            f"sch.{kind.method}: {error}; it is called as {kind.method}({wanted})"
+        ) from None
+    bound.apply_defaults()
+    return bound
+
+
+# ---- arguments by the annotation of their parameter
+
+
+def _block(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return schedule.get_block(value)
+    return value if isinstance(value, BlockRV) else _wrong(kind, key, "a BlockRV or a name", value)
+
+
+def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    return value if isinstance(value, LoopRV) else _wrong(kind, key, "a LoopRV", value)
+
+
+def _place(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    if isinstance(value, LoopRV):
+        return value
+    return _block(schedule, kind, key, value)
+
+
+def _flag(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    if isinstance(value, int) and value in (0, 1):  # a trace's JSON may have numbers
+        return bool(value)
+    return _wrong(kind, key, "a bool", value)
+
+
+def _number(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    found = getattr(value, "value", value)
+    if isinstance(found, bool) or not isinstance(found, int):
+        return _wrong(kind, key, "an int", value)
+    return found
+
+
+def _text(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    return value if isinstance(value, str) else _wrong(kind, key, "a str", value)
+
+
+def _loops(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+    return tuple([_loop(schedule, kind, key, item) for item in value])
+
+
+def _wrong(kind: InstructionKind, key: str, wanted: str, value: Any) -> Any:
+    if isinstance(value, list) and value and isinstance(value[0], LoopRV) and "loop" in key:
+        wanted += " (unpack the list: *loops)"
+    raise IRTypeError(
+        f"sch.{kind.method}: {key}: expected {wanted}, got {type(value).__name__} {_short(value)}"
+    )
+
+
+_CHECKS: dict[str, Callable[..., Any]] = {
+    "BlockRV": _block, "BlockRV | str": _block, "LoopRV": _loop, "BlockRV | LoopRV": _place,
+    "BlockRV | LoopRV | str": _place, "bool": _flag, "int": _number, "str": _text,
+}  # fmt: skip
+
+
+def _checks(signature: inspect.Signature) -> list[tuple[str, Callable[..., Any]]]:
+    found = []
+    for parameter in signature.parameters.values():
+        check = _CHECKS.get(str(parameter.annotation))
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL and check is _loop:
+            check = _loops
+        if check is not None:
+            found.append((parameter.name, check))
+    return found

@@ -1,0 +1,146 @@
+"""Which block of a scope depends on which, and through what kind of hazard.
+
+A scope is a block; its members are the blocks inside it that are in no other block inside it. The
+order of the program and the regions that blocks declare give the edges (TVM's ``BlockScope``).
+Buffers over one data variable are one memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.schedule import tree
+from weft.tir.stmt import Block, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class DepKind(IntEnum):
+    """The kinds of dependence; the numbers are TVM's."""
+
+    RAW = 0
+    WAW = 1
+    WAR = 2
+    OPAQUE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """``dst`` comes after ``src`` in the program and must stay there."""
+
+    src: Block
+    dst: Block
+    kind: DepKind
+
+
+@dataclass(slots=True)
+class Hazards:
+    """The dependences among the blocks below one statement."""
+
+    blocks: list[Block]
+    of_source: dict[int, list[Hazard]] = field(default_factory=dict)
+    of_target: dict[int, list[Hazard]] = field(default_factory=dict)
+    writers: dict[Var, list[Block]] = field(default_factory=dict)
+    """Data variable of a buffer -> the blocks that write it, in program order."""
+
+
+def hazards_below(stmt: For | Block) -> Hazards:
+    """The dependences among ``child_realizes(stmt)``, derived once per statement object."""
+    found: Hazards = tree.derived(stmt, "schedule.hazards", _hazards)
+    return found
+
+
+def _hazards(stmt: For | Block) -> Hazards:
+    made = Hazards([realize.block for realize in tree.child_realizes(stmt)])
+    readers: dict[Var, list[Block]] = {}
+    seen: set[tuple[int, int, DepKind]] = set()
+
+    def add(sources: list[Block], target: Block, kind: DepKind) -> None:
+        for source in sources:
+            key = (id(source), id(target), kind)
+            if key not in seen:
+                seen.add(key)
+                edge = Hazard(source, target, kind)
+                made.of_source.setdefault(id(source), []).append(edge)
+                made.of_target.setdefault(id(target), []).append(edge)
+
+    for block in made.blocks:
+        reads = _data_of(block.reads)
+        writes = _data_of(block.writes)
+        for data in reads:
+            add(made.writers.get(data, []), block, DepKind.RAW)
+        for data in writes:
+            add(made.writers.get(data, []), block, DepKind.WAW)
+            add(readers.get(data, []), block, DepKind.WAR)
+        for data in reads:
+            readers.setdefault(data, []).append(block)
+        for data in writes:
+            made.writers.setdefault(data, []).append(block)
+    return made
+
+
+def _data_of(regions: Any) -> list[Var]:
+    return list(dict.fromkeys([region.buffer.data for region in regions]))
+
+
+class Dependency:
+    """An edge between references, as ``BlockScope`` gives it."""
+
+    def __init__(self, src: StmtSRef, dst: StmtSRef, kind: DepKind) -> None:
+        self.src, self.dst, self.kind = src, dst, kind
+
+    def __repr__(self) -> str:
+        names = [getattr(s.stmt, "name_hint", "?") for s in (self.src, self.dst)]
+        return f"Dependency({names[0]} -> {names[1]}, {self.kind.name})"
+
+
+class BlockScope:
+    """The dependences inside one block, between references (TVM's view of ``Hazards``)."""
+
+    def __init__(self, state: ScheduleState, hazards: Hazards) -> None:
+        self._state, self._hazards = state, hazards
+
+    def get_deps_by_src(self, block: StmtSRef) -> list[Dependency]:
+        """The edges that start at ``block``."""
+        return self._edges(self._hazards.of_source.get(id(block.stmt), []))
+
+    def get_deps_by_dst(self, block: StmtSRef) -> list[Dependency]:
+        """The edges that end at ``block``."""
+        return self._edges(self._hazards.of_target.get(id(block.stmt), []))
+
+    def _edges(self, edges: list[Hazard]) -> list[Dependency]:
+        sref = self._state.sref_of
+        return [Dependency(sref(edge.src), sref(edge.dst), edge.kind) for edge in edges]
+
+
+def block_scope(state: ScheduleState, sref: StmtSRef) -> BlockScope:
+    """The dependences inside the block of ``sref``."""
+    block = sref.stmt
+    assert isinstance(block, Block)
+    return BlockScope(state, hazards_below(block))
+
+
+def producers_of(block: Block, scope: For | Block) -> list[Block]:
+    """The blocks of ``scope`` that write what ``block`` reads or writes, without duplicates."""
+    return _ends(hazards_below(scope).of_target.get(id(block), []), "src")
+
+
+def consumers_of(block: Block, scope: For | Block) -> list[Block]:
+    """The blocks of ``scope`` that read or write what ``block`` writes, without duplicates."""
+    return _ends(hazards_below(scope).of_source.get(id(block), []), "dst")
+
+
+def _ends(edges: list[Hazard], end: str) -> list[Block]:
+    kinds = (DepKind.RAW, DepKind.WAW)
+    found = {id(getattr(e, end)): getattr(e, end) for e in edges if e.kind in kinds}
+    return list(found.values())
+
+
+def writers_of(buffer: Buffer, scope: For | Block) -> list[Block]:
+    """The blocks of ``scope`` that write the memory of ``buffer``."""
+    return hazards_below(scope).writers.get(buffer.data, [])

@@ -1,0 +1,185 @@
+"""Kinds of calls of a schedule, and calls that were made.
+
+A kind is derived from the signature of the method that ``@primitive`` declares: which parameters
+are inputs (random variables and expressions of them), which are attributes. So a recorded call is
+applied again, printed and written as JSON by one generic rule.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+
+DECISION = "decision"
+"""The parameter of sampling methods that is neither an input nor an attribute."""
+
+
+@dataclass(frozen=True, eq=False)
+class InstructionKind:
+    """One method of ``Schedule`` as traces know it.
+
+    ``inputs`` are names of parameters; one written ``*name`` takes all inputs that are left, as a
+    list or, if the method has ``*name``, as arguments. ``attrs`` are the other parameters.
+    """
+
+    name: str
+    method: str
+    inputs: tuple[str, ...]
+    attrs: tuple[str, ...]
+    is_pure: bool
+    signature: inspect.Signature
+    has_decision: bool
+    attr_codec: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = field(
+        default_factory=dict
+    )
+
+    REGISTRY: ClassVar[dict[str, InstructionKind]] = {}
+
+    @staticmethod
+    def get(name: str) -> InstructionKind:
+        """The kind of that name, such as ``"Split"``; IRKeyError if there is none."""
+        found = InstructionKind.REGISTRY.get(name)
+        if found is None:
+            raise IRKeyError(f"InstructionKind: there is no instruction {name!r}")
+        return found
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same kind."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"InstructionKind({self.name})"
+
+    # ---- arguments <-> inputs and attributes
+
+    def split_arguments(self, arguments: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        """Inputs and attributes of a call with these arguments (``decision`` is in neither)."""
+        inputs: list[Any] = []
+        for name in self.inputs:
+            value = arguments[name.lstrip("*")]
+            if name.startswith("*"):
+                inputs.extend(value)
+            else:
+                inputs.append(list(value) if isinstance(value, list | tuple) else value)
+        return inputs, [arguments[name] for name in self.attrs]
+
+    def arguments(self, inputs: Sequence[Any], attrs: Sequence[Any]) -> dict[str, Any]:
+        """The arguments of a call from its inputs and attributes."""
+        if len(attrs) != len(self.attrs):
+            raise IRValueError(
+                f"{self.name}: expected {len(self.attrs)} attributes, got {len(attrs)}"
+            )
+        left = list(inputs)
+        made: dict[str, Any] = {}
+        for name in self.inputs:
+            if name.startswith("*"):
+                made[name[1:]], left = left, []
+            elif not left:
+                raise IRValueError(f"{self.name}: the input {name} is missing")
+            else:
+                made[name] = left.pop(0)
+        if left:
+            raise IRValueError(f"{self.name}: {len(left)} inputs too many")
+        made.update(zip(self.attrs, attrs, strict=True))
+        return made
+
+    def call(self, schedule: Any, arguments: Mapping[str, Any], decision: Any = None) -> Any:
+        """Call the method on ``schedule``; what it returns."""
+        positional: list[Any] = []
+        named = dict(arguments)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                positional = list(named.pop(parameter.name))
+        if self.has_decision:
+            named[DECISION] = decision
+        return getattr(schedule, self.method)(*positional, **named)
+
+    # ---- text
+
+    def as_python(
+        self, arguments: Mapping[str, Any], outputs: Sequence[str], decision: Any = None
+    ) -> str:
+        """The call as a line of Python; ``arguments`` hold names for random variables."""
+        parts = []
+        for parameter in list(self.signature.parameters.values())[1:]:
+            if parameter.name == DECISION:
+                if decision is not None:
+                    parts.append(f"decision={python_text(decision)}")
+            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                parts += [python_text(item) for item in arguments[parameter.name]]
+            elif not (parameter.default is None and arguments[parameter.name] is None):
+                parts.append(f"{parameter.name}={python_text(arguments[parameter.name])}")
+        text = f"sch.{self.method}({', '.join(parts)})"
+        if not outputs:
+            return text
+        names = f"{outputs[0]}," if len(outputs) == 1 and self.returns_list else ", ".join(outputs)
+        return f"{names} = {text}"
+
+    @property
+    def returns_list(self) -> bool:
+        """Whether the method returns a list, also of one."""
+        return str(self.signature.return_annotation).lower().startswith("list")
+
+
+class Name(str):
+    """A name of a random variable inside arguments that are to be printed."""
+
+    __slots__ = ()
+
+
+def python_text(value: Any) -> str:
+    """A value as Python text that evaluates to it."""
+    if isinstance(value, Name):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join([python_text(item) for item in value])}]"
+    if isinstance(value, tuple):
+        inner = ", ".join([python_text(item) for item in value])
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, Mapping):
+        pairs = [f"{python_text(k)}: {python_text(v)}" for k, v in value.items()]
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, IntImm | FloatImm | StringImm):
+        return python_text(value.value)
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
+
+
+@dataclass(eq=False)
+class Instruction:
+    """One call: its kind, inputs, attributes and the random variables it returned."""
+
+    kind: InstructionKind
+    inputs: list[Any]
+    attrs: list[Any]
+    outputs: list[Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, InstructionKind):
+            raise IRTypeError(f"Instruction: expected an InstructionKind, got {self.kind!r}")
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same call."""
+        return self is other
+
+    def __str__(self) -> str:
+        arguments = self.kind.arguments(anonymous(self.inputs), self.attrs)
+        return self.kind.as_python(arguments, ["_"] * len(self.outputs))
+
+    __repr__ = __str__
+
+
+def anonymous(value: Any) -> Any:
+    """The inputs of a call with ``_`` for every random variable."""
+    if isinstance(value, list | tuple):
+        return [anonymous(item) for item in value]
+    plain = value is None or isinstance(
+        value, str | int | float | dict | IntImm | FloatImm | StringImm
+    )
+    return value if plain or hasattr(value, "final_indices") else Name("_")

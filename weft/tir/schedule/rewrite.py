@@ -1,0 +1,165 @@
+"""Rewriting subtrees of a schedule so that references to blocks survive.
+
+Every rewrite here returns the new statement and a table old block -> new block: what
+``ScheduleState.replace`` takes as ``block_sref_reuse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.arith.iter_map import IterMapLevel, iter_map_simplify
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import Mutator, Visitor
+from weft.ir.node import Node
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.expr import Var
+from weft.tir.schedule import tree
+from weft.tir.stmt import Block, BlockRealize, Stmt
+
+Reuse = dict[Block, Block]
+
+
+class _Uses(Visitor):
+    """Collects the variables that occur below a node (definitions too)."""
+
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+
+    def visit_Var(self, node: Any) -> None:
+        self.found.add(node)
+
+    def visit_Block(self, node: Any) -> None:
+        self.found |= variables_of(node)
+
+    def visit_Buffer(self, node: Any) -> None:
+        self.visit_default(node)
+        self.found.add(node.data)
+
+
+def _uses(node: Node) -> frozenset[Var]:
+    collector = _Uses()
+    Visitor.visit_default(collector, node)
+    return frozenset(collector.found)
+
+
+def variables_of(block: Block) -> frozenset[Var]:
+    """Every variable that occurs in a block; derived once per block object."""
+    found: frozenset[Var] = tree.derived(block, "schedule.variables", _uses)
+    return found
+
+
+class BlockMutator(Mutator):
+    """A mutator that remembers which block became which."""
+
+    reuse: Reuse
+
+    def __init__(self) -> None:
+        self.reuse = {}
+
+    def visit_Block(self, node: Any) -> Any:
+        made = self.visit_default(node)
+        if made is not node:
+            self.reuse[node] = made
+        return made
+
+
+class Substitution(BlockMutator):
+    """Replaces variables and buffers by identity; blocks without them stay the same."""
+
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self.mapping = {id(key): value for key, value in mapping.items()}
+        self.keys = {key if isinstance(key, Var) else key.data for key in mapping}
+
+    def visit_Var(self, node: Any) -> Any:
+        return self.mapping.get(id(node), node)
+
+    def visit_Buffer(self, node: Any) -> Any:
+        found = self.mapping.get(id(node))
+        return self.visit_default(node) if found is None else found
+
+    def visit_Block(self, node: Any) -> Any:
+        return node if self.keys.isdisjoint(variables_of(node)) else super().visit_Block(node)
+
+
+@deep_recursion
+def substitute(stmt: Stmt, mapping: Mapping[Any, Any]) -> tuple[Stmt, Reuse]:
+    """``stmt`` with variables and buffers replaced by identity."""
+    work = Substitution(mapping)
+    made: Stmt = work.visit(stmt)
+    return made, work.reuse
+
+
+class _Predicate(BlockMutator):
+    """Adds a condition to the nearest block realizations."""
+
+    def __init__(self, condition: Any) -> None:
+        super().__init__()
+        self.condition = condition
+
+    def visit_BlockRealize(self, node: Any) -> Any:
+        return node.with_(predicate=op.logical_and(node.predicate, self.condition))
+
+
+@deep_recursion
+def add_predicate(stmt: Stmt, condition: Any) -> Stmt:
+    """``stmt`` whose nearest blocks run only where ``condition`` holds too."""
+    made: Stmt = _Predicate(condition).visit(stmt)
+    return made
+
+
+class _SimpleBindings(BlockMutator):
+    """Simplifies the values of blocks' axes as maps of the loops around them."""
+
+    def __init__(self, loops: Mapping[Var, Range], preserve_unit_iters: bool) -> None:
+        super().__init__()
+        self.loops = dict(loops)
+        self.keep_units = preserve_unit_iters
+
+    def visit_For(self, node: Any) -> Any:
+        self.loops[node.loop_var] = tree.loop_domain(node)
+        body = self.visit(node.body)
+        del self.loops[node.loop_var]
+        return node.with_(body=body)
+
+    def visit_BlockRealize(self, node: Any) -> Any:
+        if not node.iter_values:  # an opaque block sees the loops directly
+            return node.with_(block=self.visit(node.block))
+        values = iter_map_simplify(
+            node.iter_values, self.loops, node.predicate, IterMapLevel.Surjective,
+            simplify_trivial_iterators=not self.keep_units,
+        )  # fmt: skip
+        return node.with_(iter_values=values)
+
+
+@deep_recursion
+def simplify_bindings(
+    stmt: Stmt, loops: Mapping[Var, Range], preserve_unit_iters: bool = True
+) -> tuple[Stmt, Reuse]:
+    """``stmt`` with simpler bindings; ``loops`` are the loops around it."""
+    work = _SimpleBindings(loops, preserve_unit_iters)
+    made: Stmt = work.visit(stmt)
+    return made, work.reuse
+
+
+def merged(*tables: Reuse) -> Reuse:
+    """One table for rewrites made one after the other."""
+    made: Reuse = {}
+    for table in tables:
+        made = {old: table.get(new, new) for old, new in made.items()}
+        known = set(made.values())
+        made.update({old: new for old, new in table.items() if new not in known})
+    return made
+
+
+def is_constant(expr: Any, value: int) -> bool:
+    """Whether ``expr`` is the integer constant ``value``."""
+    return isinstance(expr, IntImm) and expr.value == value
+
+
+def realize_with(realize: BlockRealize, **changes: Any) -> BlockRealize:
+    """A realization whose block has some fields changed."""
+    return realize.with_(block=realize.block.with_(**changes))

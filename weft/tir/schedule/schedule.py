@@ -1,0 +1,284 @@
+"""``Schedule``: a program taken apart and put together faster, step by step, never wrong.
+
+The class is the table of primitives; each lives with its family in ``primitive/``. What is here is
+what they share: random variables and what they stand for, the trace, seeds, copies.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
+from weft.ir.functor import substitute
+from weft.ir.module import IRModule
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.schedule.define import Call
+from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
+from weft.tir.schedule.instruction import Instruction
+from weft.tir.schedule.primitive import loops, queries
+from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
+from weft.tir.schedule.state import ScheduleState, StmtSRef
+from weft.tir.schedule.trace import Trace
+from weft.tir.stmt import Block, For
+
+RENDER_LEVELS: Final = ("detail", "fast", "none")
+SEED_MODULUS: Final = 2147483647
+SEED_FACTOR: Final = 48271
+FORK_FACTOR: Final = 1999999973
+
+
+class Schedule:
+    """A schedule over a PrimFunc or the PrimFuncs of an IRModule.
+
+    The module given is not changed; ``sch.mod`` is the scheduled one. ``debug_mask="all"`` checks
+    the state after every edit, ``error_render_level`` ("detail", "fast", "none") says how much
+    errors show, and ``enable_check=False`` leaves the legality of most primitives to the caller.
+
+    Example:
+        >>> sch = tir.Schedule(matmul)  # doctest: +SKIP
+        >>> i, j, k = sch.get_loops(sch.get_block("C"))  # doctest: +SKIP
+        >>> outer, inner = sch.split(j, factors=[None, 8])  # doctest: +SKIP
+        >>> sch.vectorize(inner)  # doctest: +SKIP
+
+    Source: TVM's ``tir.Schedule`` (Feng et al., "TensorIR", ASPLOS 2023).
+    """
+
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+    ) -> None:
+        if error_render_level not in RENDER_LEVELS:
+            raise IRValueError(
+                f"error_render_level: expected one of {', '.join(RENDER_LEVELS)}, got "
+                f"{error_render_level!r}"
+            )
+        self.state = ScheduleState(mod, debug_mask=debug_mask, enable_check=enable_check)
+        self.error_render_level = error_render_level
+        self.func_working_on: GlobalVar | None = _only_function(self.state)
+        self.trace: Trace | None = Trace()
+        self._symbols: dict[Any, StmtSRef | int] = {}
+        self._call: Call | None = None
+        self._seed = 1
+        self.seed(-1 if seed is None else _checked_seed(seed))
+
+    @classmethod
+    def _create_non_traced(cls, mod: PrimFunc | IRModule, **options: Any) -> Schedule:
+        """A schedule that records no trace."""
+        made = cls(mod, **options)
+        made.trace = None
+        return made
+
+    # ---- the program
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as scheduled so far."""
+        return self.state.mod
+
+    def show(self, *args: Any, **kwargs: Any) -> None:
+        """Print the module and the trace."""
+        self.mod.show(*args, **kwargs)
+        if self.trace is not None:
+            self.trace.show(*args[:1], **{k: v for k, v in kwargs.items() if k == "style"})
+
+    def work_on(self, func_name: str) -> None:
+        """Choose the function in which ``get_block`` looks when it is given no name."""
+        self.func_working_on = self._function_named(func_name)
+
+    def copy(self) -> Schedule:
+        """A schedule of its own; every random variable of this one is valid in it."""
+        made = object.__new__(Schedule)
+        made.state, pairs = self.state.copy()
+        made.error_render_level = self.error_render_level
+        made.func_working_on = self.func_working_on
+        made.trace = None if self.trace is None else Trace(self.trace.insts, self.trace.decisions)
+        made._call = None
+        made._seed = self._seed
+        made._symbols = {
+            rv: pairs.get(found, found) if isinstance(found, StmtSRef) else found
+            for rv, found in self._symbols.items()
+        }
+        return made
+
+    # ---- random variables
+
+    def get(self, rand_var_or_sref: ExprRV | RandomVariable | StmtSRef) -> Any:
+        """The Block, For or int that a random variable or reference stands for."""
+        if isinstance(rand_var_or_sref, StmtSRef):
+            return rand_var_or_sref.stmt
+        if isinstance(rand_var_or_sref, str):
+            rand_var_or_sref = self.get_block(rand_var_or_sref)
+        if isinstance(rand_var_or_sref, RandomVariable):
+            return self._sref(rand_var_or_sref).stmt
+        value = self._evaluated(rand_var_or_sref)
+        return value.value if isinstance(value, IntImm) else value
+
+    def get_sref(self, rand_var_or_stmt: RandomVariable | Block | For) -> StmtSRef | None:
+        """The reference behind a random variable, or to a loop or block of the module."""
+        if isinstance(rand_var_or_stmt, RandomVariable):
+            return self._sref(rand_var_or_stmt)
+        return self.state.get_sref(rand_var_or_stmt)
+
+    def remove_rv(self, rand_var: RandomVariable | ExprRV) -> None:
+        """Forget a random variable."""
+        if rand_var not in self._symbols:
+            raise IRKeyError(f"remove_rv: {rand_var!r} is no random variable of this schedule")
+        del self._symbols[rand_var]
+
+    def _sref(self, variable: RandomVariable | str) -> StmtSRef:
+        """The live reference behind a random variable; an error that names who consumed it."""
+        found = self._symbols.get(variable)
+        if not isinstance(found, StmtSRef):
+            raise IRKeyError(f"{variable!r} is no random variable of this schedule")
+        if found.stmt is None and found.consumer is not None:
+            kind = "block" if isinstance(variable, BlockRV) else "loop"
+            name = variable.hint if isinstance(variable, RandomVariable) else variable
+            raise ExpiredReferenceError(
+                f"{self._call or 'sch.get'}: {kind} {name} no longer exists: "
+                f"{found.consumer} consumed it\n"
+                f"hint: use what that call returned, or get the {kind} again"
+            )
+        return found
+
+    def _block_rv(self, block: StmtSRef | Block) -> BlockRV:
+        sref = block if isinstance(block, StmtSRef) else self.state.sref_of(block)
+        made = BlockRV(getattr(sref.stmt, "name_hint", "_"))
+        self._symbols[made] = sref
+        return made
+
+    def _loop_rv(self, loop: StmtSRef | For) -> LoopRV:
+        sref = loop if isinstance(loop, StmtSRef) else self.state.sref_of(loop)
+        made = LoopRV(sref.stmt.loop_var.name if isinstance(sref.stmt, For) else "_")
+        self._symbols[made] = sref
+        return made
+
+    def _block_rvs(self, blocks: Iterable[StmtSRef | Block]) -> list[BlockRV]:
+        return [self._block_rv(block) for block in blocks]
+
+    def _loop_rvs(self, loops: Iterable[StmtSRef | For]) -> list[LoopRV]:
+        return [self._loop_rv(loop) for loop in loops]
+
+    def _number_rv(self, value: int, name: str = "v") -> ExprRV:
+        made = Var(name, "int32")
+        self._symbols[made] = int(value)
+        return made
+
+    def _evaluated(self, value: ExprRV | int) -> PrimExpr:
+        """An expression with the sampled numbers in place of their variables."""
+        expr = as_prim_expr(value)
+        known = {
+            rv: IntImm(rv.dtype, number)
+            for rv, number in self._symbols.items()
+            if isinstance(rv, Var) and isinstance(number, int)
+        }
+        if not known or isinstance(expr, IntImm):
+            return expr
+        result: PrimExpr = Analyzer().simplify(substitute(expr, known))
+        return result
+
+    def _evaluated_all(self, values: Sequence[ExprRV | int | None]) -> list[PrimExpr | None]:
+        return [None if value is None else self._evaluated(value) for value in values]
+
+    # ---- functions
+
+    def _function_named(self, name: str) -> GlobalVar:
+        for var in self.state.roots:
+            if var.name_hint == name:
+                return var
+        names = ", ".join([var.name_hint for var in self.state.roots])
+        raise IRKeyError(
+            f"Schedule: there is no PrimFunc {name!r} in the module; there are {names}"
+        )
+
+    def _default_function(self) -> GlobalVar:
+        if self.func_working_on is None:
+            names = ", ".join([var.name_hint for var in self.state.roots]) or "none"
+            raise IRValueError(
+                f"Schedule: the module has several functions ({names}) and none is called main; "
+                "give func_name, or choose one with sch.work_on(name)"
+            )
+        return self.func_working_on
+
+    # ---- calls
+
+    @contextmanager
+    def _calling(self, call: Call) -> Iterator[bool]:
+        """Run a primitive: all or nothing. Yields whether it is called from outside."""
+        if self._call is not None:
+            yield False
+            return
+        self._call = call
+        self.state.current_call = call
+        try:
+            with self.state.transaction():
+                yield True
+        except ScheduleFailure as error:
+            error.level = self.error_render_level
+            raise
+        finally:
+            self._call = None
+            self.state.current_call = None
+
+    def _record(self, call: Call, result: Any) -> None:
+        if self.trace is None:
+            return
+        outputs = [] if result is None else result if isinstance(result, list) else [result]
+        inputs, attrs = call.kind.split_arguments(call.arguments)
+        self.trace.append(Instruction(call.kind, inputs, attrs, list(outputs)), call.decision)
+
+    # ---- randomness
+
+    def seed(self, seed: int) -> None:
+        """Set the state of the random numbers; -1 takes one from the system."""
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise IRTypeError(f"seed: expected an int, got {type(seed).__name__} {seed!r}")
+        self._seed = secrets.randbelow(SEED_MODULUS - 1) + 1 if seed == -1 else seed
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule; the state of this one moves on."""
+        return (self._next_random() * FORK_FACTOR) % SEED_MODULUS
+
+    def _next_random(self) -> int:
+        """The next number of the minimal standard generator (Park and Miller, CACM 1988)."""
+        self._seed = (self._seed * SEED_FACTOR) % SEED_MODULUS
+        return self._seed
+
+    # ---- primitives, by family
+
+    get_block = queries.get_block
+    get_loops = queries.get_loops
+    get_child_blocks = queries.get_child_blocks
+    get_producers = queries.get_producers
+    get_consumers = queries.get_consumers
+    get_output_blocks = queries.get_output_blocks
+    enter_postproc = queries.enter_postproc
+
+    split = loops.split
+    fuse = loops.fuse
+    reorder = loops.reorder
+
+
+def _only_function(state: ScheduleState) -> GlobalVar | None:
+    names = list(state.roots)
+    if len(names) == 1:
+        return names[0]
+    return next((var for var in names if var.name_hint == "main"), None)
+
+
+def _checked_seed(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise IRTypeError(f"seed: expected an int or None, got {type(seed).__name__} {seed!r}")
+    if not (1 <= seed <= SEED_MODULUS or seed == -1):
+        raise IRValueError(f"seed: expected 1 to {SEED_MODULUS}, got {seed}")
+    return seed

@@ -1,0 +1,389 @@
+"""The program being scheduled, and references into it that survive its edits.
+
+A ``StmtSRef`` stands for one loop or block. An edit replaces one subtree: statements of the new
+subtree that are the old objects keep their references; a loop keeps its reference by its variable;
+a block keeps its by ``block_sref_reuse``. Other references of the old subtree expire and remember
+the call that consumed them. Ancestors are rebuilt along one path.
+
+Facts about blocks (``dependence``, ``flags``) are derived from the immutable nodes and kept with
+them, so an edit makes no fact stale: there is nothing to update and nothing to forget. The design
+follows TVM's (Feng et al., "TensorIR", ASPLOS 2023, section 3) with that one difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.support.errors import InternalError, IRTypeError, IRValueError, ScheduleError
+from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+from weft.tir.schedule import tree
+from weft.tir.schedule.dependence import BlockScope, block_scope
+from weft.tir.schedule.flags import CachedFlags, cached_flags
+from weft.tir.stmt import Block, BlockRealize, For, Stmt
+from weft.tir.stmt_functor import renew_defs
+
+
+class ScheduleDebugMask(IntEnum):
+    """What is checked after every edit."""
+
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
+
+
+DEBUG_MASKS = {"none": 0, "all": 3}
+
+
+class StmtSRef:
+    """A reference to one loop or block of the program; ``stmt`` is None once it has expired."""
+
+    __slots__ = ("__weakref__", "consumer", "parent", "stmt")
+
+    def __init__(self, stmt: For | Block | None, parent: StmtSRef | None) -> None:
+        self.stmt = stmt
+        self.parent = parent
+        self.consumer: Any = None
+        """The call that removed the statement, once it is gone."""
+
+    @property
+    def seq_index(self) -> int:
+        """The position in the sequence around the statement; -1 where there is none."""
+        if self.parent is None or self.parent.stmt is None:
+            return -1
+        inside = tree.child_references(self.parent.stmt)
+        own = [item.block if isinstance(item, BlockRealize) else item for item in inside]
+        return next((i for i, item in enumerate(own) if item is self.stmt), -1) if own[1:] else -1
+
+    @staticmethod
+    def inline_mark() -> StmtSRef:
+        """The place that means "inlined into every consumer"."""
+        return INLINE_MARK
+
+    @staticmethod
+    def root_mark() -> StmtSRef:
+        """The place that means "where it stands"."""
+        return ROOT_MARK
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same reference."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"StmtSRef({self.stmt!r})"
+
+
+INLINE_MARK = StmtSRef(None, None)
+ROOT_MARK = StmtSRef(None, None)
+
+
+class ScheduleState:
+    """A module, the tree of references into its PrimFuncs, and the one edit: ``replace``."""
+
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        debug_mask: str | int = "none",
+        enable_check: bool = True,
+    ) -> None:
+        if isinstance(mod, PrimFunc):
+            mod = IRModule({"main": mod})
+        if not isinstance(mod, IRModule):
+            raise IRTypeError(
+                f"Schedule: expected a PrimFunc or an IRModule, got {type(mod).__name__}"
+            )
+        if not isinstance(enable_check, bool):
+            raise IRTypeError(f"enable_check: expected a bool, got {enable_check!r}")
+        self.debug_mask = _mask(debug_mask)
+        self.enable_check = enable_check
+        self.current_call: Any = None
+        """The call under way (its text is the user's): what an expired reference will name."""
+        self.roots: dict[GlobalVar, StmtSRef] = {}
+        self._given = mod
+        self._functions: dict[GlobalVar, PrimFunc] = {}
+        self._mod: IRModule | None = mod
+        self._stmt2ref: dict[int, StmtSRef] = {}
+        self._undo: list[Callable[[], None]] | None = None
+        for var, func in mod.functions.items():
+            if isinstance(func, PrimFunc):
+                self._add_function(var, func)
+
+    def _add_function(self, var: GlobalVar, func: PrimFunc) -> None:
+        if not isinstance(func.body, BlockRealize):
+            raise ScheduleError(
+                f"Schedule: function {var.name_hint} has no root block, its body is a "
+                f"{type(func.body).__name__}: it is lowered already; schedule before tir passes"
+            )
+        references = [id(item) for item in tree.all_references(func.body)]
+        if len(set(references)) < len(references) or not self._stmt2ref.keys().isdisjoint(
+            references
+        ):
+            func = renew_defs(func)  # one object at two places: each place gets its own
+        root = StmtSRef(None, None)
+        self._functions[var] = func
+        if func is not self._given[var]:
+            self._mod = None
+        self.roots[var] = root
+        self._attach(func.body, None, {}, {}, set(), first=root)
+
+    # ---- what is there
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it stands."""
+        if self._mod is None:
+            functions = dict(self._given.functions)
+            functions.update(self._functions)
+            self._mod = IRModule(
+                functions, attrs=self._given.attrs, global_infos=self._given.global_infos
+            )
+        return self._mod
+
+    def get_sref(self, stmt: Block | For) -> StmtSRef | None:
+        """The reference to a loop or block of the current program; None if it is not in it."""
+        found = self._stmt2ref.get(id(stmt))
+        return found if found is not None and found.stmt is stmt else None
+
+    def sref_of(self, stmt: Block | For | BlockRealize) -> StmtSRef:
+        """The reference to a statement that is known to be in the program."""
+        found = self.get_sref(stmt.block if isinstance(stmt, BlockRealize) else stmt)
+        if found is None:
+            raise InternalError("schedule: a statement is not part of the program")
+        return found
+
+    def references(self) -> Iterable[StmtSRef]:
+        """Every live reference, in no order."""
+        return self._stmt2ref.values()
+
+    def get_block_scope(self, block_sref: StmtSRef) -> BlockScope:
+        """The dependences between the blocks inside a block."""
+        return block_scope(self, block_sref)
+
+    def _get_cached_flags(self, block_sref: StmtSRef) -> CachedFlags:
+        """Affine binding, region cover and stage pipeline of a block."""
+        return cached_flags(self, block_sref)
+
+    def function_of(self, sref: StmtSRef) -> tuple[GlobalVar, PrimFunc]:
+        """The function in which a reference lies."""
+        while sref.parent is not None:
+            sref = sref.parent
+        for var, root in self.roots.items():
+            if root is sref:
+                return var, self._functions[var]
+        raise InternalError("schedule: a reference of no function")
+
+    def set_function(self, var: GlobalVar, func: PrimFunc) -> None:
+        """Change the function around its root block: parameters, attributes, buffers.
+
+        The body must be the current one, or hold the same root block object.
+        """
+        old = self._functions[var]
+        self._journal(lambda: self._functions.__setitem__(var, old))
+        self._functions[var] = func
+        self._mod = None
+
+    # ---- edits
+
+    @deep_recursion
+    def replace(
+        self,
+        src_sref: StmtSRef,
+        tgt_stmt: Block | BlockRealize | For | Stmt,
+        block_sref_reuse: Mapping[Block, Block] | None = None,
+    ) -> None:
+        """Put ``tgt_stmt`` where the reference points; ``block_sref_reuse`` maps old to new blocks.
+
+        A block is replaced by a block (its bindings stay), a loop by any statement. The object of
+        a loop or block that stays may appear once in the new subtree, not twice.
+        """
+        old = src_sref.stmt
+        if old is None:
+            raise IRValueError("replace: the reference has expired")
+        if old is tgt_stmt:
+            return
+        if isinstance(old, Block) and not isinstance(tgt_stmt, Block):
+            raise IRTypeError(f"replace: a Block by a {type(tgt_stmt).__name__}")
+        parent = src_sref.parent
+        before = {id(item): self._stmt2ref[id(item)] for item in tree.all_references(old)}
+        loops = {id(s.stmt.loop_var): s for s in before.values() if isinstance(s.stmt, For)}
+        blocks = {
+            id(new): before[id(one)]
+            for one, new in (block_sref_reuse or {}).items()
+            if id(one) in before
+        }
+        if isinstance(tgt_stmt, Block) and isinstance(old, Block):
+            blocks.setdefault(id(tgt_stmt), src_sref)
+        kept: set[int] = set()
+        self._attach(tgt_stmt, parent, loops, blocks, kept)
+        for sref in before.values():
+            if id(sref) not in kept:
+                self._expire(sref)
+        self._rebuild_ancestors(parent, old, tgt_stmt)
+        if self.debug_mask:
+            self.debug_verify()
+
+    def _attach(
+        self,
+        stmt: Stmt,
+        parent: StmtSRef | None,
+        loops: dict[int, StmtSRef],
+        blocks: dict[int, StmtSRef],
+        kept: set[int],
+        first: StmtSRef | None = None,
+    ) -> None:
+        """Give every loop and block of a new subtree its reference (see the module's docstring)."""
+        node = stmt.block if isinstance(stmt, BlockRealize) else stmt
+        if not isinstance(node, For | Block):
+            for inner in tree.substatements(stmt):
+                self._attach(inner, parent, loops, blocks, kept)
+            return
+        sref = first or self._known(node, loops, blocks, kept)
+        if sref.stmt is node and id(sref) not in kept and first is None:  # the same object: intact
+            self._keep_all(node, kept)
+            self._set(sref, node, parent)
+            return
+        kept.add(id(sref))
+        self._set(sref, node, parent)
+        for inner in tree.child_references(node):
+            self._attach(inner, sref, loops, blocks, kept)
+
+    def _known(
+        self,
+        node: For | Block,
+        loops: dict[int, StmtSRef],
+        blocks: dict[int, StmtSRef],
+        kept: set[int],
+    ) -> StmtSRef:
+        found = self._stmt2ref.get(id(node))
+        if found is not None and found.stmt is node:
+            if id(found) in kept:
+                raise InternalError("schedule: one statement object stands at two places")
+            return found
+        table, key = (loops, id(node.loop_var)) if isinstance(node, For) else (blocks, id(node))
+        found = table.get(key)
+        return StmtSRef(None, None) if found is None or id(found) in kept else found
+
+    def _keep_all(self, node: For | Block, kept: set[int]) -> None:
+        for item in tree.all_references(node):
+            kept.add(id(self._stmt2ref[id(item)]))
+
+    def _rebuild_ancestors(self, parent: StmtSRef | None, old: Stmt, new: Stmt) -> None:
+        child = parent
+        while child is not None:
+            above = child.stmt
+            if above is None:
+                raise InternalError("schedule: the parent of a live reference has expired")
+            rebuilt = tree.replace_child(above, old, new)
+            if not isinstance(rebuilt, For | Block):
+                raise InternalError("schedule: a statement is not where its reference says")
+            self._set(child, rebuilt, child.parent)
+            old, new, child = above, rebuilt, child.parent
+        self._replace_root(old, new)
+
+    def _replace_root(self, old: Stmt, new: Stmt) -> None:
+        for var, func in self._functions.items():
+            realize = func.body
+            if isinstance(realize, BlockRealize) and realize.block is old:
+                self.set_function(var, func.with_(body=realize.with_(block=new)))
+                return
+        raise InternalError("schedule: the root block belongs to no function")
+
+    # ---- the only writes to references, each with its undo
+
+    def _set(self, sref: StmtSRef, stmt: For | Block, parent: StmtSRef | None) -> None:
+        old_stmt, old_parent, old_consumer = sref.stmt, sref.parent, sref.consumer
+        if old_stmt is stmt and old_parent is parent:
+            return
+
+        def undo() -> None:
+            self._stmt2ref.pop(id(stmt), None)
+            sref.stmt, sref.parent, sref.consumer = old_stmt, old_parent, old_consumer
+            if old_stmt is not None:
+                self._stmt2ref[id(old_stmt)] = sref
+
+        self._journal(undo)
+        if old_stmt is not None and self._stmt2ref.get(id(old_stmt)) is sref:
+            del self._stmt2ref[id(old_stmt)]
+        sref.stmt, sref.parent = stmt, parent
+        self._stmt2ref[id(stmt)] = sref
+
+    def _expire(self, sref: StmtSRef) -> None:
+        old_stmt, old_parent = sref.stmt, sref.parent
+
+        def undo() -> None:
+            sref.stmt, sref.parent, sref.consumer = old_stmt, old_parent, None
+            if old_stmt is not None:
+                self._stmt2ref[id(old_stmt)] = sref
+
+        self._journal(undo)
+        if self._stmt2ref.get(id(old_stmt)) is sref:
+            del self._stmt2ref[id(old_stmt)]
+        sref.stmt, sref.parent, sref.consumer = None, None, self.current_call or "an edit"
+
+    def _journal(self, undo: Callable[[], None]) -> None:
+        if self._undo is not None:
+            self._undo.append(undo)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Edits made inside are all undone if an exception leaves the block."""
+        if self._undo is not None:
+            yield
+            return
+        self._undo = []
+        try:
+            yield
+        except BaseException:
+            for undo in reversed(self._undo):
+                undo()
+            self._mod = None
+            raise
+        finally:
+            self._undo = None
+
+    # ---- copies and checks
+
+    def copy(self) -> tuple[ScheduleState, dict[StmtSRef, StmtSRef]]:
+        """A state of its own over the same (immutable) program, and old reference to new."""
+        made = ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check)
+        pairs = {sref: made._stmt2ref[key] for key, sref in self._stmt2ref.items()}
+        return made, pairs
+
+    def debug_verify(self) -> None:
+        """Check that the references and the program agree (debug_mask & VERIFY_SREF_TREE)."""
+        seen = 0
+        for var, root in self.roots.items():
+            body = self._functions[var].body
+            if not isinstance(body, BlockRealize) or root.stmt is not body.block:
+                raise InternalError(f"schedule: the root of {var.name_hint} is not its reference's")
+            seen += self._verify_below(root)
+        if seen != len(self._stmt2ref):
+            raise InternalError(
+                f"schedule: {len(self._stmt2ref)} references, {seen} loops and blocks"
+            )
+
+    def _verify_below(self, sref: StmtSRef) -> int:
+        if sref.stmt is None:
+            raise InternalError("schedule: an expired reference in the tree")
+        count = 1
+        for inner in tree.nearest(sref.stmt):
+            child = self.sref_of(inner)
+            if child.parent is not sref:
+                raise InternalError("schedule: a reference has the wrong parent")
+            count += self._verify_below(child)
+        return count
+
+
+def _mask(given: str | int) -> int:
+    if isinstance(given, str):
+        if given not in DEBUG_MASKS:
+            raise IRValueError(f"debug_mask: expected 'all', 'none' or a number, got {given!r}")
+        return DEBUG_MASKS[given]
+    if not isinstance(given, int) or given < -1:
+        raise IRTypeError(f"debug_mask: expected 'all', 'none' or a number, got {given!r}")
+    return 3 if given == -1 else int(given)

@@ -1,0 +1,168 @@
+"""Questions about the shape of a scheduled program, answered from its nodes alone.
+
+Statements are immutable, so what is derived from one is kept with it (``Node._cache``): after an
+edit only the rebuilt path is walked again. ``BlockRealize`` and ``For`` are the statements that
+references point at (through the block); everything between two of them is glue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from weft.ir.expr import Range
+from weft.tir.expr import Var
+from weft.tir.stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+
+_BODY: Final = frozenset(
+    {For, LetStmt, AttrStmt, AssertStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize, While}
+)
+
+
+def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside ``stmt``; an init of a block is not among them."""
+    kind = type(stmt)
+    if kind is SeqStmt:
+        return stmt.seq  # type: ignore[attr-defined]
+    if kind is BlockRealize:
+        return (stmt.block.body,)  # type: ignore[attr-defined]
+    if kind is Block or kind in _BODY:
+        return (stmt.body,)  # type: ignore[attr-defined]
+    if isinstance(stmt, IfThenElse):
+        other = stmt.else_case
+        return (stmt.then_case,) if other is None else (stmt.then_case, other)
+    return ()
+
+
+def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
+    """The nearest loops and block realizations inside ``stmt``, in program order."""
+    return derived(stmt, "schedule.children", nearest)
+
+
+def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
+    """``child_references`` of any statement, without memory."""
+    found: list[For | BlockRealize] = []
+    for inner in substatements(stmt):
+        if isinstance(inner, For | BlockRealize):
+            found.append(inner)
+        else:
+            found.extend(nearest(inner))
+    return tuple(found)
+
+
+def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
+    """The blocks inside ``stmt`` that are in no other block inside it, in program order."""
+    return derived(stmt, "schedule.blocks", _realizes)
+
+
+def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
+    found: list[BlockRealize] = []
+    for inner in child_references(stmt):
+        if isinstance(inner, BlockRealize):
+            found.append(inner)
+        else:
+            found.extend(child_realizes(inner))
+    return tuple(found)
+
+
+def is_only_loops_and_blocks(stmt: For | Block) -> bool:
+    """Whether between ``stmt`` and its blocks there is nothing but loops and sequences."""
+    result: bool = derived(stmt, "schedule.plain", _is_plain)
+    return result
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    for inner in substatements(stmt):
+        if isinstance(inner, For):
+            if not is_only_loops_and_blocks(inner):
+                return False
+        elif isinstance(inner, SeqStmt):
+            if not _is_plain(inner):
+                return False
+        elif not isinstance(inner, BlockRealize):
+            return False
+    return True
+
+
+def derived(stmt: Any, key: str, compute: Callable[[Any], Any]) -> Any:
+    """The fact ``key`` of an immutable node, computed once."""
+    cache = stmt._cache
+    if cache is None:
+        cache = stmt._cache = {}
+    found = cache.get(key)
+    if found is None:
+        found = cache[key] = compute(stmt)
+    return found
+
+
+def all_references(stmt: Stmt) -> Iterator[For | Block]:
+    """Every loop and block below ``stmt``, itself included, outer ones first."""
+    stack: list[Stmt] = [stmt]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, BlockRealize):
+            yield item.block
+        elif isinstance(item, For | Block):
+            yield item
+        stack.extend(reversed(substatements(item)))
+
+
+def replace_child(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt | None:
+    """``stmt`` with the loop or block ``old`` (by identity) replaced by ``new``.
+
+    Only the glue between ``stmt`` and its nearest loops and blocks is searched. None if ``old`` is
+    not there. A block may be replaced by a block (its realization stays), a loop by anything.
+    """
+    rebuilt = _replaced_inside(stmt, old, new)
+    return None if rebuilt is stmt else rebuilt
+
+
+def _replaced(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    if stmt is old:
+        return new
+    if isinstance(stmt, BlockRealize):
+        return stmt.with_(block=new) if stmt.block is old else stmt
+    return stmt if isinstance(stmt, For) else _replaced_inside(stmt, old, new)
+
+
+def _replaced_inside(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    if isinstance(stmt, SeqStmt):
+        items = [_replaced(item, old, new) for item in stmt.seq]
+        same = all(mine is its for mine, its in zip(items, stmt.seq, strict=True))
+        return stmt if same else stmt.with_(seq=items)
+    if isinstance(stmt, IfThenElse):
+        other = stmt.else_case
+        return stmt.with_(
+            then_case=_replaced(stmt.then_case, old, new),
+            else_case=None if other is None else _replaced(other, old, new),
+        )
+    if isinstance(stmt, Block) or type(stmt) in _BODY:
+        body: Stmt = stmt.body  # type: ignore[attr-defined]
+        return stmt.with_(body=_replaced(body, old, new))
+    return stmt
+
+
+def loop_domain(loop: For) -> Range:
+    """The range of a loop's variable."""
+    return Range.from_min_extent(loop.min, loop.extent)
+
+
+def bindings_of(realize: BlockRealize) -> dict[Var, Any]:
+    """Each axis of the block with the value it is bound to."""
+    axes = realize.block.iter_vars
+    return {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}
