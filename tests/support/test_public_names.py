@@ -69,7 +69,7 @@ SUPPORTED = {
 }
 COMING = {
     "weft.ir": "make_node",
-    "weft.tir": "Schedule IndexMap TensorIntrin Trace bijective_layout",
+    "weft.tir": "Schedule TensorIntrin Trace bijective_layout",
     "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice LowerThreadAllreduce",
     "weft.relax": "ExecBuilder dpl frontend",
     "weft.relax.transform": "Gradient ToMixedPrecision RunCodegen",

@@ -35,6 +35,7 @@ from weft.support.errors import TVMError
 from weft.tir import expr as nodes
 from weft.tir import op as operators
 from weft.tir.expr import IterType, Ramp, SizeVar, Var
+from weft.tir.index_map import IndexMap
 
 
 def same(lhs: Any, rhs: Any) -> bool:
@@ -289,6 +290,33 @@ def _comm_reducer(node: nodes.CommReducer, d: Docsifier) -> Doc:
     body = results[0] if len(results) == 1 else TupleDoc(results)
     identity = list_doc(node.identity_element, d)
     return CallDoc(d.tir("comm_reducer"), (LambdaDoc(names, body), identity))
+
+
+@prints("IndexMap")
+def _index_map(node: IndexMap, d: Docsifier) -> Doc:
+    keys: list[str] = []
+    values: list[ExprDoc] = []
+    inverse = node.inverse_index_map
+    if inverse is not None:
+        keys.append("inverse_index_map")
+        plain = _index_dtype(inverse) == "int64"
+        values.append(_lambda_of(inverse, d) if plain else d.doc(inverse))
+    if _index_dtype(node) != "int64":
+        keys.append("index_dtype")
+        values.append(LiteralDoc(_index_dtype(node)))
+    return CallDoc(d.tir("index_map"), (_lambda_of(node, d),), keys, values)
+
+
+def _index_dtype(node: IndexMap) -> str:
+    return str(node.initial_indices[0].dtype) if node.initial_indices else "int64"
+
+
+def _lambda_of(node: IndexMap, d: Docsifier) -> ExprDoc:
+    d.push("tir")
+    names = [d.define(var, var.name) for var in node.initial_indices]
+    indices = [d.doc(index) for index in node.final_indices]
+    d.pop()
+    return LambdaDoc(names, TupleDoc(indices))
 
 
 @prints("Reduce")

@@ -1,0 +1,429 @@
+"""IndexMap: a mapping of indices to other indices, as layouts and ``transform_layout`` use it.
+
+``IndexMap.from_func(lambda i: [i // 4, i % 4])`` maps buffers of 16 elements to 4 × 4. Names and
+results are TVM's; inverses come from the iteration maps of ``weft.arith.iter_map``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import eval_set
+from weft.arith.iter_map import (
+    IterMapLevel,
+    detect_iter_map,
+    inverse_affine_iter_map,
+    normalize_iter_map_to_expr,
+)
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, as_range
+from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.node import Array, Node, field, node
+from weft.runtime.ndarray import NDArray
+from weft.support.errors import IRTypeError, IRValueError
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.expr import (
+    Add,
+    BinaryExpr,
+    Cast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Sub,
+    Var,
+)
+
+_PADDING_ROUNDS: Final = 10
+
+
+@node
+class IndexMap(Node):
+    """``final_indices`` as expressions of ``initial_indices``.
+
+    ``inverse_index_map``, where given, is taken for the inverse as it is.
+    """
+
+    AXIS_SEPARATOR: ClassVar[str] = "axis_separator"
+    """What a mapping function returns between indices that are flattened apart."""
+
+    initial_indices: Array[Var] = field(defines=True)
+    final_indices: Array[PrimExpr]
+    inverse_index_map: Any = field(default=None, compare=False, visit=False)
+
+    def _check_(self) -> None:
+        for var in self.initial_indices:
+            if not isinstance(var, Var):
+                raise IRTypeError(f"IndexMap: initial_indices must be Vars, got {var!r}")
+        inverse = self.inverse_index_map
+        if inverse is not None and not isinstance(inverse, IndexMap):
+            if not callable(inverse):
+                raise IRTypeError(
+                    "IndexMap: expected a function or an IndexMap as inverse_index_map, got "
+                    f"{type(inverse).__name__}"
+                )
+            self.inverse_index_map = IndexMap.from_func(inverse)
+
+    @staticmethod
+    def from_func(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> IndexMap:
+        """The map of a function from index variables to an index or a list of indices.
+
+        ``ndim`` is needed where the function takes ``*args``.
+        """
+        index_map, separators = IndexMap.from_func_with_separators(
+            mapping_function, ndim, inverse_index_map, index_dtype=index_dtype
+        )
+        if separators:
+            raise IRValueError(
+                "IndexMap.from_func: the function returned IndexMap.AXIS_SEPARATOR; use "
+                "IndexMap.from_func_with_separators"
+            )
+        return index_map
+
+    @staticmethod
+    def from_func_with_separators(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> tuple[IndexMap, list[int]]:
+        """As ``from_func``; also the positions where it returned ``IndexMap.AXIS_SEPARATOR``."""
+        args, kwargs = _variables(mapping_function, ndim, index_dtype)
+        returned = mapping_function(*args, **kwargs)
+        indices: list[Any] = []
+        separators: list[int] = []
+        for value in _items(returned):
+            if isinstance(value, str) and value == IndexMap.AXIS_SEPARATOR:
+                separators.append(len(indices))
+            elif isinstance(value, int) and not isinstance(value, IntImm):
+                indices.append(op.const(value, index_dtype))
+            elif isinstance(value, PrimExpr) or hasattr(value, "as_prim_expr"):
+                indices.append(as_prim_expr(value))
+            else:
+                raise IRTypeError(
+                    "IndexMap: expected the function to return expressions or "
+                    f"IndexMap.AXIS_SEPARATOR, got {type(value).__name__}: {value!r}"
+                )
+        initial = [*args, *kwargs.values()]
+        return IndexMap(initial, indices, inverse_index_map), separators
+
+    def is_equivalent_to(self, other_map: IndexMap) -> bool:
+        """Whether both always give equal indices."""
+        if len(self.initial_indices) != len(other_map.initial_indices):
+            return False
+        if len(self.final_indices) != len(other_map.final_indices):
+            return False
+        analyzer = Analyzer()
+        mapped = other_map.map_indices(self.initial_indices)
+        for mine, its in zip(self.final_indices, mapped, strict=True):
+            if not analyzer.can_prove_equal(mine, its):
+                return False
+        return True
+
+    def map_indices(
+        self, indices: Sequence[Any], *, analyzer: Analyzer | None = None
+    ) -> Array[PrimExpr]:
+        """The indices that these indices are mapped to, simplified."""
+        given = [as_prim_expr(index) for index in indices]
+        self._check_rank(given, "map_indices", "indices")
+        analyzer = analyzer or Analyzer()
+        mapping = dict(zip(self.initial_indices, given, strict=True))
+        mapped = [analyzer.simplify(_substituted(i, mapping)) for i in self.final_indices]
+        return Array(mapped)
+
+    def map_ranges(
+        self, ranges: Sequence[Any], *, analyzer: Analyzer | None = None
+    ) -> Array[Range]:
+        """The ranges of the mapped indices, padding included."""
+        given = [as_range(dom) for dom in ranges]
+        self._check_rank(given, "map_ranges", "ranges")
+        return Array(_mapped_ranges(self, given, analyzer or Analyzer()))
+
+    def map_shape(
+        self, shape: Sequence[Any], *, analyzer: Analyzer | None = None
+    ) -> Array[PrimExpr]:
+        """The shape of a buffer of that shape after the map, padding included."""
+        extents = [as_prim_expr(extent) for extent in shape]
+        self._check_rank(extents, "map_shape", "dimensions")
+        mapped = self.map_ranges(
+            [Range.from_min_extent(op.const(0, dim.dtype), dim) for dim in extents],
+            analyzer=analyzer,
+        )
+        for position, dom in enumerate(mapped):
+            if not op.is_const_int(dom.min, 0):
+                raise IRValueError(
+                    f"IndexMap.map_shape: index {position}, {self.final_indices[position]}, "
+                    f"starts at {dom.min}, not at 0"
+                )
+        return Array([dom.extent for dom in mapped])
+
+    def map_ndarray(self, arr_src: NDArray) -> NDArray:
+        """The array with its elements moved; padding is 0."""
+        self._check_rank(arr_src.shape, "map_ndarray", "dimensions")
+        shape = [op.const(extent, "int64") for extent in arr_src.shape]
+        target = tuple([_constant(extent) for extent in self.map_shape(shape)])
+        source = arr_src.numpy()
+        moved = np.zeros(target + source.shape[len(shape) :], source.dtype)
+        grid = np.indices(arr_src.shape, dtype=np.int64, sparse=True)
+        values = dict(zip(self.initial_indices, grid, strict=True))
+        places = [
+            np.broadcast_to(_evaluated(index, values), arr_src.shape)
+            for index in self.final_indices
+        ]
+        moved[tuple(places)] = source
+        return NDArray(moved, arr_src.dtype)
+
+    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+        """The inverse over a shape or ranges; IRValueError if the map is not bijective there."""
+        inverse, _ = _inverse(self, _domain(shape), IterMapLevel.Bijective, "inverse")
+        return inverse
+
+    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, PrimExpr]:
+        """The inverse, and the condition on its indices under which they lie in padding."""
+        return _inverse(self, _domain(shape), IterMapLevel.NoCheck, "non_surjective_inverse")
+
+    def to_python_string(self, f_name_map: Callable[[Var], str | None] | None = None) -> str:
+        """The map as a Python lambda (with an inverse: as a call of ``IndexMap.from_func``).
+
+        ``f_name_map`` may give names to variables; the others keep theirs, made unique.
+        """
+        renamed = _renamed(self, f_name_map)
+        text = _lambda_text(renamed)
+        if self.inverse_index_map is None:
+            return text
+        inverse = _lambda_text(_renamed(self.inverse_index_map, f_name_map))
+        return f"tvm.tir.IndexMap.from_func({text}, inverse_index_map={inverse})"
+
+    def _check_rank(self, given: Sequence[Any], what: str, things: str) -> None:
+        if len(given) != len(self.initial_indices):
+            raise IRValueError(
+                f"IndexMap.{what}: expected {len(self.initial_indices)} {things}, got {len(given)}"
+            )
+
+
+# ---- from functions
+
+
+def _variables(
+    function: Callable[..., Any], ndim: int | None, dtype: str
+) -> tuple[list[Var], dict[str, Var]]:
+    """The variables that a mapping function is called with: positional ones, keyword ones."""
+    args: list[Var] = []
+    kwargs: dict[str, Var] = {}
+    rest = None
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = name
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            kwargs[name] = Var(name, dtype)
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            raise IRValueError(f"IndexMap: the mapping function may not take **{name}")
+        else:
+            args.append(Var(name, dtype))
+    if rest is not None:
+        if ndim is None:
+            raise IRValueError(f"IndexMap: the mapping function takes *{rest}; give ndim")
+        missing = ndim - len(args) - len(kwargs)
+        args += [Var(f"{rest}_{position}", dtype) for position in range(missing)]
+    if ndim is not None and ndim != len(args) + len(kwargs):
+        raise IRValueError(
+            f"IndexMap: the mapping function takes {len(args) + len(kwargs)} indices, but ndim is "
+            f"{ndim}"
+        )
+    return args, kwargs
+
+
+def _items(returned: Any) -> Iterator[Any]:
+    if isinstance(returned, Iterable) and not isinstance(returned, PrimExpr | str):
+        yield from returned
+    else:
+        yield returned
+
+
+# ---- evaluation
+
+
+class _Substitute(Mutator):
+    """Replaces variables; operands of different integer types are promoted."""
+
+    def __init__(self, mapping: Mapping[Var, Any]) -> None:
+        self.mapping = mapping
+
+    def visit_Var(self, var: Node) -> Any:
+        return self.mapping.get(var, var)  # type: ignore[call-overload]
+
+    def visit_BinaryExpr(self, expr: Node) -> Any:
+        return self.operands(expr)
+
+    def visit_CompareExpr(self, expr: Node) -> Any:
+        return self.operands(expr)
+
+    def operands(self, expr: Any) -> Any:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if a is expr.a and b is expr.b:
+            return expr
+        return type(expr)(*op.match_types(a, b))
+
+
+@deep_recursion
+def _substituted(expr: Any, mapping: Mapping[Var, Any]) -> Any:
+    return _Substitute(mapping).visit(expr)
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
+_NUMPY: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide,
+    FloorMod: np.mod, Div: _truncated, Mod: np.fmod, Min: np.minimum, Max: np.maximum,
+}  # fmt: skip
+
+
+@deep_recursion
+def _evaluated(expr: Any, values: Mapping[Var, Any]) -> Any:
+    return _value(expr, values)
+
+
+def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
+    """The value of an index for arrays of its variables."""
+    if isinstance(expr, IntImm):
+        return np.int64(expr.value)
+    if isinstance(expr, Var) and expr in values:
+        return values[expr]
+    if isinstance(expr, BinaryExpr) and type(expr) in _NUMPY:
+        return _NUMPY[type(expr)](_value(expr.a, values), _value(expr.b, values))
+    if isinstance(expr, Cast):
+        return _value(expr.value, values)
+    raise IRTypeError(
+        f"IndexMap.map_ndarray: {expr} is no sum, product, quotient or remainder of the indices"
+    )
+
+
+def _constant(extent: Any) -> int:
+    if not isinstance(extent, IntImm):
+        raise IRValueError(f"IndexMap.map_ndarray: the mapped extent {extent} is not constant")
+    return int(extent.value)
+
+
+# ---- ranges and inverses
+
+
+def _domain(shape: Sequence[Any]) -> list[Range]:
+    return [dim if isinstance(dim, Range) else Range(0, dim) for dim in shape]
+
+
+def _mapped_ranges(index_map: IndexMap, ranges: list[Range], analyzer: Analyzer) -> list[Range]:
+    """Ranges from the iteration map: an index has the extent of its largest term.
+
+    Where there is no such map, the bounds of the values: these leave out padding (``i // 4`` of
+    3 elements is one value, ``i % 4`` then 3).
+    """
+    domain = dict(zip(index_map.initial_indices, ranges, strict=True))
+    found = detect_iter_map(
+        index_map.final_indices, domain, True, IterMapLevel.NoCheck, False, analyzer=analyzer
+    )
+    bits = max([dom.extent.dtype.bits for dom in ranges], default=32)
+    mapped = []
+    for position, index in enumerate(index_map.final_indices):
+        if found.indices:
+            total = found.indices[position]
+            extent: Any = op.const(1, total.dtype)
+            for number, term in enumerate(total.args):
+                reach = term.extent * term.scale
+                extent = op.maximum(extent, reach) if number else reach
+            low = total.base
+        else:
+            values = eval_set(index, domain, analyzer)
+            if not values.is_bounded:
+                raise IRValueError(
+                    f"IndexMap: the bounds of index {position}, {index}, are unknown"
+                )
+            low = analyzer.simplify(values.min_value)
+            extent = analyzer.simplify(values.max_value - values.min_value + 1)
+        dtype = f"int{bits}"
+        mapped.append(Range.from_min_extent(op.cast(dtype, low), op.cast(dtype, extent)))
+    return mapped
+
+
+def _inverse(
+    index_map: IndexMap, ranges: list[Range], level: IterMapLevel, what: str
+) -> tuple[IndexMap, PrimExpr]:
+    """The inverse over ranges, and where its indices are padding."""
+    index_map._check_rank(ranges, what, "ranges")
+    if index_map.inverse_index_map is not None:
+        return index_map.inverse_index_map, op.const(False)
+    analyzer = Analyzer()
+    domain = dict(zip(index_map.initial_indices, ranges, strict=True))
+    found = detect_iter_map(index_map.final_indices, domain, True, level, False, analyzer=analyzer)
+    if found.errors:
+        extents = ", ".join([str(dom.extent) for dom in ranges])
+        raise IRValueError(
+            f"IndexMap.{what}: {_lambda_text(index_map)} over [{extents}]: {found.errors[0]}"
+        )
+    outputs = [
+        Var(f"axis{position}", index.dtype)
+        for position, index in enumerate(index_map.final_indices)
+    ]
+    inverse = inverse_affine_iter_map(found.indices, outputs)
+    results = []
+    for var, dom in domain.items():
+        if var not in inverse and not op.is_const_int(dom.extent, 1):
+            raise IRValueError(
+                f"IndexMap.{what}: {_lambda_text(index_map)} loses {var.name}, which runs over "
+                f"{dom.extent} values"
+            )
+        results.append(analyzer.simplify(inverse.get(var, dom.min)))
+    predicate = substitute(normalize_iter_map_to_expr(found.padding_predicate), inverse)
+    ends = Analyzer()
+    for var, dom in zip(outputs, _mapped_ranges(index_map, ranges, analyzer), strict=True):
+        ends.bind(var, dom)
+    return IndexMap(outputs, results), ends.simplify(predicate, _PADDING_ROUNDS)
+
+
+# ---- text
+
+
+def _renamed(index_map: IndexMap, name_of: Callable[[Var], str | None] | None) -> IndexMap:
+    """The map with unique names, those of ``name_of`` first."""
+    taken: set[str] = set()
+    mapping: dict[Var, Var] = {}
+    if name_of is not None:
+        for var in collect(index_map.final_indices, Var):
+            name = name_of(var)
+            if name is not None:
+                taken.add(name)
+                mapping[var] = Var(name, var.dtype)
+    for var in index_map.initial_indices:
+        if var in mapping:
+            continue
+        name, number = var.name, 0
+        while name in taken:
+            number += 1
+            name = f"{var.name}_{number}"
+        taken.add(name)
+        if name != var.name:
+            mapping[var] = Var(name, var.dtype)
+    initial = [mapping.get(var, var) for var in index_map.initial_indices]
+    return IndexMap(initial, [substitute(i, mapping) for i in index_map.final_indices])
+
+
+def _lambda_text(index_map: IndexMap) -> str:
+    names = ", ".join([var.name for var in index_map.initial_indices])
+    indices = " ".join([f"{index}," for index in index_map.final_indices])
+    return f"lambda {names}: ({indices})"
