@@ -9,6 +9,7 @@ from weft.ir.expr import Range
 from weft.ir.module import IRModule
 from weft.script.ir_builder.ir import (
     dummy_global_info,
+    function_names,
     module_attrs,
     module_global_infos,
     vdevice,
@@ -17,7 +18,8 @@ from weft.script.parser.entry import parse_definition
 from weft.support.errors import IRTypeError
 
 __all__ = [
-    "Range", "dummy_global_info", "ir_module", "module_attrs", "module_global_infos", "vdevice",
+    "Range", "dummy_global_info", "function_names", "ir_module", "module_attrs",
+    "module_global_infos", "vdevice",
 ]  # fmt: skip
 
 

@@ -1,26 +1,37 @@
-"""The law of the text: ``parse(print(x, show_meta=True))`` is structurally equal to ``x``."""
+"""The law of texts: what is printed, or written as JSON, gives back what it was made of.
+
+``parse(print(x, show_meta=True))`` and ``load_json(save_json(x))`` are structurally equal to ``x``.
+"""
 
 from __future__ import annotations
 
+from weft.ir.json_text import load_json, save_json
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.structural import first_difference
+from weft.script.normal_form import text_normal_form
 from weft.script.parser.entry import from_source
 from weft.support.errors import VerifyError
 
 
 def assert_round_trip(node: Node) -> None:
-    """Print a module or a function, parse the text, and compare.
+    """Print a module or a function, parse the text, and compare; then the same through JSON.
 
     Raises VerifyError with the path of the first difference and the text.
     """
     text = node.script(show_meta=True)
     parsed = from_source(text, check_well_formed=False)
-    mismatch = first_difference(parsed, node, map_free_vars=True)
+    mismatch = first_difference(parsed, text_normal_form(node), map_free_vars=True)
     if mismatch is not None:
         raise VerifyError(
             f"the text does not give back what was printed, at {mismatch.path}: {mismatch.reason}\n"
             f"parsed: {mismatch.lhs}\nprinted: {mismatch.rhs}\n{text}"
+        )
+    mismatch = first_difference(load_json(save_json(node)), node, map_free_vars=True)
+    if mismatch is not None:
+        raise VerifyError(
+            f"JSON does not give back what was written, at {mismatch.path}: {mismatch.reason}\n"
+            f"read: {mismatch.lhs}\nwritten: {mismatch.rhs}\n{text}"
         )
 
 

@@ -408,7 +408,6 @@ def test_functions_call_each_other():
     assert list(run(mod, np.zeros(4, "i4"))[0]) == [0, 10, 0, 0]
 
 
-@pytest.mark.no_round_trip  # some names are no Python identifiers
 def test_names_of_the_c_library_do_no_harm():
     @T.prim_func
     def main(x: T.Buffer((4,), "float64")):

@@ -72,6 +72,17 @@ def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
         frame.global_infos[str(name)] = list(infos)
 
 
+def function_names(names: Mapping[str, str]) -> dict[str, str]:
+    """The names of functions that no definition can have: ``{"a_b": "a.b"}`` for ``def a_b``."""
+    for printed, name in names.items():
+        if not (isinstance(name, str) and name and str(printed).isidentifier()):
+            raise IRValueError(
+                "I.function_names: expected identifiers of functions below and their names, got "
+                f"{printed!r}: {name!r}"
+            )
+    return {str(printed): name for printed, name in names.items()}
+
+
 def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
     """A virtual device of the module."""
     if isinstance(target, str | dict):

@@ -52,6 +52,7 @@ class Parser:
         self.module_infos: dict[str, Any] = {}
         self.emitted: Any = None
         self.functions: dict[str, GlobalVar] = {}
+        self.function_names: dict[str, str] = {}
 
     @contextlib.contextmanager
     def in_dialect(self, name: str) -> Iterator[None]:

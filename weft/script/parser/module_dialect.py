@@ -35,10 +35,11 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
     """The module of a decorated class."""
     functions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
     with parser.scopes.nested(), IRBuilder() as builder:
+        _read_function_names(parser, node)
         for item in functions:
             if item.name in parser.functions:
                 parser.error(item, f"the module has two functions named {item.name!r}")
-            parser.functions[item.name] = GlobalVar(item.name)
+            parser.functions[item.name] = GlobalVar(_given_name(parser, item.name))
             parser.scopes.define(item.name, parser.functions[item.name])
         parser.scopes.define(node.name, ModuleProxy(node.name, parser.functions))
         frame = IRModuleFrame()
@@ -62,6 +63,19 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
             frame.order = [parser.functions[item.name] for item in functions]
         module: IRModule = builder.get()
     return module
+
+
+def _read_function_names(parser: Parser, node: ast.ClassDef) -> None:
+    """What ``I.function_names`` says, wherever it stands: definitions are named before it runs."""
+    for item in node.body:
+        call = item.value if isinstance(item, ast.Expr) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            if call.func.attr == "function_names":
+                parser.function_names.update(parser.evaluate(call))
+
+
+def _given_name(parser: Parser, name: str) -> str:
+    return parser.function_names.get(name, name)
 
 
 def _ordered(
@@ -119,7 +133,7 @@ def visit_pass(parser: Parser, node: ast.Pass) -> None:
 
 
 def _external(parser: Parser, name: str, function: ExternFunc) -> GlobalVar:
-    var = parser.functions[name] = GlobalVar(name)
+    var = parser.functions[name] = GlobalVar(_given_name(parser, name))
     var.struct_info = function.struct_info
     find_module("R.ExternFunc").functions[var] = function
     return var

@@ -119,6 +119,7 @@ class Docsifier:
         self.short = False
         self.used_handles: set[int] = set()
         self.globals: dict[str, Any] = {}
+        self.function_names: dict[str, str] = {}
         self.global_infos: Any = None
         self._printers: dict[type, Printer] = {}
         self.prefixes = {

@@ -21,7 +21,7 @@ from weft.script.printer.doc import (
     LiteralDoc,
     StmtBlockDoc,
 )
-from weft.script.printer.docsifier import Docsifier, prints
+from weft.script.printer.docsifier import Docsifier, clean_name, prints
 
 _ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
 
@@ -37,19 +37,40 @@ def _module(module: IRModule, d: Docsifier) -> Doc:
     if module.global_infos:
         call = CallDoc(d.ir("module_global_infos"), (mapping_doc(module.global_infos, d),))
         frame.stmts.append(ExprStmtDoc(call))
-    for var in module.functions:
-        d.globals[var.name_hint] = name
+    _name_functions(module, name, d)
+    if d.function_names:
+        names = {printed: name_hint for name_hint, printed in d.function_names.items()}
+        call = CallDoc(d.ir("function_names"), (mapping_doc(names, d),))
+        frame.stmts.append(ExprStmtDoc(call))
     for var, func in _ordered(module):
-        d.binding_names.append(var.name_hint)
+        printed = d.function_names.get(var.name_hint, var.name_hint)
+        d.binding_names.append(printed)
         made = d.doc(func)
         d.binding_names.pop()
         if not isinstance(made, FunctionDoc):
-            made = AssignDoc(IdDoc(var.name_hint), made)
+            made = AssignDoc(IdDoc(printed), made)
         if not isinstance(func, Op) and d.tracking:
             made.source = func
         frame.stmts.append(made)
     d.pop()
     return ClassDoc(IdDoc(clean), [d.ir("ir_module")], frame.stmts)
+
+
+def _name_functions(module: IRModule, module_name: str, d: Docsifier) -> None:
+    """Find identifiers for the functions whose names are none, or mean something else here."""
+    names = [var.name_hint for var in module.functions]
+    taken = {*names, *d.names}
+    for name in names:
+        d.globals[name] = module_name
+        base = printed = clean_name(name)
+        if printed == name and name not in (*d.prefixes.values(), "range"):
+            continue
+        count = 0
+        while printed in taken:
+            count += 1
+            printed = f"{base}_{count}"
+        taken.add(printed)
+        d.function_names[name] = printed
 
 
 def _ordered(module: IRModule) -> list[tuple[GlobalVar, Any]]:
@@ -62,6 +83,7 @@ def _ordered(module: IRModule) -> list[tuple[GlobalVar, Any]]:
 @prints("GlobalVar")
 def _global_var(node: GlobalVar, d: Docsifier) -> Doc:
     module = d.globals.get(node.name_hint)
+    name = d.function_names.get(node.name_hint, node.name_hint)
     if module is None:
         if d.in_module or not (d.frames and d.frames[-1].kind in ("relax", "tir")):
             return CallDoc(d.ir("GlobalVar"), (LiteralDoc(node.name_hint),))
@@ -72,8 +94,8 @@ def _global_var(node: GlobalVar, d: Docsifier) -> Doc:
             if not frame.uses_alias:
                 frame.uses_alias = True
                 frame.stmts.append(AssignDoc(IdDoc(d.config.module_alias), IdDoc(module)))
-            return AttrAccessDoc(IdDoc(d.config.module_alias), node.name_hint)
-    return AttrAccessDoc(IdDoc(module), node.name_hint)
+            return AttrAccessDoc(IdDoc(d.config.module_alias), name)
+    return AttrAccessDoc(IdDoc(module), name)
 
 
 def _outer_function(d: Docsifier) -> Any:

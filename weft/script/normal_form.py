@@ -1,0 +1,35 @@
+"""The form of a program that its text has: plain binding blocks in a row are one block.
+
+A graph script has no line between two neighbouring binding blocks (dataflow blocks are written
+``with R.dataflow():``) and nothing for an empty one. The parser therefore gives the joined block,
+as TVM 0.20's does; so do the block builder and the pass ``Normalize``.
+"""
+
+from __future__ import annotations
+
+from weft.ir.functor import Mutator
+from weft.ir.module import IRModule
+from weft.ir.node import Node
+from weft.relax.expr import SeqExpr
+from weft.relax.normalize import merged_blocks
+from weft.support.recursion import deep_recursion
+
+
+class _MergeBlocks(Mutator):
+    def visit_SeqExpr(self, node: SeqExpr) -> SeqExpr:
+        made: SeqExpr = self.visit_default(node)
+        return made.with_(blocks=merged_blocks(made.blocks))
+
+
+@deep_recursion
+def text_normal_form(node: Node) -> Node:
+    """The program as printing and parsing gives it back; the same object if it is in this form."""
+    merge = _MergeBlocks()
+    if not isinstance(node, IRModule):
+        made: Node = merge.visit(node)
+        return made
+    functions = {var: merge.visit(func) for var, func in node.functions.items()}
+    for var, func in node.functions.items():
+        if functions[var] is not func:
+            return IRModule(functions, attrs=node.attrs, global_infos=node.global_infos)
+    return node
