@@ -6,8 +6,33 @@ expected, what was found, where, and what to do; it ends without a period and st
 """
 
 
+import re
+from typing import Final
+
+LONG: Final = 240
+"""A first line of so many characters is looked through for long lists."""
+_ITEM: Final = r"[\w.+\-*/ ]{1,60}(?:\([\w.+\-*/ ]{0,60}\))?"
+_LIST: Final = re.compile(rf"(?<=[(\[])(?:{_ITEM},\s?){{16,}}(?:{_ITEM})?(?=[)\]])")
+
+
+def cut_lists(message: str) -> str:
+    """The message with every long list in its first line cut, as of a shape of rank 100."""
+    first, newline, rest = message.partition("\n")
+    return _LIST.sub(_cut, first) + newline + rest
+
+
+def _cut(found: re.Match[str]) -> str:
+    items = [item.strip() for item in found.group().rstrip(", ").split(",")]
+    return ", ".join([*items[:6], f"... {len(items) - 8} more ...", *items[-2:]])
+
+
 class TVMError(RuntimeError):
     """The root of every error that weft raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        if args and isinstance(args[0], str) and len(args[0]) > LONG:
+            args = (cut_lists(args[0]), *args[1:])
+        super().__init__(*args)
 
 
 class InternalError(TVMError):
