@@ -190,25 +190,92 @@ def test_the_first_difference_has_a_path_and_both_sides():
     assert ir.get_first_structural_mismatch(Left, Left) is None
 
 
-def test_the_error_shows_the_path_and_the_lines_with_the_place_underlined():
-    with pytest.raises(ValueError, match="StructuralEqual check failed at <root>") as caught:
+def test_the_error_shows_the_paths_and_the_lines_with_the_place_underlined():
+    with pytest.raises(ValueError, match="StructuralEqual check failed, caused by lhs") as caught:
         ir.assert_structural_equal(Left, changed(1.0, 2.0))
     lines = str(caught.value).splitlines()
-    assert lines[0].endswith(".body.value.b.value: the values differ")
+    assert lines[0].startswith("StructuralEqual check failed, caused by lhs at <root>.functions[")
+    assert lines[0].endswith(".body.value.b.value: 1.0")
     assert lines[1:4] == [
-        "lhs: 1.0",
+        "                T.writes(B[vi])",
         "                B[vi] = A[vi] + T.float32(1.0)",
         "                                ^^^^^^^^^^^^^^",
     ]
-    assert lines[4] == "rhs: 2.0"
+    assert lines[4].startswith("and rhs at <root>.")
+    assert lines[4].endswith(".body.value.b.value: 2.0")
+    assert lines[-1] == "the values differ"
     assert len(lines) <= 10
+
+
+def message_of(lhs, rhs) -> list[str]:
+    with pytest.raises(ValueError, match="StructuralEqual check failed") as caught:
+        ir.assert_structural_equal(lhs, rhs)
+    lines = str(caught.value).splitlines()
+    assert len(lines) <= 10
+    return lines
+
+
+def test_a_variable_is_underlined_where_it_is_used():
+    @T.prim_func(private=True)
+    def straight(A: T.Buffer((4, 4), "float32")):
+        for i, j in T.grid(4, 4):
+            A[i, j] = T.float32(0)
+
+    @T.prim_func(private=True)
+    def turned(A: T.Buffer((4, 4), "float32")):
+        for i, j in T.grid(4, 4):
+            A[j, i] = T.float32(0)
+
+    lines = message_of(straight, turned)
+    assert lines[0].endswith("<root>.body.body.body.indices[0]: i")
+    assert lines[2:4] == ["        A[i, j] = T.float32(0.0)", "          ^"]
+    assert lines[6:8] == ["        A[j, i] = T.float32(0.0)", "          ^"]
+
+
+def test_kinds_of_loops_and_whole_statements_are_underlined_at_their_first_line():
+    @T.prim_func(private=True)
+    def serial(A: T.Buffer(4, "float32")):
+        for i in range(4):
+            A[i] = T.float32(0)
+
+    @T.prim_func(private=True)
+    def parallel(A: T.Buffer(4, "float32")):
+        for i in T.parallel(4):
+            A[i] = T.float32(0)
+
+    @T.prim_func(private=True)
+    def once(A: T.Buffer(4, "float32")):
+        A[0] = T.float32(0)
+
+    lines = message_of(serial, parallel)
+    assert lines[0].endswith("<root>.body.kind: <ForKind.SERIAL: 0>")
+    assert lines[2:4] == ["    for i in range(4):", "    ^^^^^^^^^^^^^^^^^^"]
+    assert lines[6:8] == ["    for i in T.parallel(4):", "    ^^^^^^^^^^^^^^^^^^^^^^^"]
+    lines = message_of(serial, once)
+    assert lines[0].endswith("<root>.body: For")
+    assert lines[4].endswith("<root>.body: BufferStore")
+    assert lines[6:8] == ["    A[0] = T.float32(0.0)", "    ^^^^^^^^^^^^^^^^^^^^^"]
+    assert lines[-1] == "the kinds of node differ: For and BufferStore"
+
+
+def test_what_one_side_lacks_has_a_path_that_says_so():
+    with_key = tir.PrimFunc([], tir.Evaluate(0)).with_attr("key", 1)
+    lines = message_of(tir.PrimFunc([], tir.Evaluate(0)), with_key)
+    assert lines == [
+        "StructuralEqual check failed, caused by lhs at <root>.attrs[<missing entry>]: {}",
+        "and rhs at <root>.attrs[\"key\"]: {'key': 1}",
+        "the keys differ: key",
+    ]
+    lines = message_of([1, 2], [1])
+    assert lines[0].endswith("<root>[1]: [1, 2]")
+    assert lines[1].endswith("<root>[<missing element #1>]: [1]")
 
 
 @pytest.mark.parametrize(
     ("lhs", "rhs", "text"),
     [
         (tir.Add(var(), ir.IntImm("int32", 1)), tir.Sub(var(), ir.IntImm("int32", 1)),
-         "at <root>: the kinds of node differ: Add and Sub"),
+         "the kinds of node differ: Add and Sub"),
         ([1, 2], [1], "the lengths differ: 2 and 1"),
         ({"a": 1}, {"b": 1}, "the keys differ: a, b"),
         (var(), var(), "two different free variables"),

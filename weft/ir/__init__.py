@@ -32,6 +32,7 @@ _NAMES = {
     "assert_structural_equal": "weft.ir.structural",
     "get_first_structural_mismatch": "weft.ir.structural",
     "load_json": "weft.ir.json_text",
+    "make_node": "weft.ir.reflection",
     "register_op_attr": "weft.ir.op",
     "save_json": "weft.ir.json_text",
     "structural_equal": "weft.ir.structural",
@@ -41,7 +42,6 @@ _PLANNED = {
     "EnvFunc": "functions of the environment as nodes",
     "SequentialSpan": "spans of several places",
     "diagnostics": "renderers of diagnostics that programs register",
-    "make_node": "construction of nodes by their C++ names",
     "supply": "supplies of unique names",
 }
 __getattr__, __dir__ = module_getattr(

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.difference_report import difference_report
 from weft.ir.node import MISSING, Node
-from weft.support import slots
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError
 from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
 
@@ -40,9 +40,6 @@ class Mismatch:
     lhs: Any
     rhs: Any
     reason: str
-    lhs_node: Node | None = None
-    """The innermost node on the path, where ``lhs`` is a field without a text of its own."""
-    rhs_node: Node | None = None
 
     @property
     def path(self) -> str:
@@ -63,14 +60,11 @@ class _Comparer:
         self.forward: dict[int, Node] = {}
         self.backward: dict[int, Node] = {}
         self.path: list[Step] = []
-        self.around: list[tuple[Node, Node]] = []
         self.mismatch: Mismatch | None = None
 
     def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
         if self.mismatch is None:
-            around = self.around[-1] if self.around else (None, None)
-            paths = self.here(0), self.here(1)
-            self.mismatch = Mismatch(*paths, lhs, rhs, reason, *around)
+            self.mismatch = Mismatch(self.here(0), self.here(1), lhs, rhs, reason)
         return False
 
     def here(self, side: int) -> ObjectPath:
@@ -161,13 +155,11 @@ class _Comparer:
             if id(rhs) in self.backward:
                 return self.fail(lhs, rhs, "the buffers are not the same one")
             self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
-        self.around.append((lhs, rhs))
         for name, field_defines in lhs.STRUCTURE:
             self.path.append(("attr", name, name))
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
             self.path.pop()
-        self.around.pop()
         return True
 
     def variables(self, lhs: Node, rhs: Node, defines: bool) -> bool:
@@ -233,40 +225,11 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raise IRValueError with the path and both texts where the two first differ."""
+    """Raise IRValueError with the paths to the first difference, underlined in both texts."""
     mismatch = first_difference(lhs, rhs, map_free_vars)
     if mismatch is not None:
-        raise IRValueError(
-            f"StructuralEqual check failed at {mismatch.path}: {mismatch.reason}\n"
-            f"lhs: {_side(lhs, mismatch.lhs, mismatch.lhs_node)}\n"
-            f"rhs: {_side(rhs, mismatch.rhs, mismatch.rhs_node)}"
-        )
-
-
-def _side(root: Any, value: Any, around: Node | None) -> str:
-    """What one side has there; below it the line of the program, the place underlined."""
-    shown = _short(value)
-    target = value if isinstance(value, Node) else around
-    if target is None or not isinstance(root, Node) or target is root:
-        return shown
-    try:
-        text = str(slots.text.get().underlined(root, [target], 0))
-    except (ModuleNotFoundError, IRTypeError):  # a node that has no text
-        return shown
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    for number, line in enumerate(lines):
-        if number and set(line.strip()) == {"^"}:
-            return "\n".join([shown.splitlines()[0], lines[number - 1], line])
-    return shown
-
-
-def _short(value: Any) -> str:
-    try:
-        text = str(slots.text.get().to_repr(value)) if isinstance(value, Node) else repr(value)
-    except ModuleNotFoundError:
-        text = f"<{type(value).__name__}>"
-    lines = text.splitlines()
-    return "\n".join(lines[:3] + ["..."] if len(lines) > 3 else lines)
+        paths, values = (mismatch.lhs_path, mismatch.rhs_path), (mismatch.lhs, mismatch.rhs)
+        raise IRValueError(difference_report((lhs, rhs), paths, values, mismatch.reason))
 
 
 class _Hasher:

@@ -1,6 +1,7 @@
 """NDArrays in the JSON of programs: type, shape and base64 of their little-endian bytes.
 
-Constants of both IRs hold NDArrays; this module teaches ``weft.ir.json_text`` to write them.
+Constants of both IRs hold NDArrays; this module teaches ``weft.ir.json_text`` to write them, and
+the runtime's names for shapes and texts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.ir.json_text import register_codec
+from weft.runtime.containers import ShapeTuple, String
 from weft.runtime.ndarray import NDArray, empty, storage_dtype
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
@@ -39,3 +41,5 @@ def decode_array(content: dict[str, Any]) -> NDArray:
 
 
 register_codec(__name__, NDArray, encode_array, decode_array)
+register_codec(__name__, ShapeTuple, list, ShapeTuple)
+register_codec(__name__, String, str, String)

@@ -1,0 +1,92 @@
+"""What ``assert_structural_equal`` says: both paths, and both places underlined in their programs.
+
+The text dialect prints the programs (slot ``text``); a place is looked for from the innermost node
+on its path outwards, since not every node has a place of its own in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr
+from weft.ir.node import Node
+from weft.support import slots
+from weft.support.errors import IRTypeError
+from weft.support.object_path import ObjectPath
+
+_TRIES: Final = 4
+"""How many nodes of a path are looked for in the text before the report does without it."""
+_WIDTH: Final = 60
+
+
+def difference_report(
+    roots: Sequence[Any], paths: Sequence[ObjectPath], values: Sequence[Any], reason: str
+) -> str:
+    """The message of a mismatch; each argument but the last holds the left and the right one."""
+    lines = []
+    names = ("caused by lhs", "and rhs")
+    for name, root, path, value in zip(names, roots, paths, values, strict=True):
+        lines.append(f"{name} at {path}: {_short(value)}")
+        lines += _excerpt(root, path)
+    return "StructuralEqual check failed, " + "\n".join([*lines, reason])
+
+
+def _short(value: Any) -> str:
+    """A value in one line; statements by the name of their class."""
+    if isinstance(value, Node) and not isinstance(value, PrimExpr):
+        kind = type(value).__name__
+        name = getattr(value, "name_hint", "") or getattr(value, "name", "")
+        return f"{kind} {name}" if isinstance(name, str) and name else kind
+    try:
+        text = str(slots.text.get().to_repr(value)) if isinstance(value, Node) else repr(value)
+    except ModuleNotFoundError:
+        text = f"<{type(value).__name__}>"
+    line, _, rest = text.strip().partition("\n")
+    return f"{line[:_WIDTH]}..." if rest or len(line) > _WIDTH else line
+
+
+def _excerpt(root: Any, path: ObjectPath) -> list[str]:
+    """The line of the place with what is underlined, and the line before it."""
+    nodes = [part for part in path.resolve(root) if isinstance(part, Node)]
+    if not nodes or nodes[0] is not root:
+        return []
+    inner = nodes[:0:-1][:_TRIES]  # innermost first; the root itself is everywhere
+    for number, node in enumerate(inner):
+        lines, marks = _marked(root, node)
+        if not marks:
+            continue
+        around = _lines_of(root, inner[number + 1 :]) if _is_used_often(node) else set(marks)
+        place = min([line for line in marks if line in around] or marks)
+        before = [lines[place - 1]] if place and lines[place - 1].strip() else []
+        return [*before, lines[place], marks[place]]
+    return []
+
+
+def _is_used_often(node: Node) -> bool:
+    """Whether the text names a node at several places: a variable, a buffer."""
+    return hasattr(node, "name") or hasattr(node, "name_hint")
+
+
+def _lines_of(root: Any, nodes: Sequence[Node]) -> set[int]:
+    for node in nodes:
+        _, marks = _marked(root, node)
+        if marks:
+            return set(marks)
+    return set()
+
+
+def _marked(root: Node, node: Node) -> tuple[list[str], dict[int, str]]:
+    """The lines of the program, and the underlining of ``node`` below each by its number."""
+    try:
+        text = str(slots.text.get().to_text(root, obj_to_underline=[node]))
+    except (ModuleNotFoundError, IRTypeError):  # a node that has no text
+        return [], {}
+    lines: list[str] = []
+    marks: dict[int, str] = {}
+    for line in text.splitlines():
+        if lines and set(line.strip()) == {"^"}:
+            marks[len(lines) - 1] = line
+        else:
+            lines.append(line)
+    return lines, marks

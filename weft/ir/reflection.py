@@ -1,0 +1,60 @@
+"""Nodes by the names that TVM's object system has for their classes: ``make_node``.
+
+Generic tools build nodes from a text and fields; programs call the classes themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from weft.ir.attrs import as_attrs
+from weft.ir.node import NODE_TYPES, Node
+from weft.support.errors import IRAttributeError, IRTypeError
+
+_DEFINED_IN: Final[dict[str, tuple[str, ...]]] = {
+    "relax": ("weft.relax.expr", "weft.relax.struct_info"),
+    "te": ("weft.te.operation",),
+    "": ("weft.tir.function", "weft.te.operation", "weft.relax.expr"),
+}
+"""First part of a name -> modules that declare nodes of that room; imported when asked for."""
+
+
+def make_node(type_key: str, **kwargs: Any) -> Any:
+    """A node of the class named ``type_key`` (``"IntImm"``, ``"tir.For"``, ``"relax.expr.Call"``).
+
+    Fields are those of the constructor; ``"DictAttrs"`` takes any.
+    """
+    if type_key == "DictAttrs":
+        return as_attrs(kwargs)
+    kind = node_class(type_key)
+    span = kwargs.pop("span", None)
+    unknown = [name for name in kwargs if name not in kind._all_slots_]  # type: ignore[attr-defined]
+    if unknown:
+        raise IRAttributeError(
+            f"make_node: {type_key} has no field {', '.join(sorted(unknown))}; "
+            f"there are: {', '.join(kind.INIT_FIELDS)}"
+        )
+    fields = {name: value for name, value in kwargs.items() if name in kind.INIT_FIELDS}
+    try:
+        return kind(**fields, span=span)
+    except TypeError as error:
+        if isinstance(error, IRTypeError):
+            raise
+        raise IRAttributeError(
+            f"make_node: {type_key} needs the fields {', '.join(kind.INIT_FIELDS)}: {error}"
+        ) from error
+
+
+def node_class(type_key: str) -> type[Node]:
+    """The class of nodes with that name; IRTypeError if there is none."""
+    room, _, name = type_key.rpartition(".")
+    first = room.partition(".")[0]
+    for prefix in (first, ""):
+        for module in _DEFINED_IN.get(prefix, ()):
+            importlib.import_module(module)
+        found = NODE_TYPES.get(f"Relax{name}") if first == "relax" else None
+        found = found or NODE_TYPES.get(name)
+        if found is not None:
+            return found
+    raise IRTypeError(f"make_node: weft has no node class {type_key!r}")
