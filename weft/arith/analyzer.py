@@ -79,7 +79,9 @@ class Analyzer:
         facts = self._facts
         facts.learn(var)
         if isinstance(expr, Range):
-            extent = self.simplify(expr.extent)
+            extent = expr.extent
+            if type(extent) is not IntImm:
+                extent = self.simplify(extent)
             if type(extent) is not IntImm or extent.value != 1:
                 self._bind_range(var, expr)
                 return
@@ -93,7 +95,14 @@ class Analyzer:
 
     def _bind_range(self, var: Var, dom: Range) -> None:
         facts = self._facts
-        low, high = self._bounds.bound(dom.min), self._bounds.bound(dom.extent)
+        start, extent = dom.min, dom.extent
+        if type(start) is IntImm and type(extent) is IntImm:
+            facts.bounds[var] = start.value, start.value + extent.value - 1
+            facts.values.pop(var, None)
+            facts.modular.pop(var, None)
+            facts.ranges[var] = dom
+            return
+        low, high = self._bounds.bound(start), self._bounds.bound(extent)
         top = POS_INF if POS_INF in (low[1], high[1]) else low[1] + high[1] - 1
         facts.bounds[var] = low[0], top
         facts.values.pop(var, None)

@@ -13,6 +13,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith import fold
+from weft.arith.const_int_bound import clamp
+from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
 from weft.arith.linear_form import Split, Sum
@@ -61,8 +63,14 @@ class CanonicalSimplifier:
 
     def simplify(self, expr: PrimExpr) -> Any:
         """The canonical form; ``expr`` itself where it already is."""
-        result = _normal(self.mutate(expr))
-        return expr if expr_deep_equal(result, expr) else result
+        form = self.mutate(expr)
+        if type(form) is not Split and type(form) is not Sum:
+            return expr if expr_deep_equal(form, expr) else form
+        result = form.build()
+        if expr_deep_equal(result, expr):
+            return expr
+        self.facts.canonical_memo[id(result)] = result, form
+        return result
 
     def mutate(self, expr: Any) -> Any:
         """The form as an expression, a Split or a Sum."""
@@ -145,12 +153,11 @@ class CanonicalSimplifier:
         quotient = inside.divided(by)
         if not outside.splits:
             return quotient.plus(Sum(expr.dtype, (), outside.base // by))
-        rest = outside.build()
-        if self.within(rest, by):
+        if self.sum_within(outside, by):
             return quotient
         moved = outside.base // by  # a constant of at least the divisor leaves the quotient
         reduced = Sum(outside.dtype, outside.splits, outside.base - moved * by)
-        if moved and not self.within(reduced.build(), by):
+        if moved and not self.sum_within(reduced, by):
             moved, reduced = 0, outside
         quotient = quotient.plus(Sum(expr.dtype, (), moved))
         if moved:
@@ -169,11 +176,10 @@ class CanonicalSimplifier:
             _, outside = a.separate(by)
             if not outside.splits:
                 return fold.const(expr.dtype, outside.base % by)
-            rest = outside.build()
-            if self.within(rest, by):
+            if self.sum_within(outside, by):
                 return outside
             a = Sum(outside.dtype, outside.splits, outside.base % by)
-            if a.base != outside.base and self.within(a.build(), by):
+            if a.base != outside.base and self.sum_within(a, by):
                 return a
         elif self.within(_normal(a), by):
             return a
@@ -210,6 +216,26 @@ class CanonicalSimplifier:
         """Whether 0 <= expr < limit."""
         low, high = self.bounds.bound(expr)
         return 0 <= low and high < limit
+
+    def sum_within(self, total: Sum, limit: int) -> bool:
+        """Whether 0 <= total < limit."""
+        low, high = self.sum_bound(total)
+        return 0 <= low and high < limit
+
+    def sum_bound(self, total: Sum) -> tuple[int, int]:
+        """The bound of ``total.build()``, without building it where that makes no difference."""
+        splits = total.merged()
+        low = high = total.base
+        for split in splits:
+            if self.facts.expr_bounds or has_data(split.index):
+                return self.bounds.bound(total.build())
+            plain = split.lower == 1 and split.upper is None
+            bottom, top = self.bounds.bound(split.index if plain else split.unit())
+            if split.scale < 0:
+                bottom, top = top, bottom
+            low += bottom * split.scale
+            high += top * split.scale
+        return clamp(low, high)
 
     def divide(self, split: Split, by: int, floor: bool) -> Any:
         """``split // by`` as one split."""
@@ -284,7 +310,7 @@ class CanonicalSimplifier:
             return fold.truth(difference.base < 0)
         if wide and factor > 1:
             inside, outside = difference.separate(factor)
-            if not outside.splits or self.within(outside.build(), factor):
+            if not outside.splits or self.sum_within(outside, factor):
                 difference = inside.divided(factor)
         return self.compare_with_zero(difference, expr)
 
@@ -314,6 +340,11 @@ class CanonicalSimplifier:
             return self.other(expr)
         if expr_deep_equal(lhs, expr.a) and expr_deep_equal(rhs, expr.b):
             return self.rewriter.apply(expr, self.simplify)
+        memo = self.facts.canonical_memo
+        if len(left) > 1:
+            memo[id(lhs)] = lhs, Sum(total.dtype, left, base if to_left else 0)
+        if len(right) > 1:
+            memo[id(rhs)] = rhs, Sum(total.dtype, right, 0 if to_left else -base)
         return self.rewriter.apply(fold.lt(lhs, rhs), self.simplify)
 
     def visit_cast(self, expr: Any) -> Any:

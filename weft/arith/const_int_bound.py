@@ -74,7 +74,8 @@ def type_bound(dtype: DataType) -> Bound:
     return integer_range(dtype.element)
 
 
-def _clamp(low: int, high: int) -> Bound:
+def clamp(low: int, high: int) -> Bound:
+    """The bound with what is beyond 2**62 infinite."""
     return (NEG_INF if low <= -_FAR else low), (POS_INF if high >= _FAR else high)
 
 
@@ -221,7 +222,7 @@ class BoundAnalyzer:
         base, stride = self.bound(expr.base), self.bound(expr.stride)
         lanes = expr.lanes.value if isinstance(expr.lanes, IntImm) else _FAR
         ends = [0, stride[0] * (lanes - 1), stride[1] * (lanes - 1)]
-        return _clamp(base[0] + min(ends), base[1] + max(ends))
+        return clamp(base[0] + min(ends), base[1] + max(ends))
 
     def visit_broadcast(self, expr: Any) -> Bound:
         return self.bound(expr.value)
@@ -265,13 +266,13 @@ def _arithmetic(analyzer: BoundAnalyzer, expr: Any) -> Bound:
     a, b = analyzer.bound(expr.a), analyzer.bound(expr.b)
     kind = type(expr)
     if kind is Add:
-        return _clamp(a[0] + b[0], a[1] + b[1])
+        return clamp(a[0] + b[0], a[1] + b[1])
     if kind is Sub:
-        return _clamp(a[0] - b[1], a[1] - b[0])
+        return clamp(a[0] - b[1], a[1] - b[0])
     if b[0] == b[1] and b[0] >= 0:
-        return _clamp(a[0] * b[0], a[1] * b[0])
+        return clamp(a[0] * b[0], a[1] * b[0])
     corners = a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]
-    return _clamp(min(corners), max(corners))
+    return clamp(min(corners), max(corners))
 
 
 _HANDLERS: Final[dict[type[Node], Callable[[BoundAnalyzer, Any], Bound]]] = {

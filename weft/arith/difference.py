@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Final
 
 from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
-from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer
+from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, clamp
 from weft.arith.linear_form import Split, Sum
 from weft.ir.expr import PrimExpr
 
-_FAR: Final = 1 << 62
 Bound = tuple[int, int]
 
 
@@ -36,7 +34,7 @@ class DifferenceAnalyzer:
         self.bounds = bounds
         self.canonical = canonical
         self.facts: list[LinearFact] = []
-        self._busy = 0
+        self.busy = 0
 
     def total(self, a: PrimExpr, b: PrimExpr) -> Sum:
         """``a - b`` as a sum."""
@@ -46,12 +44,12 @@ class DifferenceAnalyzer:
         """Inclusive bounds of ``a - b``."""
         low_a, high_a = self.bounds.bound(a)
         low_b, high_b = self.bounds.bound(b)
-        if high_a < low_b or low_a > high_b or self._busy > 2:
-            return _clamp(low_a - high_b, high_a - low_b)
-        self._busy += 1
+        if high_a < low_b or low_a > high_b or self.busy > 2:
+            return clamp(low_a - high_b, high_a - low_b)
+        self.busy += 1
         low, high = self.sum_range(self.total(a, b))
-        self._busy -= 1
-        return max(low, _clamp(low_a - high_b, 0)[0]), min(high, _clamp(0, high_a - low_b)[1])
+        self.busy -= 1
+        return max(low, clamp(low_a - high_b, 0)[0]), min(high, clamp(0, high_a - low_b)[1])
 
     def never_zero(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether the remainders of the two show that they differ."""
@@ -78,9 +76,9 @@ class DifferenceAnalyzer:
                     rest_low, rest_high = self.chain_range(rest, fact)
                 else:
                     continue
-                rest_low, rest_high = _clamp(rest_low + fact_low, rest_high + fact_high)
+                rest_low, rest_high = clamp(rest_low + fact_low, rest_high + fact_high)
                 low, high = max(low, rest_low), min(high, rest_high)
-        return _clamp(low + total.base, high + total.base)
+        return clamp(low + total.base, high + total.base)
 
     def chain_range(self, total: Sum, used: LinearFact) -> Bound:
         """Bounds of a sum that another fact states as it is."""
@@ -92,13 +90,13 @@ class DifferenceAnalyzer:
                 low, high = max(low, fact.low + total.base), min(high, fact.high + total.base)
             elif not total.plus(fact.total, 1).splits:
                 low, high = max(low, total.base - fact.high), min(high, total.base - fact.low)
-        return _clamp(low, high)
+        return clamp(low, high)
 
     def bare_range(self, total: Sum) -> Bound:
         """Bounds from the bounds of every term."""
         if not total.splits:
             return total.base, total.base
-        return self.bounds.bound(total.build())
+        return self.canonical.sum_bound(total)
 
     def learn(self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF) -> None:
         """low <= a - b <= high holds."""
@@ -107,7 +105,7 @@ class DifferenceAnalyzer:
             return
         bare = Sum(total.dtype, total.splits)
         base = total.base
-        limits = _clamp(low - base if low > NEG_INF else NEG_INF,
+        limits = clamp(low - base if low > NEG_INF else NEG_INF,
                         high - base if high < POS_INF else POS_INF)  # fmt: skip
         self.facts.append(LinearFact(bare, *limits))
 
@@ -124,5 +122,3 @@ def _same_term(mine: Split, its: Split) -> bool:
     return mine.lower == its.lower and mine.upper == its.upper and mine.same_index(its)
 
 
-def _clamp(low: int, high: int) -> Bound:
-    return (NEG_INF if low <= -_FAR else low), (POS_INF if high >= _FAR else high)

@@ -41,10 +41,13 @@ class Facts:
     rewrite_memo: Memo = field(default_factory=dict)
     canonical_memo: Memo = field(default_factory=dict)
     simplify_memo: Memo = field(default_factory=dict)
+    settled: dict[int, PrimExpr] = field(default_factory=dict)
+    """Expressions to which no rewrite rule applies."""
 
     def forget(self) -> None:
         """Empty the memo tables, after a fact has changed."""
         self.seen = set()
+        self.settled = {}
         self.bound_memo, self.modular_memo = {}, {}
         self.rewrite_memo, self.canonical_memo, self.simplify_memo = {}, {}, {}
 

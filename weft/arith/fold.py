@@ -63,6 +63,9 @@ def const(dtype: DataType, value: int) -> Any:
 
 def wrapped(dtype: DataType, value: int) -> Any:
     """The constant modulo the width of its type."""
+    found = _CONSTANTS.get((dtype, value))
+    if found is not None:
+        return found
     low, high = integer_range(dtype)
     if not low <= value <= high:
         value = (value - low) % (1 << dtype.bits) + low if not dtype.is_bool else int(value != 0)

@@ -7,6 +7,7 @@ positive terms first, then the constant, then what is subtracted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,10 @@ class Split:
             result = divide(result, fold.const(dtype, self.lower))
         return fold.mul(result, fold.wrapped(dtype, self.scale * sign))
 
+    def unit(self) -> Any:
+        """The expression without its scale."""
+        return self.scaled(1).build()
+
 
 @dataclass(frozen=True, slots=True)
 class Sum:
@@ -97,9 +102,19 @@ class Sum:
             return Sum(self.dtype, inside, self.base), Sum(self.dtype, outside)
         return Sum(self.dtype, inside), Sum(self.dtype, outside, self.base)
 
+    def merged(self) -> Sequence[Split]:
+        """The terms, joined where two are parts of one."""
+        if len(self.splits) > 1:
+            for split in self.splits:
+                if split.upper is not None:
+                    return _merge(self.splits)
+        return self.splits
+
     def build(self) -> Any:
         """The expression."""
-        splits = sorted(_merge(self.splits), key=_order)
+        splits = self.merged()
+        if len(splits) > 1:
+            splits = sorted(splits, key=_order)
         base = fold.wrapped(self.dtype, self.base)
         result: Any = None
         for split in splits:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from weft.arith.difference import DifferenceAnalyzer
 
 _DEPTH: Final = 12
-_LEAVES: Final = frozenset({IntImm, FloatImm, StringImm})
+_LEAVES: Final = frozenset({IntImm, FloatImm, StringImm, Var, SizeVar})
 _SWAPPED: Final = {GT: LT, GE: LE}
 _COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
 _CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
@@ -90,16 +90,16 @@ class RewriteSimplifier(Predicates):
 
     def visit(self, expr: Any) -> Any:
         """The simplified expression; ``expr`` itself where nothing applies."""
-        if type(expr) in _LEAVES:
+        kind = type(expr)
+        if kind is Var or kind is SizeVar:
+            self.facts.seen.add(expr)
+            return self.facts.values.get(expr, expr)
+        if kind in _LEAVES:
             return expr
         found = self.facts.rewrite_memo.get(id(expr))
         if found is not None:
             return found[1]
-        if isinstance(expr, Var):
-            self.facts.seen.add(expr)
-            result = self.facts.values.get(expr, expr)
-        else:
-            result = self.apply(self.rebuild(expr, self.visit))
+        result = self.apply(self.rebuild(expr, self.visit))
         self.facts.rewrite_memo[id(expr)] = expr, result
         return result
 
@@ -181,16 +181,19 @@ class RewriteSimplifier(Predicates):
         What a rule makes is simplified by ``visit`` (this simplifier's, unless told otherwise).
         """
         kind = type(expr)
+        if kind in _LEAVES or id(expr) in self.facts.settled:
+            return expr
         visit = visit or self.visit
         if kind in _COMPARISONS or kind in (Min, Max):
-            return self.apply_ordered(expr, visit)
-        if kind is Cast:
+            result = self.apply_ordered(expr, visit)
+        elif kind is Cast:
             return _cast(expr)
-        if kind in _LEAVES or kind in (Var, SizeVar):
-            return expr
-        result = self.first_rule(expr, visit)
-        if result is None:
-            return self.literal(expr) if expr.dtype.is_bool else expr
+        else:
+            result = self.first_rule(expr, visit)
+            if result is None:
+                result = self.literal(expr) if expr.dtype.is_bool else expr
+        if result is expr and self.depth <= _DEPTH and not self.differences.busy:
+            self.facts.settled[id(expr)] = expr
         return result
 
     def apply_ordered(self, expr: Any, visit: Callable[[Any], Any]) -> Any:

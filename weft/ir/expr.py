@@ -163,6 +163,10 @@ class PrimExpr(ExprOp, BaseExpr):
         dtype: DataType
 
 
+_SCALARS: Final[dict[DataType, tuple[int, int]]] = {}
+"""The ranges of the scalar integer types that constants have had."""
+
+
 @node
 class IntImm(PrimExpr):
     """An integer or boolean constant; hashes and compares as its Python value."""
@@ -171,16 +175,20 @@ class IntImm(PrimExpr):
     value: int
 
     def _check_(self) -> None:
+        value = self.value
+        if type(value) is int and type(self.dtype) is DataType:
+            limits = _SCALARS.get(self.dtype)
+            if limits is not None and limits[0] <= value <= limits[1]:
+                return
         self.dtype = dtype = DataType(self.dtype)
         if not dtype.is_integral or dtype.lanes != 1:
             raise IRTypeError(f"IntImm: expected an integer type, got {dtype}")
-        value = self.value
         if isinstance(value, IntImm):
             value = value.value
         if isinstance(value, float) or not hasattr(value, "__index__"):
             raise IRTypeError(f"IntImm: expected an int, got {value!r}")
         self.value = value = int(value)
-        low, high = integer_range(dtype)
+        low, high = _SCALARS[dtype] = integer_range(dtype)
         if not low <= value <= high:
             raise IRValueError(f"IntImm: {value} does not fit {dtype}, [{low}, {high}]")
 
@@ -251,9 +259,18 @@ class StringImm(PrimExpr):
 
 def integer_range(dtype: DataType) -> tuple[int, int]:
     """The smallest and the largest value of an integer type."""
-    if dtype.is_int:
-        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
-    return 0, (1 << dtype.bits) - 1
+    found = _RANGES.get(dtype)
+    if found is None:
+        bits = dtype.bits
+        half = 1 << (bits - 1)
+        found = _RANGES[dtype] = (-half, half - 1) if dtype.is_int else (0, 2 * half - 1)
+    return found
+
+
+_RANGES: Final[dict[DataType, tuple[int, int]]] = {}
+
+
+_INT32: Final = DataType("int32")
 
 
 def as_prim_expr(value: Any) -> PrimExpr:
@@ -264,6 +281,8 @@ def as_prim_expr(value: Any) -> PrimExpr:
     """
     if isinstance(value, PrimExpr):
         return value
+    if type(value) is int and -0x80000000 <= value < 0x80000000:
+        return IntImm(_INT32, value)
     if isinstance(value, bool | np.bool_):
         return IntImm(DataType("bool"), int(value))
     if isinstance(value, np.generic):
@@ -297,7 +316,9 @@ class Range(Node):
     extent: PrimExpr
 
     def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
-        if end is None:
+        if type(begin) is int and type(end) is int and _is_int32(begin) and _is_int32(end - begin):
+            self.min, self.extent = as_prim_expr(begin), as_prim_expr(end - begin)
+        elif end is None:
             extent = as_prim_expr(begin)
             self.min, self.extent = _zero_like(extent), extent
         else:
@@ -319,6 +340,10 @@ class Range(Node):
         if new_min is self.min and extent is self.extent:
             return self
         return Range.from_min_extent(new_min, extent, self.span)
+
+
+def _is_int32(value: int) -> bool:
+    return -0x80000000 <= value < 0x80000000
 
 
 def _zero_like(extent: PrimExpr) -> PrimExpr:
