@@ -21,13 +21,15 @@ from weft.arith.iter_map import (
     normalize_iter_map_to_expr,
 )
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, as_range
-from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.functor import Mutator, collect, rewrite, substitute
 from weft.ir.node import Array, Node, field, node
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import (
+    EQ,
+    LE,
     Add,
     BinaryExpr,
     Cast,
@@ -129,9 +131,10 @@ class IndexMap(Node):
         if len(self.final_indices) != len(other_map.final_indices):
             return False
         analyzer = Analyzer()
-        mapped = other_map.map_indices(self.initial_indices)
-        for mine, its in zip(self.final_indices, mapped, strict=True):
-            if not analyzer.can_prove_equal(mine, its):
+        common = [Var(var.name, "int64") for var in self.initial_indices]
+        mine, its = self.map_indices(common), other_map.map_indices(common)
+        for ours, theirs in zip(mine, its, strict=True):
+            if not analyzer.can_prove_equal(ours, theirs):
                 return False
         return True
 
@@ -393,7 +396,18 @@ def _inverse(
     ends = Analyzer()
     for var, dom in zip(outputs, _mapped_ranges(index_map, ranges, analyzer), strict=True):
         ends.bind(var, dom)
-    return IndexMap(outputs, results), ends.simplify(predicate, _PADDING_ROUNDS)
+    return IndexMap(outputs, results), _narrowed(ends.simplify(predicate, _PADDING_ROUNDS), ends)
+
+
+def _narrowed(predicate: Any, analyzer: Analyzer) -> Any:
+    """``low <= index`` as ``index == low`` where low is the largest value of the index."""
+
+    def narrow(expr: Node) -> Node | None:
+        if isinstance(expr, LE) and analyzer.can_prove(LE(expr.b, expr.a)):
+            return EQ(*((expr.b, expr.a) if isinstance(expr.a, IntImm) else (expr.a, expr.b)))
+        return None
+
+    return rewrite(predicate, narrow)
 
 
 # ---- text

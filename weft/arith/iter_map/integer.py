@@ -39,9 +39,14 @@ def mul(a: Any, b: Any) -> Any:
 
 
 def floordiv(a: Any, b: Any) -> Any:
-    """a // b."""
+    """a // b; factors of a product cancel."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
         return fold.wrapped(a.dtype, a.value // b.value)
+    if type(a) is Mul and a.dtype is b.dtype:
+        (total, symbols), (number, taken) = factors(a), factors(b)
+        rest = without(symbols, taken) if number and total % number == 0 else None
+        if rest is not None:
+            return ordered_product(const_like(a, total // number), *rest)
     return op.floordiv(a, b)
 
 

@@ -17,6 +17,7 @@ from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import (
     add,
+    ceildiv,
     common_multiple,
     const_like,
     equal,
@@ -25,7 +26,6 @@ from weft.arith.iter_map.integer import (
     is_value,
     mul,
     product_divides,
-    sub,
 )
 from weft.arith.iter_map.nodes import (
     IterMark,
@@ -158,8 +158,7 @@ class Padder:
         if is_value(residue, 0) and self.divides(divisor, edge):
             return split, residue
         self.needed = True
-        rest = sub(const_like(edge, 0), edge)
-        extent = self.analyzer.simplify(add(edge, floormod(rest, divisor)))
+        extent = self.analyzer.simplify(mul(ceildiv(edge, divisor), divisor))
         if not self.is_top(split):
             return IterSplitExpr(split.source, split.lower_factor, extent, split.scale), residue
         trial = self.trial(padding, left, mul(extent, split.lower_factor))
@@ -202,15 +201,15 @@ class Padder:
         edge = add(mark.extent, left)
         zero = const_like(edge, 0)
         exact = self.divides(step, edge)
-        right = zero if exact else floormod(sub(zero, edge), step)
-        extent = self.analyzer.simplify(add(edge, right))
+        extent = edge if exact else self.analyzer.simplify(mul(ceildiv(edge, step), step))
         source = IterSumExpr(Array([whole(mark)]), left)
         quotient, rest = floordiv(source, step), floormod(source, step)
+        last = zero if exact else floormod(edge, step)
         before = op.all(op.not_equal(left, zero), op.equal(quotient, zero), op.less(rest, left))
         after = op.all(
-            op.not_equal(right, zero),
+            op.not_equal(last, zero),
             op.equal(quotient, floordiv(edge, step)),
-            op.greater_equal(rest, floormod(edge, step)),
+            op.greater_equal(rest, last),
         )
         self.predicate = op.any(self.predicate, op.any(before, after))
         return IterMark(source, extent)
