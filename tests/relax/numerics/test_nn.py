@@ -305,6 +305,88 @@ def pools_second():
     )
 
 
+def moved(function, *orders, back):
+    """A reference of torch's layouts: axes of the inputs moved before, of the result after."""
+
+    def run(*arrays):
+        given = [
+            a.transpose(order) if order else a
+            for a, order in zip(arrays, orders, strict=True)
+        ]
+        return np.transpose(function(*given), back)
+
+    return run
+
+
+def other_layouts():
+    yield row(
+        "nn.conv2d",
+        [t("n", 3, 5, 4), t(4, 3, 3, 3)],
+        moved(by_torch(nn.conv2d), None, None, back=(0, 2, 3, 1)),
+        out_layout="NHWC",
+        sizes=N,
+    )
+    yield row(
+        "nn.conv2d",
+        [t(1, 5, 4, 3), t(3, 3, 3, 4)],
+        moved(by_torch(nn.conv2d), (0, 3, 1, 2), (3, 2, 0, 1), back=(2, 0, 3, 1)),
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+        out_layout="HNWC",
+    )
+    yield row(
+        "nn.conv1d",
+        [t(2, 3, 7), t(4, 3, 3)],
+        moved(by_torch(nn.conv1d), None, None, back=(0, 2, 1)),
+        out_layout="NWC",
+    )
+    for data, kernel, out in (
+        ("NHWC", "IOHW", "NHWC"),
+        ("NCHW", "IOHW", "NHWC"),
+        ("NHWC", "HWOI", "NCHW"),
+    ):
+        shapes = [{"N": 2, "C": 3, "H": 4, "W": 5}, {"I": 3, "O": 2, "H": 3, "W": 3}]
+        yield row(
+            "nn.conv2d_transpose",
+            [t(*[shapes[0][c] for c in data]), t(*[shapes[1][c] for c in kernel])],
+            moved(
+                by_torch(nn.conv_transpose2d, stride=2),
+                [data.index(c) for c in "NCHW"],
+                [kernel.index(c) for c in "IOHW"],
+                back=["NCHW".index(c) for c in out],
+            ),
+            strides=2,
+            data_layout=data,
+            kernel_layout=kernel,
+            out_layout=out,
+            note=f"{data} to {out}",
+        )
+    yield row(
+        "nn.max_pool2d",
+        [t(1, 2, 4, 6)],
+        moved(by_torch(nn.max_pool2d, kernel_size=2), None, back=(0, 2, 3, 1)),
+        [2, 2],
+        [2, 2],
+        out_layout="NHWC",
+    )
+    yield row(
+        "nn.avg_pool1d",
+        [t(2, 3, 6)],
+        moved(by_torch(nn.avg_pool1d, kernel_size=3), None, back=(2, 1, 0)),
+        [3],
+        [3],
+        out_layout="WCN",
+    )
+    yield row(
+        "nn.adaptive_avg_pool2d",
+        [t(1, 5, 7, 3)],
+        moved(by_torch(nn.adaptive_avg_pool2d, output_size=2), (0, 3, 1, 2), back=(0, 1, 2, 3)),
+        [2, 2],
+        layout="NHWC",
+        out_layout="NCHW",
+    )
+
+
 def layer_norm(x, g, b, axes=(-1,)):
     mean, spread = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) / np.sqrt(spread + 1e-5) * g + b
@@ -486,7 +568,7 @@ def norms_fourth():
 
 PRODUCTS, ACTIVATIONS = Table(list(products())), Table(list(activations()))
 CONVOLUTIONS, POOLS, NORMS = (
-    Table([*convolutions_first(), *convolutions_second()]),
+    Table([*convolutions_first(), *convolutions_second(), *other_layouts()]),
     Table([*pools_first(), *pools_second()]),
     Table([*norms_first(), *norms_second(), *norms_third(), *norms_fourth()]),
 )

@@ -7,6 +7,8 @@ import weft
 from weft import relax
 from weft.relax.op import add, exp
 from weft.relax.transform import FuseTIR, LegalizeOps
+from weft.script import ir as I
+from weft.script import relax as R
 from weft.script import tir as T
 from weft.testing.round_trip import assert_round_trip
 from weft.tir.function import PrimFunc
@@ -108,3 +110,66 @@ def test_a_root_that_matches_buffers_stays_a_block():
     assert "T.reads(x[0:4])" in text
     for name in ("b", "b_1", "whole", "whole_1"):
         assert text.count(f'T.block("{name}")') == 1
+
+
+@I.ir_module
+class Annotated:
+    @T.prim_func(private=True)
+    def first(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        T.func_attr({"tir.is_scheduled": True, "op_pattern": 0, "mine": "both", "one": 1})
+        with T.block("root"):
+            T.block_attr({"unroll": 16, "only_first": "a"})
+            for i in range(4):
+                with T.block("b"):
+                    vi = T.axis.spatial(4, i)
+                    y[vi] = x[vi] + T.float32(1)
+
+    @T.prim_func(private=True)
+    def second(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        T.func_attr({"tir.is_scheduled": True, "op_pattern": 1, "mine": "both", "one": 2})
+        with T.block("root"):
+            T.block_attr({"unroll": 16, "only_second": [1, 2]})
+            for i in range(4):
+                with T.block("b"):
+                    vi = T.axis.spatial(4, i)
+                    y[vi] = x[vi] * T.float32(2)
+
+    @R.function(private=True)
+    def fused(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"Primitive": True})
+        cls = Annotated
+        with R.dataflow():
+            a = R.call_tir(cls.first, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            b = R.call_tir(cls.second, (a,), out_sinfo=R.Tensor((4,), "float32"))
+            R.output(b)
+        return b
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Annotated
+        with R.dataflow():
+            a = cls.fused(x)
+            R.output(a)
+        return a
+
+
+def test_annotations_of_root_blocks_are_kept():
+    mod = FuseTIR()(Annotated)
+    root = mod["fused"].body.block
+    assert set(root.annotations) == {"unroll", "only_first", "only_second"}
+    assert int(root.annotations["unroll"]) == 16
+    np.testing.assert_array_equal(run(mod).numpy(), (X + 1) * 2)
+
+
+def test_attributes_on_which_all_agree_are_kept():
+    attrs = FuseTIR()(Annotated)["fused"].attrs
+    assert set(attrs) == {"tir.noalias", "tir.is_scheduled", "mine"}
+    assert attrs["mine"] == "both"
+
+
+def test_attributes_of_the_only_function_are_kept():
+    def body(bb, x):
+        return bb.emit_te(two, x, primfunc_attrs={"mine": 3})
+
+    attrs = fused_module(body)["fused"].attrs
+    assert int(attrs["mine"]) == 3

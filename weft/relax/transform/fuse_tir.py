@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, IntImm
@@ -27,6 +27,7 @@ from weft.ir.functor import rewrite, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map
 from weft.ir.op import Op
+from weft.ir.structural import structural_equal
 from weft.ir.transform import PassContext
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import (
@@ -63,6 +64,12 @@ Value = Any
 """What a graph variable stands for: a Buffer, or a tuple of Values."""
 
 
+OWN_ATTRS: Final = frozenset(
+    ("global_symbol", "op_pattern", "operator_name", "layout_free_buffers")
+)
+"""Attributes of a PrimFunc that say nothing about the function that it is fused into."""
+
+
 class _Fuser:
     """Makes the PrimFunc of one Primitive function."""
 
@@ -75,6 +82,8 @@ class _Fuser:
         self.bodies: list[Stmt] = []
         self.scalars: dict[TirVar, None] = {}
         self.all_te = True
+        self.callees: list[PrimFunc] = []
+        self.annotations: dict[str, Any] = {}
 
     def fail(self, text: str) -> UnsupportedError:
         return UnsupportedError(f"FuseTIR: {self.name}: {text}")
@@ -152,6 +161,7 @@ class _Fuser:
         if not isinstance(callee, PrimFunc):
             raise self.fail(f"call_tir of {gvar.name_hint}, which is no PrimFunc")
         self.all_te = self.all_te and callee.provenance == "te"
+        self.callees.append(callee)
         callee = renew_defs(callee)
         infos = flat_infos(call.sinfo_args[0])
         inputs = list(flat_buffers(self.value(args)))
@@ -200,6 +210,8 @@ class _Fuser:
         for old, new in zip(root.alloc_buffers, allocated, strict=True):
             mapping[old] = new
         self.allocated.extend(allocated)
+        for key, value in root.annotations.items():
+            self.annotations.setdefault(key, substitute(value, mapping))
         self.bodies.append(substitute(root.body, mapping))
 
     def results(self) -> list[Buffer]:
@@ -222,7 +234,7 @@ class _Fuser:
                 self.scalars[var] = None
         self.extra = [var for var in self.scalars if var not in defined]
         body = unique_block_names(seq(*self.bodies))
-        root = Block([], [], [], "root", body, alloc_buffers=self.allocated)
+        root = Block([], [], [], "root", body, None, self.allocated, [], self.annotations)
         names = [f"p_{buffer.name}" for buffer in self.inputs]
         names += [f"p_output{index}" for index in range(len(results))]
         handles = [TirVar(name, "handle") for name in names]
@@ -231,10 +243,26 @@ class _Fuser:
             BlockRealize([], IntImm("bool", 1), root),
             None,
             Map(dict(zip(handles, buffers, strict=True))),
-            Attrs({"tir.noalias": True}),
+            Attrs({**shared_attrs(self.callees), "tir.noalias": True}),
         )
         func.provenance = "te" if self.all_te else None
         return func
+
+
+def shared_attrs(callees: list[PrimFunc]) -> dict[str, Any]:
+    """The attributes that hold for the fused function: those on which all its callees agree.
+
+    Names, patterns and positions of parameters belong to a callee alone.
+    """
+    if not callees:
+        return {}
+    first, *others = callees
+    return {
+        key: value
+        for key, value in first.attrs.items()
+        if key not in OWN_ATTRS
+        and all(key in f.attrs and structural_equal(f.attrs[key], value) for f in others)
+    }
 
 
 def root_block(body: Any) -> Block | None:

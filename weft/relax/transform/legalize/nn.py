@@ -7,7 +7,8 @@ from typing import Any
 
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Var
+from weft.relax.op.manipulate import permute_dims
 from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import Rule, dims, plain, table, unary, with_attrs
 from weft.tir.op import const as tir_const
@@ -18,34 +19,52 @@ from weft.tir.op import round as tir_round
 def _conv(te_func: Any, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if attrs["out_layout"] != attrs["data_layout"] or _is_blocked(attrs["data_layout"]):
+        if _is_blocked(attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"]):
             return call
-        return bb.call_te(
+        made = bb.call_te(
             te_func, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
             dilation=plain(attrs["dilation"]), groups=attrs["groups"],
             data_layout=attrs["data_layout"], kernel_layout=attrs["kernel_layout"],
             out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint=hint,
         )  # fmt: skip
+        return _in_layout(bb, made, attrs["data_layout"], attrs["out_layout"])
 
     return rule
 
 
-def _is_blocked(layout: str) -> bool:
-    return any(letter.islower() for letter in layout)
+def _is_blocked(*layouts: str) -> bool:
+    """Whether a layout splits an axis, as NCHW16c does: topi has no operator for those."""
+    return any(letter.islower() for layout in layouts for letter in layout)
+
+
+def _in_layout(bb: BlockBuilder, tensor: Any, layout: str, wanted: str) -> Any:
+    """A tensor with its axes in another order; itself if that is the order that it has."""
+    if layout == wanted:
+        return tensor
+    source = tensor if isinstance(tensor, Var) else bb.emit(tensor)
+    return permute_dims(source, [layout.index(letter) for letter in wanted])
+
+
+def _operand_in_layout(bb: BlockBuilder, arg: Any, layout: str, wanted: str) -> Any:
+    """An argument with its axes in another order, as a variable."""
+    made = _in_layout(bb, arg, layout, wanted)
+    return arg if made is arg else bb.emit(made)
 
 
 def _conv_transpose(hint: str, data_layout: str, kernel_layout: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        layouts = (attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"])
-        if layouts != (data_layout, kernel_layout, data_layout):
+        if _is_blocked(attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"]):
             return call
-        return bb.call_te(
-            topi.nn.conv_transpose, *call.args, plain(attrs["strides"]),
+        data = _operand_in_layout(bb, call.args[0], attrs["data_layout"], data_layout)
+        weight = _operand_in_layout(bb, call.args[1], attrs["kernel_layout"], kernel_layout)
+        made = bb.call_te(
+            topi.nn.conv_transpose, data, weight, plain(attrs["strides"]),
             plain(attrs["padding"]),
             plain(attrs["out_dtype"]), plain(attrs["output_padding"]), attrs["groups"],
             plain(attrs["dilation"]), primfunc_name_hint=hint,
         )  # fmt: skip
+        return _in_layout(bb, made, data_layout, attrs["out_layout"])
 
     return rule
 
@@ -53,13 +72,14 @@ def _conv_transpose(hint: str, data_layout: str, kernel_layout: str) -> Rule:
 def _pool(te_func: Any, kind: str, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if attrs["out_layout"] != attrs["layout"] or _is_blocked(attrs["layout"]):
+        if _is_blocked(attrs["layout"], attrs["out_layout"]):
             return call
-        return bb.call_te(
+        made = bb.call_te(
             te_func, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
             plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
             attrs["layout"], attrs["count_include_pad"], primfunc_name_hint=hint,
         )  # fmt: skip
+        return _in_layout(bb, made, attrs["layout"], attrs["out_layout"])
 
     return rule
 
@@ -67,15 +87,16 @@ def _pool(te_func: Any, kind: str, hint: str) -> Rule:
 def _adaptive(te_func: Any, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if attrs["out_layout"] != attrs["layout"] or _is_blocked(attrs["layout"]):
+        if _is_blocked(attrs["layout"], attrs["out_layout"]):
             return call
         size = plain(attrs["output_size"])
         if size is None:
             shape = dims(call.args[0])
             size = [shape[attrs["layout"].index(c)] for c in attrs["layout"] if c not in "NC"]
-        return bb.call_te(
+        made = bb.call_te(
             te_func, call.args[0], size, "avg", attrs["layout"], primfunc_name_hint=hint
         )
+        return _in_layout(bb, made, attrs["layout"], attrs["out_layout"])
 
     return rule
 
