@@ -5,6 +5,7 @@ from weft.support.facade import module_getattr
 _NAMES = {
     "Analyzer": "weft.arith.analyzer",
     "ConstIntBound": "weft.arith.const_int_bound",
+    "Extension": "weft.arith.extensions",
     "IntConstraints": "weft.arith.int_constraints",
     "IntConstraintsTransform": "weft.arith.int_constraints",
     "IntGroupBounds": "weft.arith.int_constraints",

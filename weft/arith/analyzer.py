@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -17,9 +18,10 @@ from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstInt
 from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
+from weft.arith.extensions import Extension, to_and_of_ors
 from weft.arith.facts import Facts, is_index
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
-from weft.arith.rewrite_simplify import RewriteSimplifier
+from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -150,7 +152,34 @@ class Analyzer:
     @deep_recursion
     def rewrite_simplify(self, expr: PrimExpr) -> Any:
         """Simplify by the rewrite rules alone."""
-        return _kept(as_prim_expr(expr), self._rewriter.visit(as_prim_expr(expr)))
+        expr = as_prim_expr(expr)
+        return _kept(expr, self._extended(self._rewriter.visit(expr)))
+
+    def _extended(self, result: Any) -> Any:
+        """The result in the form that the enabled extensions ask for."""
+        wanted = self._rewriter.extensions & Extension.ConvertBooleanToAndOfOrs
+        if wanted and result.dtype.is_bool and type(result) in (And, Or, Not):
+            return to_and_of_ors(result, self._rewriter.visit)
+        return result
+
+    @property
+    def enabled_extensions(self) -> Extension:
+        """What the simplifiers do beyond the rules for everyone."""
+        return self._rewriter.extensions
+
+    @enabled_extensions.setter
+    def enabled_extensions(self, flags: Extension | int) -> None:
+        self._rewriter.extensions = Extension(flags)
+        self._facts.forget()
+
+    @property
+    def rewrite_simplify_stats(self) -> RewriteSimplifierStats:
+        """How much the rewrite rules have done since the last reset."""
+        return replace(self._rewriter.stats)
+
+    def reset_rewrite_simplify_stats(self) -> None:
+        """Count from zero."""
+        self._rewriter.stats = RewriteSimplifierStats()
 
     @deep_recursion
     def canonical_simplify(self, expr: PrimExpr) -> Any:
@@ -204,14 +233,27 @@ class Analyzer:
             if expr_deep_equal(again, result):
                 break
             result = again
-        return _kept(expr, result)
+        return _kept(expr, self._extended(result))
 
     def can_prove(self, expr: PrimExpr, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:
         """Whether the condition always holds under the known facts."""
         if isinstance(expr, bool):
             return expr
         result = self.simplify(expr)
-        return isinstance(result, IntImm) and result.value != 0
+        if isinstance(result, IntImm):
+            return result.value != 0
+        return strength >= ProofStrength.SYMBOLIC_BOUND and self._symbolically(expr)
+
+    def _symbolically(self, expr: Any) -> bool:
+        """Whether a comparison holds at the symbolic ends of the ranges of its variables."""
+        kind = type(expr)
+        if kind not in (LT, LE, GT, GE) or not is_index(expr.a.dtype):
+            return False
+        larger, smaller = (expr.b, expr.a) if kind in (LT, LE) else (expr.a, expr.b)
+        least = self.int_set(fold.sub(larger, smaller)).min_value
+        return least is not interval.neg_inf() and self.can_prove_greater_equal(
+            least, 1 if kind in (LT, GT) else 0
+        )
 
     def can_prove_equal(self, lhs: PrimExpr, rhs: PrimExpr) -> bool:
         """Whether both always have the same value."""
@@ -230,6 +272,14 @@ class Analyzer:
         if self._bounds.bound(expr)[0] >= lower_bound:
             return True
         return bool(self._bounds.bound(self.simplify(expr))[0] >= lower_bound)
+
+    def can_prove_less_equal(self, expr: PrimExpr, upper_bound: int) -> bool:
+        """Whether expr <= upper_bound always holds."""
+        return self.can_prove_less(expr, upper_bound + 1)
+
+    def can_prove_greater(self, expr: PrimExpr, lower_bound: int) -> bool:
+        """Whether expr > lower_bound always holds."""
+        return self.can_prove_greater_equal(expr, lower_bound + 1)
 
     def can_prove_less(self, expr: PrimExpr, upper_bound: int) -> bool:
         """Whether expr < upper_bound always holds."""
@@ -259,6 +309,7 @@ class Analyzer:
         saved, known = facts.snapshot(), self._differences.facts
         self._differences.facts = list(known)
         facts.forget()
+        self._rewriter.stats.constraints_entered += 1
         try:
             for part in parts:
                 self._assume(part)

@@ -8,11 +8,13 @@ its result does not fit the type.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith import fold
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
+from weft.arith.extensions import Extension, product_and_sum_range
 from weft.arith.facts import Facts, is_index
 from weft.arith.fold import BUILDERS, ConstantOverflow
 from weft.arith.rule import Matcher, Predicates
@@ -50,6 +52,8 @@ _LEAVES: Final = frozenset({IntImm, FloatImm, StringImm, Var, SizeVar})
 _SWAPPED: Final = {GT: LT, GE: LE}
 _COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
 _CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
+_BRANCHES: Final = Extension.ApplyConstraintsToBooleanBranches
+_PRODUCTS: Final = Extension.ComparisonOfProductAndSum
 _matchers: Final[dict[tuple[type, ...], tuple[tuple[str, Matcher], ...]]] = {}
 
 
@@ -63,6 +67,18 @@ def _find_matchers(key: tuple[type, ...]) -> tuple[tuple[str, Matcher], ...]:
             found.append((compiled.rule.name, compiled.function))
     result = _matchers[key] = tuple(found)
     return result
+
+
+@dataclass(slots=True)
+class RewriteSimplifierStats:
+    """How much the rewrite simplifier has done; the names are TVM's."""
+
+    nodes_visited: int = 0
+    constraints_entered: int = 0
+    rewrites_attempted: int = 0
+    rewrites_performed: int = 0
+    max_recursive_depth: int = 0
+    num_recursive_rewrites: int = 0
 
 
 class RewriteSimplifier(Predicates):
@@ -79,6 +95,8 @@ class RewriteSimplifier(Predicates):
         self.enter: Callable[[PrimExpr], Any]
         self.depth = 0
         self.hits: dict[str, int] = {}
+        self.stats = RewriteSimplifierStats()
+        self.extensions = Extension.NoExtensions
 
     def range_of(self, expr: Any) -> tuple[int, int]:
         if type(expr) is Sub and is_index(expr.dtype):
@@ -99,6 +117,7 @@ class RewriteSimplifier(Predicates):
         found = self.facts.rewrite_memo.get(id(expr))
         if found is not None:
             return found[1]
+        self.stats.nodes_visited += 1
         result = self.apply(self.rebuild(expr, self.visit))
         self.facts.rewrite_memo[id(expr)] = expr, result
         return result
@@ -107,6 +126,8 @@ class RewriteSimplifier(Predicates):
         """``expr`` with visited operands; constants fold."""
         kind = type(expr)
         if kind in BINARY:
+            if (kind is And or kind is Or) and self.extensions & _BRANCHES:
+                return self.rebuild_branches(expr, visit)
             a, b = visit(expr.a), visit(expr.b)
             if a is expr.a and b is expr.b and not (type(a) is IntImm and type(b) is IntImm):
                 return expr
@@ -120,6 +141,18 @@ class RewriteSimplifier(Predicates):
         if kind is Call:
             return self.rebuild_call(expr, visit)
         return self.rebuild_children(expr, visit)
+
+    def rebuild_branches(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+        """``and`` and ``or``: each branch where the other does not decide."""
+        is_and = type(expr) is And
+        a, b = expr.a, expr.b
+        with self.enter(b if is_and else fold.not_(b)):
+            a = visit(a)
+        with self.enter(a if is_and else fold.not_(a)):
+            b = visit(b)
+        if a is expr.a and b is expr.b:
+            return expr
+        return fold.and_(a, b) if is_and else fold.or_(a, b)
 
     def fitting(self, build: Callable[[Any, Any], Any], expr: Any, a: Any, b: Any) -> Any:
         try:
@@ -224,6 +257,8 @@ class RewriteSimplifier(Predicates):
     def decide(self, kind: type, a: Any, b: Any) -> Any:
         """The result where the bounds of ``a - b`` or its remainders tell, else None."""
         low, high = self.differences.range(a, b)
+        if self.extensions & _PRODUCTS and low <= 0 <= high:
+            low, high = product_and_sum_range(a, b, self.bounds.bound)
         if kind is LT:
             return _known(high < 0, low >= 0)
         if kind is LE:
@@ -264,7 +299,8 @@ class RewriteSimplifier(Predicates):
         data = has_data(expr)
         if data and self.bounds.may_wrap(expr):
             return None
-        for name, matcher in matchers:
+        stats = self.stats
+        for position, (name, matcher) in enumerate(matchers):
             try:
                 result = matcher(expr, self)
             except ConstantOverflow:
@@ -272,10 +308,15 @@ class RewriteSimplifier(Predicates):
             if result is None or (data and self.bounds.may_wrap(result)):
                 continue
             self.hits[name] = self.hits.get(name, 0) + 1
+            stats.rewrites_attempted += position + 1
+            stats.rewrites_performed += 1
             self.depth += 1
+            stats.num_recursive_rewrites += 1
+            stats.max_recursive_depth = max(stats.max_recursive_depth, self.depth)
             result = visit(result)
             self.depth -= 1
             return result
+        stats.rewrites_attempted += len(matchers)
         return None
 
     def literal(self, expr: Any) -> Any:

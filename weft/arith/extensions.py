@@ -1,0 +1,177 @@
+"""What a simplifier does only when asked (``Analyzer.enabled_extensions``), as in TVM.
+
+Conjunctive normal form of conditions, branches of ``and`` and ``or`` simplified under the other
+branch, and the comparison of ``(a + b) * c`` with ``a * b * d``. That inequalities follow from
+others (``TransitivelyProveInequalities``) is always used here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.const_int_bound import NEG_INF, POS_INF, Bound
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import IntImm
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, Add, And, Mul, Not, Or
+
+_CLAUSES: Final = 64
+"""More clauses than this are left in the form they came in."""
+Clause = list[Any]
+
+
+class Extension(enum.Flag):
+    """Extensions of the rewrite simplifier; the values are TVM's."""
+
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1 << 0
+    ConvertBooleanToAndOfOrs = 1 << 1
+    ApplyConstraintsToBooleanBranches = 1 << 2
+    ComparisonOfProductAndSum = 1 << 3
+
+
+def to_and_of_ors(expr: Any, simplify: Callable[[Any], Any]) -> Any:
+    """The condition as a conjunction of disjunctions, each simplified and none implied by another.
+
+    ``expr`` itself where the form has too many clauses.
+    """
+    clauses = _clauses(expr, negated=False)
+    if clauses is None:
+        return expr
+    kept: list[Clause] = []
+    for clause in clauses:
+        simple = simplify(_joined(clause, fold.or_))
+        if type(simple) is IntImm:
+            if not simple.value:
+                return fold.FALSE
+            continue
+        _add_clause(kept, _literals(simple), simplify)
+    result = fold.TRUE
+    for clause in kept:
+        result = fold.and_(result, _joined(clause, fold.or_))
+    return result
+
+
+def _joined(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    result = parts[0]
+    for part in parts[1:]:
+        result = join(result, part)
+    return result
+
+
+def _literals(expr: Any) -> Clause:
+    return [*_literals(expr.a), *_literals(expr.b)] if type(expr) is Or else [expr]
+
+
+_NEGATED: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    LT: lambda a, b: LE(b, a), LE: lambda a, b: LT(b, a), GT: LE, GE: LT, EQ: NE, NE: EQ,
+}  # fmt: skip
+
+
+def _clauses(expr: Any, *, negated: bool) -> list[Clause] | None:
+    """The clauses of the (negated) condition, or None if there are too many."""
+    kind = type(expr)
+    if kind is Not:
+        return _clauses(expr.a, negated=not negated)
+    if kind is And or kind is Or:
+        a, b = _clauses(expr.a, negated=negated), _clauses(expr.b, negated=negated)
+        if a is None or b is None:
+            return None
+        if (kind is And) is not negated:
+            return a + b if len(a) + len(b) <= _CLAUSES else None
+        if len(a) * len(b) > _CLAUSES:
+            return None
+        return [[*left, *right] for left in a for right in b]
+    if not negated:
+        return [[expr]]
+    if kind in _NEGATED and expr.a.dtype.is_integral:
+        return [[_NEGATED[kind](expr.a, expr.b)]]
+    return [[fold.not_(expr)]]
+
+
+def _contains(clause: Clause, literal: Any) -> bool:
+    for known in clause:
+        if expr_deep_equal(known, literal):
+            return True
+    return False
+
+
+def _without(clause: Clause, other: Clause) -> Clause:
+    return [literal for literal in clause if not _contains(other, literal)]
+
+
+def _add_clause(kept: list[Clause], clause: Clause, simplify: Callable[[Any], Any]) -> None:
+    """Add a clause unless another implies it; clauses that differ in one literal may join."""
+    for position, known in enumerate(kept):
+        mine, its = _without(clause, known), _without(known, clause)
+        if not its:
+            return
+        if not mine:
+            del kept[position]
+            _add_clause(kept, clause, simplify)
+            return
+        if len(mine) == len(its) == 1:
+            both = simplify(fold.and_(its[0], mine[0]))
+            if type(both) is And:
+                continue
+            common = [literal for literal in known if literal is not its[0]]
+            del kept[position]
+            rest = [] if type(both) is IntImm and not both.value else [both]
+            _add_clause(kept, [*common, *rest] or [fold.FALSE], simplify)
+            return
+    kept.append(clause)
+
+
+def product_and_sum_range(a: Any, b: Any, bound: Callable[[Any], Bound]) -> Bound:
+    """What the signs of ``a - b`` can be, for ``(x + y) * z`` and ``x * y * w`` of positive parts.
+
+    ``(x + y) * z < x * y * w`` is ``(1/x + 1/y) * z < w``, which bounds of the parts may decide.
+    """
+    for left, right, sign in ((a, b, 1), (b, a, -1)):
+        parts = _product_and_sum(left, right)
+        if parts is None:
+            continue
+        ends = [bound(part) for part in parts]
+        if any(low <= 0 for low, _ in ends):
+            continue
+        (x, y, z, w) = ends
+        high = (Fraction(1, x[0]) + Fraction(1, y[0])) * z[1] if z[1] < POS_INF else None
+        low = Fraction(0)
+        for end in (x[1], y[1]):
+            low += Fraction(z[0], end) if end < POS_INF else 0
+        if high is not None and high < w[0]:
+            return (NEG_INF, -1) if sign == 1 else (1, POS_INF)
+        if w[1] < POS_INF and low > w[1]:
+            return (1, POS_INF) if sign == 1 else (NEG_INF, -1)
+    return NEG_INF, POS_INF
+
+
+def _product_and_sum(total: Any, product: Any) -> tuple[Any, Any, Any, Any] | None:
+    """(x, y, z, w) of ``(x + y) * z`` and ``x * y * w``; z and w may be 1."""
+    factors = _factors(product)
+    for position, candidate in enumerate(_factors(total)):
+        if type(candidate) is not Add:
+            continue
+        others = _factors(total)
+        del others[position]
+        rest = _removed(_removed(factors, candidate.a), candidate.b)
+        if rest is not None:
+            one = fold.const(candidate.dtype, 1)
+            z = _joined(others, fold.mul) if others else one
+            w = _joined(rest, fold.mul) if rest else one
+            return candidate.a, candidate.b, z, w
+    return None
+
+
+def _factors(expr: Any) -> list[Any]:
+    return [*_factors(expr.a), *_factors(expr.b)] if type(expr) is Mul else [expr]
+
+
+def _removed(factors: list[Any] | None, wanted: Any) -> list[Any] | None:
+    for position, factor in enumerate(factors or ()):
+        if expr_deep_equal(factor, wanted):
+            return [*(factors or ())[:position], *(factors or ())[position + 1 :]]
+    return None
