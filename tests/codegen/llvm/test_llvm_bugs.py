@@ -6,11 +6,20 @@ import pytest
 
 from weft.codegen.llvm.compile import SLP_MISTAKES
 from weft.testing.agreement import disagreement
-from weft.testing.generate import random_prim_func
+from weft.testing.generate import FLOATS, random_prim_func
 
 NARROWED = 78414813364
 """The seed of a program with ``float32(min(uint64(int16), uint64(int16)))`` that the SLP vectoriser
 of LLVM 22 computed in 32 bits (found by ``make fuzz``)."""
+
+BFLOAT_VECTORS = 119096104158
+"""The seed of a program on which LLVM 22 aborts the process where bfloat16 is its own ``bfloat``:
+"Do not know how to soft promote this operator's operand" (found by ``make fuzz``)."""
+
+
+def test_bfloat16_does_not_abort_the_process():
+    kinds = (*FLOATS, "int32", "bool")
+    assert disagreement(random_prim_func(BFLOAT_VECTORS, kinds, intrinsics=False)) is None
 
 
 def test_unsigned_conversions_are_not_narrowed():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import integer, mathlib, memory, packed
-from weft.codegen.llvm.convert import convert, mangled, widened, zero
+from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened, zero
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, StringImm
 from weft.ir.op import Op
@@ -248,10 +248,19 @@ def _reduce_lanes(em: Emitter, expr: Any) -> str:
     dtype = expr.args[0].dtype
     kind, value = llvm_type(dtype), em.value(expr.args[0])
     element = llvm_type(dtype.element)
+    if is_short_float(dtype):
+        wide = widened(dtype)
+        total = _float_sum(em, wide, convert(em.b, value, dtype, wide))
+        return convert(em.b, total, DataType("float32"), DataType(dtype.element))
     if dtype.is_float:
-        args = [(element, "0x8000000000000000"), (kind, value)]
-        return em.b.call(f"llvm.vector.reduce.fadd.{mangled(dtype)}", element, args)
+        return _float_sum(em, dtype, value)
     return em.b.call(f"llvm.vector.reduce.add.{mangled(dtype)}", element, [(kind, value)])
+
+
+def _float_sum(em: Emitter, dtype: DataType, value: str) -> str:
+    element, kind = llvm_type(DataType(dtype.element)), llvm_type(dtype)
+    args = [(element, "0x8000000000000000"), (kind, value)]  # from -0.0, which changes no sum
+    return em.b.call(f"llvm.vector.reduce.fadd.{mangled(dtype)}", element, args)
 
 
 def _active_lanes(em: Emitter, expr: Any) -> str:

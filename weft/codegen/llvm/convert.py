@@ -16,7 +16,7 @@ from weft.support.errors import UnsupportedError
 if TYPE_CHECKING:
     from weft.codegen.llvm.builder import FunctionBuilder
 
-_ELEMENT: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+_ELEMENT: Final = {"float16": "f16", "bfloat16": "i16", "float32": "f32", "float64": "f64"}
 
 
 def is_short_float(dtype: DataType) -> bool:
@@ -71,6 +71,9 @@ def _to_bool(b: FunctionBuilder, value: str, source: DataType) -> str:
     kind = llvm_type(source)
     if source.is_integral:
         return b.op(f"icmp ne {kind} {value}, {zero(source)}")
+    if source.kind == "bfloat":
+        value, source = _float_to_float(b, value, source, widened(source)), widened(source)
+        kind = llvm_type(source)
     return b.op(f"fcmp une {kind} {value}, {zero(source)}")
 
 
@@ -78,7 +81,7 @@ def zero(dtype: DataType) -> str:
     """The zero of a type."""
     if dtype.lanes != 1:
         return "zeroinitializer"
-    return "0.0" if dtype.is_float else "0"
+    return "0.0" if dtype.is_float and dtype.kind != "bfloat" else "0"
 
 
 def _int_to_int(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
@@ -111,6 +114,10 @@ def _of(dtype: DataType, element: str) -> DataType:
 
 
 def _float_to_float(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    if source.kind == "bfloat":
+        value, source = _bfloat_to_float32(b, value, source), widened(source)
+        if source is target:
+            return value
     if source.bits < target.bits:
         return b.op(f"fpext {llvm_type(source)} {value} to {llvm_type(target)}")
     if not is_short_float(target):
@@ -140,8 +147,16 @@ def _round_to_bfloat(b: FunctionBuilder, value: str, target: DataType) -> str:
     nan = b.op(f"fcmp uno {floats} {value}, {value}")
     flags = with_lanes("i1", lanes)
     chosen = b.op(f"select {flags} {nan}, {ints} {quiet}, {ints} {number}")
-    short = b.op(f"trunc {ints} {chosen} to {with_lanes('i16', lanes)}")
-    return b.op(f"bitcast {with_lanes('i16', lanes)} {short} to {llvm_type(target)}")
+    return b.op(f"trunc {ints} {chosen} to {llvm_type(target)}")
+
+
+def _bfloat_to_float32(b: FunctionBuilder, value: str, source: DataType) -> str:
+    """Exact: the bits of a bfloat16 are the upper half of those of a float32."""
+    lanes = source.lanes
+    ints = with_lanes("i32", lanes)
+    bits = b.op(f"zext {llvm_type(source)} {value} to {ints}")
+    high = b.op(f"shl {ints} {bits}, {splat_int(16, 32, lanes)}")
+    return b.op(f"bitcast {ints} {high} to {with_lanes('float', lanes)}")
 
 
 def _round_to_odd(b: FunctionBuilder, value: str, source: DataType) -> str:

@@ -15,7 +15,13 @@ from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import constant_of, divide
-from weft.codegen.llvm.types import float_constant, int_constant, llvm_type, with_lanes
+from weft.codegen.llvm.types import (
+    bfloat_constant,
+    float_constant,
+    int_constant,
+    llvm_type,
+    with_lanes,
+)
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.support.dtype import DataType
@@ -32,6 +38,8 @@ def _int_imm(em: Emitter, expr: Any) -> str:
 
 
 def _float_imm(em: Emitter, expr: Any) -> str:
+    if expr.dtype.kind == "bfloat":
+        return bfloat_constant(expr.value)
     return float_constant(expr.value, llvm_type(expr.dtype))
 
 

@@ -1,6 +1,8 @@
 """TensorIR data types as LLVM types and constants.
 
-A bool is ``i1`` in registers and ``i8`` in memory; float16 is ``half``, bfloat16 ``bfloat``.
+A bool is ``i1`` in registers and ``i8`` in memory; float16 is ``half``. bfloat16 is the ``i16`` of its
+bits: LLVM 22 aborts the process on some vectors of its own ``bfloat`` where the processor has no
+bfloat16 registers.
 Reference: the LLVM language manual, sections "Type System" and "Constants".
 """
 
@@ -13,7 +15,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 _SCALARS: Final = {
-    "bool": "i1", "handle": "ptr", "float16": "half", "bfloat16": "bfloat", "float32": "float",
+    "bool": "i1", "handle": "ptr", "float16": "half", "bfloat16": "i16", "float32": "float",
     "float64": "double", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
 }  # fmt: skip
@@ -80,12 +82,16 @@ def int_constant(value: int, dtype: DataType) -> str:
     return str(value)
 
 
+def bfloat_constant(value: float) -> str:
+    """The bits of a bfloat16 constant, which the node's value is one of, as an ``i16``."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+    return str(bits - (1 << 16) if bits >= 1 << 15 else bits)
+
+
 def float_constant(value: float, element: str) -> str:
     """A floating-point constant in exact hexadecimal form for the LLVM scalar type."""
     if element == "half":
         return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
-    if element == "bfloat":
-        return f"0xR{struct.unpack('<I', struct.pack('<f', value))[0] >> 16:04X}"
     if element == "float":
         value = _to_float32(value)
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
