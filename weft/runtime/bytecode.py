@@ -22,6 +22,7 @@ bare name nobody bound yet binds it; every other is computed and compared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +80,44 @@ class Program:
             lines.extend(f"  {text_of(instruction)}" for instruction in function.code)
             lines.append("")
         return "\n".join(lines)
+
+
+def registers_read(instruction: Instruction) -> Iterator[int]:
+    """The registers whose values an instruction needs."""
+    opcode = instruction[0]
+    if opcode == "call":
+        _, _, (kind, name), operands = instruction
+        if kind == "register":
+            yield name
+        todo = list(operands)
+    elif opcode == "match":
+        todo = [("reg", instruction[1])]
+    else:
+        todo = [instruction[1]] if opcode in ("if", "ret") else []
+    while todo:
+        kind, content = todo.pop()
+        if kind == "reg":
+            yield content
+        elif kind == "tuple":
+            todo.extend(content)
+
+
+def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
+    """For each instruction the registers that no later one needs; those never read, at their write.
+
+    Jumps go forward only, so what is last in the order of the code is last in every run; a run that
+    jumps over an instruction is done with its registers as well.
+    """
+    last: dict[int, int] = {}
+    for position, instruction in enumerate(code):
+        if instruction[0] == "call" and instruction[1] >= 0:
+            last[instruction[1]] = position
+        for register in registers_read(instruction):
+            last[register] = position
+    found: list[list[int]] = [[] for _ in code]
+    for register, position in last.items():
+        found[position].append(register)
+    return [tuple(registers) for registers in found]
 
 
 def text_of(instruction: Instruction) -> str:

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from weft.runtime.bytecode import Operand, Program, VMFunction
+from weft.runtime.bytecode import Operand, Program, VMFunction, last_uses
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
@@ -292,6 +292,11 @@ class _Frame:
     def __init__(self, registers: list[Any], symbols: dict[str, int], constants: list[Any]) -> None:
         self.registers, self.symbols, self.constants = registers, symbols, constants
 
+    def release(self, registers: tuple[int, ...]) -> None:
+        """Forget values that are needed no more."""
+        for register in registers:
+            self.registers[register] = None
+
     def value(self, operand: Operand) -> Any:
         """The value of an operand."""
         kind, content = operand
@@ -321,27 +326,30 @@ _detached_nested = deep_recursion(_detached)
 
 
 class _Interpreted:
-    """A bytecode function, bound to its machine."""
+    """A bytecode function, bound to its machine; a value goes after its last use."""
 
     def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
         self.machine, self.function = machine, function
+        self.done = last_uses(function.code)
 
     def __call__(self, *arguments: Any) -> Any:
         function, machine = self.function, self.machine
         symbols: dict[str, int] = {}
         registers = _checked(function, arguments, symbols)
         registers += [None] * (function.registers - len(registers))
+        del arguments
         frame = _Frame(registers, symbols, machine.executable.program.constants)
-        code, position = function.code, 0
+        code, done, position = function.code, self.done, 0
         while True:
-            instruction = code[position]
+            here, instruction = position, code[position]
             position += 1
             opcode = instruction[0]
             if opcode == "call":
                 _, target, callee, operands = instruction
-                result = self.call(callee, [frame.value(item) for item in operands], frame)
+                value = self.call(callee, [frame.value(item) for item in operands], frame)
                 if target >= 0:
-                    registers[target] = result
+                    registers[target] = value
+                del value
             elif opcode == "ret":
                 result = frame.value(instruction[1])
                 nested = isinstance(result, tuple) and any(isinstance(r, tuple) for r in result)
@@ -349,11 +357,11 @@ class _Interpreted:
             elif opcode == "match":
                 _, register, pattern, what = instruction
                 registers[register] = match(registers[register], pattern, symbols, what)
-            elif opcode == "if":
-                if not BUILTINS["to_condition"](frame.value(instruction[1])):
-                    position += instruction[2]
-            else:
-                position += instruction[1]
+            elif opcode == "goto" or not BUILTINS["to_condition"](frame.value(instruction[1])):
+                start, position = position, position + instruction[-1]
+                for skipped in done[start:position]:
+                    frame.release(skipped)
+            frame.release(done[here])
 
     def call(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
         """Call what an instruction names, observed by the machine's instrument if there is one."""
