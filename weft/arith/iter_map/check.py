@@ -6,15 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.iter_map.integer import const_like, equal, is_value, mul
+from weft.arith.iter_map.integer import add, const_like, equal, is_value, mul, sub
 from weft.arith.iter_map.nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
-from weft.arith.iter_map.padding import NotAffine, Padder
+from weft.arith.iter_map.padding import NotAffine, Padder, Padding
 from weft.tir import op
 
 
 def digits_by_mark(sums: Iterable[IterSumExpr]) -> dict[int, tuple[IterMark, list[IterSplitExpr]]]:
     """id(mark) -> (mark, its digits in the sums and in the marks that these are made of)."""
     found: dict[int, tuple[IterMark, list[IterSplitExpr]]] = {}
+    add_digits(found, sums)
+    return found
+
+
+def add_digits(
+    found: dict[int, tuple[IterMark, list[IterSplitExpr]]], sums: Iterable[IterSumExpr]
+) -> None:
+    """Add the digits of further sums to those found; marks found before are not entered again."""
     pending = [split for total in sums for split in total.args]
     while pending:
         split = pending.pop(0)
@@ -28,7 +36,6 @@ def digits_by_mark(sums: Iterable[IterSumExpr]) -> dict[int, tuple[IterMark, lis
             elif isinstance(source, IterSplitExpr):
                 pending.append(source)
         entry[1].append(split)
-    return found
 
 
 class Checker:
@@ -39,17 +46,30 @@ class Checker:
         self.padder = padder
         self.level = level
 
-    def check(self, sums: Sequence[IterSumExpr], inputs: Iterable[IterMark]) -> None:
-        """Raises NotAffine where the indices are not independent (or not bijective)."""
+    def check(
+        self,
+        sums: Sequence[IterSumExpr],
+        inputs: Iterable[IterMark],
+        constrained: Iterable[IterMark],
+    ) -> None:
+        """Raises NotAffine where the indices are not independent (or not bijective).
+
+        ``constrained`` are the marks of sums that predicates bound. Their loops do not run over
+        all values together, so an index may use the whole sum, or loops of none.
+        """
         used = digits_by_mark(sums)
+        if self.level == IterMapLevel.Bijective:
+            for mark in inputs:
+                if id(mark) not in used and not is_value(mark.extent, 1):
+                    raise NotAffine(f"not bijective: loop {mark.source} is not used")
+        if self.level != IterMapLevel.NoCheck:
+            unused: list[Any] = [mark.source for mark in constrained if id(mark) not in used]
+            if unused and self.level == IterMapLevel.Bijective:
+                raise NotAffine("not bijective: a predicate bounds loops that no index uses whole")
+            add_digits(used, unused)
         for mark, digits in used.values():
             covered = self.covered(mark, digits)
             self.check_extent(mark, digits, covered)
-        if self.level != IterMapLevel.Bijective:
-            return
-        for mark in inputs:
-            if id(mark) not in used and not is_value(mark.extent, 1):
-                raise NotAffine(f"not bijective: loop {mark.source} is not used")
 
     def covered(self, mark: IterMark, digits: list[IterSplitExpr]) -> Any:
         """Where the last digit ends; each begins where another ends (or above)."""
@@ -83,46 +103,46 @@ class Checker:
 
     def check_extent(self, mark: IterMark, digits: list[IterSplitExpr], covered: Any) -> None:
         """What the digits cover must be the mark, or (not bijective) a divisor of it."""
-        original = self.padder.original(mark)
+        padding = self.padder.padding_to(mark)
         full = equal(self.analyzer, covered, mark.extent)
         if self.level == IterMapLevel.Bijective:
-            if original is not None:
-                raise NotAffine(f"not bijective: {self.text(mark)} is padded to {mark.extent}")
             if not full:
                 raise NotAffine(
                     f"not bijective: digits of {self.text(mark)} cover {covered} of {mark.extent}"
                 )
             return
         if not full and not self.padder.divides(covered, mark.extent):
-            if original is None or self.level == IterMapLevel.Surjective:
+            if padding is None or self.level == IterMapLevel.Surjective:
                 raise NotAffine(
                     f"not surjective: digits of {self.text(mark)} cover {covered}, which does "
                     f"not divide {mark.extent}"
                 )
-        if original is not None and self.level == IterMapLevel.Surjective:
-            self.check_padded(mark, original, digits, covered, full)
+        if padding is not None and self.level == IterMapLevel.Surjective:
+            self.check_padded(mark, padding, digits, covered)
 
     def check_padded(
-        self,
-        mark: IterMark,
-        original: IterMark,
-        digits: list[IterSplitExpr],
-        covered: Any,
-        full: bool,
+        self, mark: IterMark, padding: Padding, digits: list[IterSplitExpr], covered: Any
     ) -> None:
-        """Padding may not reach into what the digits cover."""
-        if full and len(digits) != 1:
-            raise NotAffine(
-                f"not surjective: several digits use {self.text(mark)}, padded from "
-                f"{original.extent} to {mark.extent}"
-            )
-        enough = self.analyzer.can_prove(op.greater_equal(original.extent, covered))
-        whole = full and not equal(self.analyzer, digits[0].extent, covered)
-        if not enough and not whole:
-            raise NotAffine(
-                f"not surjective: {self.text(mark)} has {original.extent} values before padding, "
-                f"fewer than {covered}"
-            )
+        """The values that are no padding must reach all that the digits cover.
+
+        They do if there are as many, or if the only digit is the uppermost and the padding on
+        each side is less than one step of it.
+        """
+        extent = padding.mark.extent
+        if self.analyzer.can_prove(op.greater_equal(extent, covered)):
+            return
+        (digit, *others) = digits
+        if not others and self.padder.is_top(digit):
+            lower = digit.lower_factor
+            if equal(self.analyzer, lower, padding.step):
+                return
+            right = sub(mark.extent, add(padding.left, extent))
+            if self.analyzer.can_prove(op.all(op.less(padding.left, lower), op.less(right, lower))):
+                return
+        raise NotAffine(
+            f"not surjective: digits of {self.text(mark)} cover {covered}, but it has "
+            f"{extent} values before padding"
+        )
 
     def text(self, mark: IterMark) -> str:
         """The mark in messages."""

@@ -92,6 +92,9 @@ def _constraint(part: Any, domains: Mapping[Var, Range]) -> Constraint | None:
         total, bound, above = bound, total, not above
     else:
         total, bound = _separated(sub(total, bound), domains)
+    while type(total) in (Add, Sub) and not uses(total.b, domains):
+        move = sub if type(total) is Add else add
+        total, bound = total.a, move(bound, total.b)
     one = const_like(bound, 1)
     if above:
         return Constraint(total, None, add(bound, one) if equal else bound)

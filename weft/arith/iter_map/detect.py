@@ -90,7 +90,8 @@ def _detected(
         padder.collecting = False
     if level == IterMapLevel.Bijective or padder.needed:
         sums = [rewriter.index(index) for index in indices]
-    Checker(analyzer, padder, level).check(sums, rewriter.input_marks)
+    constrained = [entry.mark for entry in rewriter.fuser.constrained]
+    Checker(analyzer, padder, level).check(sums, rewriter.input_marks, constrained)
     return IterMapResult(Array(sums), Array(), padder.predicate)
 
 

@@ -180,19 +180,22 @@ class Fuser:
         known = next(entry for entry in self.sums if entry.mark is mark)
         start = known.offset
         end = add(start, mark.extent)
+        prove = self.analyzer.can_prove
+        if low is not None:
+            low = maximum(sub(low, base), start)
+        if high is not None:
+            # Predicates mostly do cut something off, so that is tried first: the minimum of
+            # symbols would be hard to divide.
+            high = sub(high, base)
+            if not prove(less_equal(high, end)):
+                high = None if prove(less_equal(end, high)) else minimum(high, end)
+        if low is None and high is None:
+            return True
         source: Any = mark.source
         if low is not None:
-            new_start = maximum(sub(low, base), start)
-            moved = sub(new_start, start)
-            if not is_value(moved, 0):
-                source = IterSumExpr(source.args, sub(source.base, moved))
-            start = new_start
-        if high is not None:
-            limit = sub(high, base)
-            # Predicates mostly do cut something off, so the limit is tried first: the minimum of
-            # symbols would be hard to divide.
-            cuts = self.analyzer.can_prove(less_equal(limit, end))
-            end = limit if cuts else minimum(limit, end)
+            source = IterSumExpr(source.args, sub(source.base, sub(low, start)))
+        start = start if low is None else low
+        end = end if high is None else high
         known.mark, known.offset = IterMark(source, sub(end, start)), start
         if not any(known is entry for entry in self.constrained):
             self.constrained.append(known)

@@ -83,11 +83,11 @@ class Padder:
             return True
         return equal(self.analyzer, floormod(value, divisor), const_like(value, 0))
 
-    def original(self, mark: IterMark) -> IterMark | None:
-        """The mark that was padded to ``mark``, or None."""
+    def padding_to(self, mark: IterMark) -> Padding | None:
+        """The padding that ``mark`` is the result of, or None."""
         for padding in self.paddings:
             if padding.padded is mark:
-                return padding.mark
+                return padding
         return None
 
     def is_top(self, split: IterSplitExpr) -> bool:

@@ -163,6 +163,8 @@ class Rewriter:
                 return self.unresolved(expr, "the strides of the dividend do not chain")
             total = fused
         quotient = type(expr) is FloorDiv
+        if type(divisor) is IntImm and divisor.value <= 0:
+            return self.unresolved(expr, f"the divisor {divisor} is not positive")
         if is_value(divisor, 1):
             return total if quotient else const_like(total, 0)
         unscaled = self.without_scale(total, divisor)
@@ -194,7 +196,8 @@ class Rewriter:
         if divides(divisor, scale) and divides(divisor, base):
             smaller = scaled(split, floordiv(scale, divisor))
             return IterSumExpr(Array([smaller]), floordiv(base, divisor)), divisor, True
-        if divides(scale, divisor) and divides(scale, base):
+        negative = type(scale) is IntImm and scale.value < 0
+        if not negative and divides(scale, divisor) and divides(scale, base):
             reduced = IterSumExpr(Array([split]), floordiv(base, scale))
             return reduced, floordiv(divisor, scale), False
         return None
