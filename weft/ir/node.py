@@ -320,6 +320,8 @@ def _conversion(spec: FieldSpec) -> str:
         text = f"({name} if isinstance({name}, {kind}) else as_{kind}({name}))"
     else:
         return name
+    if kind.startswith("Array") and spec.default == ():
+        return f"Array() if {name} is None else {text}"
     return f"None if {name} is None else {text}" if spec.optional else text
 
 

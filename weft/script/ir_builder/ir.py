@@ -10,7 +10,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.global_info import DummyGlobalInfo, VDevice
 from weft.ir.module import IRModule
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
-from weft.support.errors import IRValueError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.target.target import Target
 
 
@@ -23,16 +23,33 @@ class IRModuleFrame(IRBuilderFrame):
         self.attrs: dict[str, Any] = {}
         self.global_infos: dict[str, list[Any]] = {}
         self.order: list[GlobalVar] = []
+        self.declared: dict[str, GlobalVar] = {}
 
     def add_function(self, name: str, func: BaseFunc) -> None:
         """Add a function that a frame inside has made."""
         for var in self.functions:
             if var.name_hint == name:
                 raise IRValueError(f"the module has two functions named {name!r}")
-        self.functions[GlobalVar(name)] = func
+        var = self.declared.pop(name) if name in self.declared else GlobalVar(name)
+        if var.struct_info is None:
+            var.struct_info = func.struct_info
+        self.functions[var] = func
+
+    def declare(self, name: str, signature: BaseFunc) -> GlobalVar:
+        """The variable of a function that is still to be defined."""
+        if name in [var.name_hint for var in (*self.functions, *self.declared.values())]:
+            raise IRValueError(f"I.decl_function: the module has a function named {name!r}")
+        var = GlobalVar(name)
+        var.struct_info = signature.struct_info
+        self.declared[name] = var
+        self.order.append(var)
+        return var
 
     def _exit(self) -> None:
         assert self.builder is not None
+        if self.declared:
+            missing = ", ".join(self.declared)
+            raise IRValueError(f"the module declares functions that nothing defines: {missing}")
         ordered = {var: self.functions[var] for var in self.order}
         self.builder.result = IRModule(
             {**ordered, **self.functions}, attrs=self.attrs, global_infos=self.global_infos
@@ -50,6 +67,48 @@ def find_module(what: str) -> IRModuleFrame:
     if frame is None:
         raise IRValueError(f"{what} belongs inside an I.ir_module")
     return frame
+
+
+def current_ir_module() -> IRModuleFrame:
+    """The frame of the module being built."""
+    return find_module("I.current_ir_module")
+
+
+def decl_function(func_name: str, func_signature: BaseFunc) -> GlobalVar:
+    """Declare a function, of which only the signature counts; returns what calls name it by."""
+    if not isinstance(func_signature, BaseFunc):
+        raise IRTypeError(
+            f"I.decl_function: expected a function, got {type(func_signature).__name__}"
+        )
+    return find_module("I.decl_function").declare(func_name, func_signature)
+
+
+def def_function(func_name: str, func: BaseFunc) -> None:
+    """Define a function of the module; it may have been declared."""
+    if not isinstance(func, BaseFunc):
+        raise IRTypeError(f"I.def_function: expected a function, got {type(func).__name__}")
+    find_module("I.def_function").add_function(func_name, func)
+
+
+def module_get_attrs() -> dict[str, Any]:
+    """The attributes of the module so far."""
+    return dict(find_module("I.module_get_attrs").attrs)
+
+
+def module_get_attr(attr_key: str) -> Any:
+    """An attribute of the module so far, or None."""
+    return find_module("I.module_get_attr").attrs.get(attr_key)
+
+
+def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = False) -> None:
+    """Set an attribute of the module; None removes it."""
+    frame = find_module("I.module_set_attr")
+    if attr_key in frame.attrs and not allow_overwrite:
+        raise IRValueError(f"I.module_set_attr: {attr_key!r} is already set")
+    if attr_value is None:
+        frame.attrs.pop(attr_key, None)
+    else:
+        frame.attrs[attr_key] = attr_value
 
 
 def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> None:
@@ -88,6 +147,24 @@ def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global
     if isinstance(target, str | dict):
         target = Target(target)
     return VDevice(target, int(vdevice_id), memory_scope)
+
+
+def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VDevice:
+    """The module's virtual device of that number, counted among those of that kind of target."""
+    listed = find_module("I.lookup_vdevice").global_infos.get("vdevice", [])
+    if not target_kind:
+        found = listed
+    else:
+        found = [item for item in listed if str(item.target.kind.name) == target_kind]
+    index = max(device_index, 0)
+    if index >= len(found):
+        what = f"of target {target_kind!r} " if target_kind else ""
+        raise IRValueError(
+            f"I.lookup_vdevice: expected an index below {len(found)}, the number of virtual "
+            f"devices {what}in the module, got {device_index}"
+        )
+    device: VDevice = found[index]
+    return device
 
 
 def dummy_global_info() -> DummyGlobalInfo:

@@ -21,6 +21,7 @@ from weft.relax.expr import (
     ExternFunc,
     Function,
     PrimValue,
+    SeqExpr,
     ShapeExpr,
     StringImm,
     TupleGetItem,
@@ -35,10 +36,11 @@ from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import StructInfo
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.relax_frame import (
-    BranchFrame,
     DataflowFrame,
+    ElseFrame,
     FunctionFrame,
     IfFrame,
+    ThenFrame,
     emit,
     emit_match_cast,
     emit_var_binding,
@@ -122,14 +124,14 @@ def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
     return IfFrame(condition)
 
 
-def Then() -> BranchFrame:  # noqa: N802 - TVM's name
+def Then() -> ThenFrame:  # noqa: N802 - TVM's name
     """The branch taken where the condition holds."""
-    return BranchFrame("then")
+    return ThenFrame()
 
 
-def Else() -> BranchFrame:  # noqa: N802 - TVM's name
+def Else() -> ElseFrame:  # noqa: N802 - TVM's name
     """The other branch."""
-    return BranchFrame("else")
+    return ElseFrame()
 
 
 class MatchCastPair:
@@ -313,9 +315,14 @@ def is_callable_value(value: Any) -> bool:
     return isinstance(value, GlobalVar | Expr)
 
 
+py_print: Final = print
+"""Python's own ``print`` and ``str``, where ``R.print`` and ``R.str`` are other things."""
+py_str: Final = str
+
 NAMES: Final[dict[str, Any]] = {
     "Callable": Callable_,
     "ExternFunc": ExternFunc,
+    "SeqExpr": SeqExpr,
     "ShapeExpr": ShapeExpr,
     "TupleGetItem": TupleGetItem,
     "alloc_tensor": alloc_tensor,

@@ -106,7 +106,9 @@ class FunctionFrame(SeqFrame):
         if self.output is None:
             raise IRValueError(f"function {self.name or ''}: no value is returned")
         info = self.output.struct_info
-        derived = self.bb._normalizer.visible(info) if info is not None else ObjectStructInfo()
+        derived: StructInfo = ObjectStructInfo()
+        if info is not None:
+            derived = self.bb._normalizer.visible(info, self.params)
         blocks = self.close()
         assert self.builder is not None
         self.builder.emitted = self.bb.get()
@@ -141,6 +143,11 @@ class DataflowFrame(IRBuilderFrame):
         self.seq: SeqFrame | None = None
         self.outputs: list[Var] = []
         self.replaced: dict[Var, Var] = {}
+
+    @property
+    def output_vars(self) -> list[Var]:
+        """The variables that are seen outside, once the block has ended."""
+        return list(self.replaced.values())
 
     def _enter(self) -> Any:
         assert self.builder is not None
@@ -217,6 +224,25 @@ class BranchFrame(SeqFrame):
             rest = type(blocks[-1])(list(blocks[-1].bindings)[:-1])
             blocks = [*blocks[:-1], *([rest] if rest.bindings else [])]
         setattr(frame, f"{self.branch}_expr", SeqExpr(blocks, body))
+
+
+class ThenFrame(BranchFrame):
+    """What is computed where the condition holds."""
+
+    def __init__(self) -> None:
+        super().__init__("then")
+
+
+class ElseFrame(BranchFrame):
+    """What is computed otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__("else")
+
+
+RelaxFrame = IRBuilderFrame
+SeqExprFrame = SeqFrame
+BlockFrame = DataflowFrame
 
 
 def find_function(what: str) -> FunctionFrame:

@@ -104,6 +104,7 @@ _OTHER = {
     "handle": HandleConstructor("handle"), "let": LetAnnotation(), "void": DTypeConstructor("void"),
     "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
     "ramp": _nodes.Ramp, "sblock": _build.block, "sblock_attr": _build.block_attr,
+    "buffer": _value.Buffer, "buffer_decl": _value.Buffer, "buffer_var": _value.ptr,
     "pow": _op.power, "bool": DTypeConstructor("bool"),
 }  # fmt: skip
 

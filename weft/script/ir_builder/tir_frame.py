@@ -13,7 +13,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range, StringImm, as_prim_expr
 from weft.ir.node import Array, Node
 from weft.ir.type import Type
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
-from weft.script.ir_builder.completion import complete
+from weft.script.ir_builder.completion import DETECT, complete
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
@@ -165,7 +165,7 @@ class BlockFrame(TIRFrame):
         attrs = dict(self.annotations or {})
         detect = (self.reads is None) | (self.writes is None) << 1
         if detect:
-            attrs["tir.script_parsing_detect_access"] = detect
+            attrs[DETECT] = IntImm("int64", detect)
         block = Block(
             self.iter_vars, self.reads or (), self.writes or (), self.name, self.body(),
             self.init, self.alloc_buffers, self.match_buffers, as_attrs(attrs), span=self.span,
@@ -181,7 +181,7 @@ class BlockFrame(TIRFrame):
         self.emit(BlockRealize(self.iter_values, predicate, block))
 
 
-class InitFrame(TIRFrame):
+class BlockInitFrame(TIRFrame):
     """``with T.init()``: what a reduction starts from."""
 
     def _enter(self) -> None:
@@ -406,6 +406,20 @@ class BranchFrame(TIRFrame):
         if frame is None:
             raise IRValueError(f"T.{self.branch.title()} belongs inside T.If")
         setattr(frame, f"{self.branch}_case", self.body())
+
+
+class ThenFrame(BranchFrame):
+    """The statements run where the condition holds."""
+
+    def __init__(self) -> None:
+        super().__init__("then")
+
+
+class ElseFrame(BranchFrame):
+    """The statements run otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__("else")
 
 
 def as_buffer_region(value: Any) -> BufferRegion:

@@ -21,15 +21,16 @@ from weft.script.ir_builder.tir_frame import (
     AssertFrame,
     AttrFrame,
     BlockFrame,
-    BranchFrame,
+    BlockInitFrame,
     DeclBufferFrame,
+    ElseFrame,
     ForFrame,
     IfFrame,
-    InitFrame,
     LaunchThreadFrame,
     LetFrame,
     PrimFuncFrame,
     RealizeFrame,
+    ThenFrame,
     WhileFrame,
     add_statement,
     as_buffer_region,
@@ -167,9 +168,9 @@ def block(name: str = "", no_realize: bool = False) -> BlockFrame:
     return BlockFrame(name, no_realize)
 
 
-def init() -> InitFrame:
+def init() -> BlockInitFrame:
     """The initial value of a reduction block."""
-    return InitFrame()
+    return BlockInitFrame()
 
 
 def where(predicate: Any) -> None:
@@ -516,14 +517,14 @@ def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
     return IfFrame(test if test.dtype.is_bool else tir_op.cast("bool", test))
 
 
-def Then() -> BranchFrame:  # noqa: N802 - TVM's name
+def Then() -> ThenFrame:  # noqa: N802 - TVM's name
     """The branch taken where the condition holds."""
-    return BranchFrame("then")
+    return ThenFrame()
 
 
-def Else() -> BranchFrame:  # noqa: N802 - TVM's name
+def Else() -> ElseFrame:  # noqa: N802 - TVM's name
     """The other branch."""
-    return BranchFrame("else")
+    return ElseFrame()
 
 
 def While(condition: Any) -> WhileFrame:  # noqa: N802 - TVM's name
