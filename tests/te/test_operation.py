@@ -123,3 +123,18 @@ def test_extern_primfunc():
     data, result = np.arange(4, dtype="float32"), np.zeros(4, "float32")
     run(te.create_prim_func([a, b]), data, result)
     np.testing.assert_array_equal(result, data * 2)
+
+
+@pytest.mark.parametrize("dom", [(0, 8.5), (0.5, 8), 8.5, "a", (0, "n")])
+def test_axes_run_over_integers(dom):
+    with pytest.raises(TypeError, match="the range of an axis: expected integers, got"):
+        te.reduce_axis(dom)
+
+
+def test_indices_are_integers_as_soon_as_they_are_written():
+    a = te.placeholder((4, 4), name="A")
+    for index in (("a", 0), (0, 1.5), "a"):
+        with pytest.raises(TypeError, match="tensor A: an index must be an integer, got"):
+            a[index]
+    with pytest.raises(TypeError, match="tensor A: an index must be an integer, got handle"):
+        a[0]["b"]

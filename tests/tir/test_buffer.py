@@ -77,6 +77,9 @@ def test_access_pointers_carry_their_mask():
         (lambda b: tir.BufferStore(b, 1.0, [0]), "buffer A has 2 dimensions, got 1 indices"),
         (lambda b: tir.decl_buffer((4,), data="p"), "expected data to be a Var, got str"),
         (lambda b: tir.decl_buffer((4,), "flot32"), "expected a data type"),
+        (lambda b: tir.decl_buffer((4,), strides=("s",)), "expected strides .* got 's'"),
+        (lambda b: b["a", 0], "buffer A: an index must be an integer .* got 'a'"),
+        (lambda b: b[0.5, 0:3], "buffer A: an index must be an integer .* got 0.5"),
     ],
 )
 def test_errors(make, message):

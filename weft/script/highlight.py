@@ -10,6 +10,8 @@ import html
 import sys
 from typing import Any
 
+from weft.support.errors import IRValueError
+
 STYLES = {"light": "default", "dark": "monokai", "ansi": "ansi"}
 
 
@@ -39,7 +41,7 @@ def to_ansi(text: str, style: str | None = None) -> str:
     if tools is None:
         return text
     pygments, lexers, formatters = tools
-    name = STYLES.get(style or "light", style or "default")
+    name = _style(style)
     if name == "ansi":
         formatter = formatters.TerminalFormatter()
     else:
@@ -53,11 +55,24 @@ def to_highlighted_html(text: str, style: str | None = None) -> str:
     if tools is None:
         return f"<pre>{html.escape(text)}</pre>"
     pygments, lexers, formatters = tools
-    name = STYLES.get(style or "light", style or "default")
+    name = _style(style)
     formatter = formatters.HtmlFormatter(
         style="default" if name == "ansi" else name, noclasses=True
     )
     return str(pygments.highlight(text, lexers.PythonLexer(), formatter))
+
+
+def _style(style: str | None) -> str:
+    """The pygments style of one of ours, or one of pygments' own."""
+    from pygments.styles import get_all_styles  # noqa: PLC0415 - loaded at the first show()
+
+    name = STYLES.get(style or "light", style or "default")
+    known = sorted(get_all_styles())
+    if name != "ansi" and name not in known:
+        raise IRValueError(
+            f"the style of a script: expected one of {', '.join([*STYLES, *known])}, got {style!r}"
+        )
+    return name
 
 
 def _pygments() -> Any:

@@ -364,10 +364,17 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
 def _as_domain(dom: Any) -> Range:
     if isinstance(dom, Range):
         return dom
+    ends = dom if isinstance(dom, list | tuple) else (0, dom)
+    if len(ends) != 2:
+        raise IRValueError(f"expected (begin, end), got {len(ends)} values")
+    for end in ends:
+        if not as_prim_expr(end).dtype.is_integral:
+            raise IRTypeError(
+                f"the range of an axis: expected integers, got {end!r} in {dom!r}; a range is "
+                "an extent, (begin, end) or a Range"
+            )
     if not isinstance(dom, list | tuple):
         return _from_zero(as_prim_expr(dom))
-    if len(dom) != 2:
-        raise IRValueError(f"expected (begin, end), got {len(dom)} values")
     begin, end = op.match_types(dom[0], dom[1])
     return Range.from_min_extent(begin, op.subtract(end, begin))
 

@@ -222,6 +222,8 @@ class TensorSlice(ExprOp):
                 f"tensor {tensor.name} has {tensor.ndim} dimensions, got {len(self.indices)} "
                 "indices"
             )
+        for item in self.indices:
+            tensor._index(item)
 
     def __getitem__(self, indices: Any) -> TensorSlice:
         more = tuple(indices) if isinstance(indices, tuple | list) else (indices,)

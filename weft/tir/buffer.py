@@ -121,6 +121,12 @@ def decl_buffer(
     """
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     element = DataType("float32" if dtype is None else dtype)
+    for stride in strides or ():
+        if isinstance(stride, str | float):
+            raise IRTypeError(
+                f"decl_buffer: expected strides that are integers or expressions, got {stride!r}; "
+                "make a variable: tir.Var(name, 'int32')"
+            )
     if offset_factor != 0 and elem_offset is None:
         index_type = as_prim_expr(sizes[0]).dtype if sizes else DataType("int32")
         elem_offset = Var(f"{name}_elem_offset", index_type)

@@ -92,6 +92,8 @@ from weft.tir.intrinsic import (  # noqa: F401, A004
     tanh,
     trunc,
     tvm_access_ptr,
+    tvm_storage_sync,
+    tvm_thread_allreduce,
     type_annotation,
     undef,
     vectorcombine,
@@ -671,6 +673,11 @@ def register_statements(**builders: Callable[..., Any]) -> None:
 
 def index_buffer(buffer: Any, indices: Any) -> Any:
     """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
+    for index in indices:
+        if isinstance(index, str | float):
+            raise IRTypeError(
+                f"buffer {buffer.name}: an index must be an integer or an expression, got {index!r}"
+            )
     nodes_only = [index for index in indices if not isinstance(index, slice)]
     if len(nodes_only) == len(indices):
         return nodes.BufferLoad(buffer, indices)

@@ -6,11 +6,14 @@ from __future__ import annotations
 import pytest
 
 import weft.script
-from weft.ir.expr import IntImm
+from weft import tir
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
 from weft.ir.structural import assert_structural_equal
 from weft.ir.type import PointerType
+from weft.script import ir as I
 from weft.script import tir as T
+from weft.testing.round_trip import assert_round_trip
 from weft.tir import stmt as S
 from weft.tir.expr import And, BufferLoad, Call, Cast, Let, Ramp, Select, Var
 
@@ -427,3 +430,61 @@ def test_a_number_takes_the_type_of_an_unsigned_operand():
     shift = f.body.body.value
     assert shift.dtype == "uint32"
     assert not collect(shift, Cast)
+
+
+def test_calls_of_a_prim_func_have_its_result_type():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int64"), B: T.Buffer((4,), "float32")):
+            for i in range(4):
+                A[i] = Module.grow(A[i]) + T.int64(1)
+                B[i] = Module.half(B[i]) * T.float32(3)
+                Module.nothing(i)
+
+        @T.prim_func(private=True)
+        def grow(x: T.int64) -> T.int64:
+            T.ret(x * T.int64(2))
+
+        @T.prim_func(private=True)
+        def half(x: T.float32) -> T.float32:
+            T.ret(x * T.float32(0.5))
+
+        @T.prim_func(private=True)
+        def nothing(x: T.int32):
+            T.evaluate(x)
+
+    calls = {
+        call.op.name_hint: call.dtype
+        for call in collect(Module["main"].body, Call)
+        if isinstance(call.op, GlobalVar)
+    }
+    assert calls == {"grow": "int64", "half": "float32", "nothing": "void"}
+    assert "A[i] = Module.grow(A[i]) + T.int64(1)" in Module.script()
+    assert_round_trip(Module)
+
+
+def test_a_call_of_another_type_is_said_in_full():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32")):
+            A[0] = T.Call("int32", Module.other, [A[1]])
+
+        @T.prim_func(private=True)
+        def other(x: T.int32):
+            T.evaluate(x)
+
+    assert 'T.Call("int32", Module.other, [A[1]])' in Module.script()
+    assert_round_trip(Module)
+
+
+@pytest.mark.parametrize("stride_type", ["int32", "int64"])
+@pytest.mark.parametrize("shape_type", ["int32", "int64"])
+def test_symbolic_strides_keep_their_type(stride_type, shape_type):
+    stride, size = tir.Var("s", stride_type), tir.Var("n", shape_type)
+    handle = tir.Var("a", "handle")
+    buffer = tir.decl_buffer((size,), "float32", "A", strides=[stride])
+    func = tir.PrimFunc([handle], tir.BufferStore(buffer, 1.0, [0]), buffer_map={handle: buffer})
+    assert ('strides=("s",)' in func.script()) is (stride_type == shape_type)
+    assert_round_trip(func)

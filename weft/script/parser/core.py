@@ -16,6 +16,7 @@ from weft.script.ir_builder.base import IRBuilder
 from weft.script.parser.evaluator import USER_ERRORS, Evaluator, _message
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source
+from weft.support.dtype import DataType
 from weft.support.errors import DiagnosticError
 
 Handler = Callable[["Parser", Any], None]
@@ -53,6 +54,7 @@ class Parser:
         self.emitted: Any = None
         self.functions: dict[str, GlobalVar] = {}
         self.function_names: dict[str, str] = {}
+        self.return_types: dict[GlobalVar, DataType] = {}
 
     @contextlib.contextmanager
     def in_dialect(self, name: str) -> Iterator[None]:

@@ -12,7 +12,7 @@ from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.ir import IRModuleFrame, find_module
 from weft.script.parser.core import Parser, statement
 from weft.script.parser.relax_dialect import declare_function, parse_function
-from weft.script.parser.tir_dialect import parse_prim_func
+from weft.script.parser.tir_dialect import declare_prim_func, parse_prim_func
 from weft.support.errors import IRAttributeError
 
 
@@ -87,6 +87,7 @@ def _ordered(
         token, options = parser.decorator(item)
         options = {**options, "token": token}
         if token == "tir":
+            declare_prim_func(parser, item, parser.functions[item.name])
             prim.append((item, options))
             continue
         if token != "relax":

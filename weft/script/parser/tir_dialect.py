@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
-from weft.ir.type import PrimType, TupleType
+from weft.ir.type import PrimType, TupleType, Type
 from weft.script.ir_builder import tir_statement as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.tir_frame import ForFrame, add_statement
@@ -75,25 +75,38 @@ def _annotation(parser: Parser, item: ast.arg) -> Any:
 
 
 def _result_type(parser: Parser, node: ast.FunctionDef) -> None:
+    declared = _declared_type(parser, node)
+    if declared is not None:
+        build.func_ret(declared)
+
+
+def _declared_type(parser: Parser, node: ast.FunctionDef) -> Type | None:
     if node.returns is None:
-        return
+        return None
     value = parser.evaluate(node.returns)
     if value is None:
-        return
+        return None
     if callable(value):
         value = value()
     if isinstance(value, Var):
-        build.func_ret(value.type_annotation)
-    elif isinstance(value, PrimType | TupleType):
-        build.func_ret(value)
-    else:
+        return value.type_annotation
+    if not isinstance(value, PrimType | TupleType):
         parser.error(node.returns, "expected a result type such as T.int32 or None")
+    return value
+
+
+def declare_prim_func(parser: Parser, node: ast.FunctionDef, var: GlobalVar) -> None:
+    """Note what calls of a PrimFunc of the module give, before any body is parsed."""
+    with parser.in_dialect("tir"), parser.scopes.nested():
+        declared = _declared_type(parser, node)
+    if isinstance(declared, PrimType):
+        parser.return_types[var] = declared.dtype
 
 
 def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A call inside a PrimFunc."""
     if isinstance(function, GlobalVar):
-        return Call(getattr(function, "ret_dtype", None) or "void", function, args)
+        return Call(str(parser.return_types.get(function, "void")), function, args)
     if function is range:
         return _range(*args)
     return function(*args, **kwargs)

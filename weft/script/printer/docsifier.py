@@ -120,6 +120,7 @@ class Docsifier:
         self.used_handles: set[int] = set()
         self.globals: dict[str, Any] = {}
         self.function_names: dict[str, str] = {}
+        self.return_types: dict[str, Any] = {}
         self.global_infos: Any = None
         self._printers: dict[type, Printer] = {}
         self.prefixes = {
@@ -233,6 +234,10 @@ class Docsifier:
         if self.tracking:
             made.source = node
         return made
+
+    def call_type(self, callee: Any) -> str:
+        """The dtype that the parser gives to a call of a function of the module."""
+        return str(self.return_types.get(callee.name_hint, "void"))
 
     def function_frame(self, kind: str) -> Frame:
         """The innermost function's frame of a kind, else the outermost frame of it."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.ir.type import PrimType
 from weft.script.printer.attributes import mapping_doc
 from weft.script.printer.doc import (
     AssignDoc,
@@ -38,6 +39,10 @@ def _module(module: IRModule, d: Docsifier) -> Doc:
         call = CallDoc(d.ir("module_global_infos"), (mapping_doc(module.global_infos, d),))
         frame.stmts.append(ExprStmtDoc(call))
     _name_functions(module, name, d)
+    for var, func in module.functions.items():
+        result = getattr(func, "ret_type", None)
+        if isinstance(result, PrimType):
+            d.return_types[var.name_hint] = result.dtype
     if d.function_names:
         names = {printed: name_hint for name_hint, printed in d.function_names.items()}
         call = CallDoc(d.ir("function_names"), (mapping_doc(names, d),))

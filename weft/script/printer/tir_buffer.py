@@ -161,7 +161,7 @@ def _strides(
     for index, stride in enumerate(buffer.strides):
         if isinstance(stride, Var) and not d.defined(stride):
             if defines == MATCH and uses.get(id(stride)) == 1 and type(stride) is Var and (
-                stride.dtype == "int32"
+                stride.dtype is _index_type(buffer)
             ):  # fmt: skip
                 _define_stride(buffer, stride, index, d, frame)
                 results.append(LiteralDoc(stride.name))
@@ -169,6 +169,11 @@ def _strides(
             declare_var(stride, d, frame)
         results.append(d.doc(stride))
     return TupleDoc(results)
+
+
+def _index_type(buffer: Buffer) -> DataType:
+    """The type that the parser gives to strides and offsets that it makes."""
+    return buffer.shape[0].dtype if buffer.shape else DataType("int32")
 
 
 def _define_stride(buffer: Buffer, stride: Var, index: int, d: Docsifier, frame: Frame) -> None:
@@ -186,8 +191,8 @@ def _offset_attribute(
     if _is_default_offset(buffer):
         return False
     if isinstance(offset, Var) and not d.defined(offset):
-        first = buffer.shape[0].dtype if buffer.shape else DataType("int32")
-        implied = buffer.offset_factor != 0 and type(offset) is Var and offset.dtype is first
+        known = offset.dtype is _index_type(buffer)
+        implied = buffer.offset_factor != 0 and type(offset) is Var and known
         if defines in (DATA, MATCH) and implied:
             d.define_as(offset, lambda: AttrAccessDoc(d.doc(buffer), "elem_offset"), frame)
             return True

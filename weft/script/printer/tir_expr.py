@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.ir.type import PointerType, PrimType, TupleType
 from weft.script.printer.doc import (
@@ -391,7 +391,7 @@ def _call(node: nodes.Call, d: Docsifier) -> Doc:
     if not isinstance(callee, Op):
         args = [_argument(arg, d) for arg in node.args]
         target = d.doc(callee)
-        if node.dtype in ("void", "int32", "handle") and _global_call_type(node) is node.dtype:
+        if isinstance(callee, GlobalVar) and d.call_type(callee) == node.dtype:
             return CallDoc(target, args)
         return CallDoc(d.tir("Call"), (LiteralDoc(str(node.dtype)), target, ListDoc(args)))
     short = callee.name.removeprefix("tir.")
@@ -404,11 +404,6 @@ def _call(node: nodes.Call, d: Docsifier) -> Doc:
     if style == "dtype":
         return CallDoc(d.tir(name), (dtype, *args))
     return CallDoc(d.tir("Call"), (dtype, LiteralDoc(callee.name), ListDoc(args)))
-
-
-def _global_call_type(node: nodes.Call) -> Any:
-    """The type that calling the function by name gives."""
-    return node.dtype if node.dtype == "void" else None
 
 
 def _argument(arg: Any, d: Docsifier) -> Any:
