@@ -225,8 +225,16 @@ requires_hexagon: Final = _library("hexagon", "Hexagon", "USE_HEXAGON")
 requires_nnapi: Final = _library("NNAPI", "NNAPI", "USE_NNAPI_CODEGEN")
 requires_rpc: Final = _library("rpc", "RPC", "USE_RPC")
 
-uses_gpu: Final = requires_gpu(support_required="optional")
-uses_multi_gpu: Final = requires_multi_gpu(support_required="optional")
+
+def uses_gpu(function: Any) -> Any:
+    """Mark a test that uses a GPU where there is one."""
+    return requires_gpu(function, support_required="optional")
+
+
+def uses_multi_gpu(function: Any) -> Any:
+    """Mark a test that uses several GPUs where they are there."""
+    return requires_multi_gpu(function, support_required="optional")
+
 
 SKIP_SLOW_TESTS: Final = os.environ.get("SKIP_SLOW_TESTS", "").lower() in ("true", "1", "yes")
 IS_IN_CI: Final = os.environ.get("CI", "") == "true"
