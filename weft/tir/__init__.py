@@ -21,7 +21,8 @@ _OP = (
     "ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint negative "
     "nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt shift_left "
     "shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod "
-    "tvm_access_ptr tvm_storage_sync tvm_thread_allreduce undef vectorlow vectorhigh vectorcombine vscale"
+    "tvm_access_ptr tvm_storage_sync tvm_thread_allreduce undef vectorlow vectorhigh "
+    "vectorcombine vscale"
 )
 _NAMES = {
     **dict.fromkeys(_EXPR.split(), "weft.tir.expr"),

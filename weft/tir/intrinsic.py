@@ -286,6 +286,17 @@ def tvm_access_ptr(ptype: Any, data: Var, offset: Any, extent: Any, rw_mask: Any
     return intrinsic("handle", "tvm_access_ptr", kind, data, offset, extent, rw_mask)
 
 
+def tvm_storage_sync(storage_scope: str) -> Call:
+    """A barrier: the threads of a block (``shared``) or a warp (``warp``) wait for one another."""
+    scope = storage_scope if isinstance(storage_scope, StringImm) else StringImm(storage_scope)
+    return intrinsic("int32", "tvm_storage_sync", scope)
+
+
+def tvm_thread_allreduce(*freduce_args: Any) -> Call:
+    """A reduction over threads: number of values, values, condition, results, thread variables."""
+    return intrinsic("handle", "tvm_thread_allreduce", *freduce_args)
+
+
 def type_annotation(dtype: str) -> Call:
     """A type as an argument of an intrinsic."""
     return intrinsic(dtype, "type_annotation")

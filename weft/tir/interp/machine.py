@@ -21,6 +21,8 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler, ReturnSignal
+from weft.tir.interp.state import Action, Bound, State, compact_strides
+from weft.tir.interp.threads import Kernel, prepared
 from weft.tir.stmt import (
     Allocate,
     AllocateConst,
@@ -40,117 +42,18 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.empty_reductions import initialise_empty_reductions
-
-Action = Callable[["State"], None]
-
-
-class Bound:
-    """A buffer over memory: an n-dimensional numpy view with checked access."""
-
-    __slots__ = ("array", "name", "shape")
-
-    def __init__(self, name: str, array: np.ndarray) -> None:
-        self.name, self.array, self.shape = name, array, array.shape
-
-    def check(self, indices: Sequence[int]) -> None:
-        """Raise RuntimeFault unless every index is in range."""
-        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
-            if not 0 <= index < extent:
-                raise RuntimeFault(
-                    f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
-                )
-
-    def load(self, indices: list[int]) -> Any:
-        """The element at ``indices``."""
-        self.check(indices)
-        return self.array[tuple(indices)]
-
-    def store(self, indices: list[int], value: Any) -> None:
-        """Set the element at ``indices``."""
-        self.check(indices)
-        self.array[tuple(indices)] = value
-
-    def load_lanes(self, indices: list[Any], predicate: Any) -> Any:
-        """The elements at a vector index; 0 where the predicate is false."""
-        lanes = np.asarray(indices[-1])
-        result = np.zeros(len(lanes), self.array.dtype)
-        for lane, index in enumerate(lanes):
-            if predicate is None or predicate[lane]:
-                result[lane] = self.load([*indices[:-1], int(index)])
-        return result
-
-    def store_lanes(self, indices: list[Any], value: Any, predicate: Any) -> None:
-        """Set the elements at a vector index where the predicate holds."""
-        for lane, index in enumerate(np.asarray(indices[-1])):
-            if predicate is None or predicate[lane]:
-                self.store([*indices[:-1], int(index)], value[lane])
-
-
-class State:
-    """What a running function knows: values of variables, memory by data variable, buffers."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.values: dict[int, Any] = {}
-        self.memory: dict[int, np.ndarray] = {}
-        self.buffers: dict[int, Bound] = {}
-
-    def bound(self, buffer: Buffer) -> Bound:
-        """The buffer over its memory; one that was never declared is a view of its data."""
-        found = self.buffers.get(id(buffer))
-        return self.declare(buffer) if found is None else found
-
-    def evaluate(self, expr: PrimExpr) -> Any:
-        """The value of an expression now."""
-        return self.machine.expressions.compile(expr)(self)
-
-    def declare(self, buffer: Buffer) -> Bound:
-        """Lay a buffer over the memory of its data variable."""
-        memory = self.memory.get(id(buffer.data))
-        if memory is None:
-            raise RuntimeFault(f"buffer {buffer.name} has no memory here")
-        kind = buffer.dtype.element.numpy
-        flat = memory if memory.dtype == kind else memory.view(kind)
-        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
-        offset = int(self.evaluate(op.convert(buffer.elem_offset)))
-        strides = [int(self.evaluate(stride)) for stride in buffer.strides] or _compact(shape)
-        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        if 0 not in shape and (offset < 0 or last >= flat.size):
-            raise RuntimeFault(
-                f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} needs {last + 1} "
-                f"elements, its memory has {flat.size}"
-            )
-        view = np.lib.stride_tricks.as_strided(
-            flat[offset:], shape, [stride * flat.itemsize for stride in strides]
-        )
-        made = self.buffers[id(buffer)] = Bound(buffer.name, view)
-        return made
-
-    def view_of_data(self, data: Var) -> np.ndarray:
-        """The memory of a data variable."""
-        return self.memory[id(data)]
-
-    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
-        """Call another PrimFunc of the module."""
-        if self.machine.module is None:
-            raise RuntimeFault(f"the call of {var.name_hint} needs the module: run(..., module=)")
-        return run(self.machine.module[var], *args, module=self.machine.module)
-
-
-def _compact(shape: list[int]) -> list[int]:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return strides[::-1]
+from weft.tir.transform.thread_scope import LAUNCH, Binding, binding_of
 
 
 class Machine:
     """Compiles statements to actions."""
 
-    def __init__(self, module: IRModule | None) -> None:
+    def __init__(self, module: IRModule | None, *, threads: bool = True) -> None:
         self.module = module
         self.expressions = ExprCompiler()
+        self.threads = threads
+        self.kernel: Kernel | None = None
+        self.tags: tuple[str, ...] = ()
 
     def expression(self, expr: PrimExpr) -> Any:
         """The closure of an expression."""
@@ -158,11 +61,27 @@ class Machine:
 
     def compile(self, stmt: Stmt) -> Action:
         """The closure that executes a statement."""
+        if self.threads:
+            binding = binding_of(stmt)
+            if binding is not None:
+                return self.bound(binding)
         method = getattr(self, f"compile_{type(stmt).__name__}", None)
         if method is None:
             raise UnsupportedError(f"the interpreter does not know {type(stmt).__name__}")
         action: Action = method(stmt)
         return action
+
+    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
+        """Call another PrimFunc of the module."""
+        if self.module is None:
+            raise RuntimeFault(f"the call of {var.name_hint} needs the module: run(..., module=)")
+        return run(self.module[var], *args, module=self.module, threads=self.threads)
+
+    def bound(self, binding: Binding) -> Action:
+        """What is bound to threads: a kernel if it is the outermost, else a choice of the index."""
+        if self.kernel is None:
+            return Kernel(self, binding).action()
+        return self.kernel.select(binding)
 
     def compile_SeqStmt(self, stmt: SeqStmt) -> Action:
         actions = [self.compile(item) for item in stmt.seq]
@@ -207,11 +126,14 @@ class Machine:
         return choose
 
     def compile_LetStmt(self, stmt: LetStmt) -> Action:
-        key, value, body = id(stmt.var), self.expression(stmt.value), self.compile(stmt.body)
+        return _after(self.prepare_LetStmt(stmt), self.compile(stmt.body))
+
+    def prepare_LetStmt(self, stmt: LetStmt) -> Action:
+        """What happens before the body of a LetStmt."""
+        key, value = id(stmt.var), self.expression(stmt.value)
 
         def let(state: State) -> None:
             state.values[key] = value(state)
-            body(state)
 
         return let
 
@@ -243,7 +165,7 @@ class Machine:
         return check
 
     def compile_AttrStmt(self, stmt: AttrStmt) -> Action:
-        if stmt.attr_key in ("thread_extent", "virtual_thread"):
+        if stmt.attr_key in LAUNCH:
             extent, body = self.expression(stmt.value), self.compile(stmt.body)
             key = id(stmt.node.var)
 
@@ -256,19 +178,22 @@ class Machine:
         return self.compile(stmt.body)
 
     def compile_Allocate(self, stmt: Allocate) -> Action:
+        return _after(self.prepare_Allocate(stmt), self.compile(stmt.body))
+
+    def prepare_Allocate(self, stmt: Allocate) -> Action:
+        """What happens before the body of an Allocate."""
         extents = [self.expression(extent) for extent in stmt.extents]
-        key, body = id(stmt.buffer_var), self.compile(stmt.body)
+        data, tags = stmt.buffer_var, self.tags
         kind, lanes = stmt.dtype.element.numpy, stmt.dtype.lanes
+        owned = _buffers_over(stmt)
 
         def allocate(state: State) -> None:
             count = lanes
             for extent in extents:
                 count *= extent(state)
-            state.memory[key] = np.zeros(count, kind)
+            state.allocate(data, tags, lambda: np.zeros(count, kind))
             state.buffers = {k: b for k, b in state.buffers.items() if k not in owned}
-            body(state)
 
-        owned = _buffers_over(stmt)
         return allocate
 
     def compile_AllocateConst(self, stmt: AllocateConst) -> Action:
@@ -282,11 +207,14 @@ class Machine:
         return allocate
 
     def compile_DeclBuffer(self, stmt: DeclBuffer) -> Action:
-        buffer, body = stmt.buffer, self.compile(stmt.body)
+        return _after(self.prepare_DeclBuffer(stmt), self.compile(stmt.body))
+
+    def prepare_DeclBuffer(self, stmt: DeclBuffer) -> Action:
+        """What happens before the body of a DeclBuffer."""
+        buffer = stmt.buffer
 
         def declare(state: State) -> None:
             state.declare(buffer)
-            body(state)
 
         return declare
 
@@ -295,8 +223,11 @@ class Machine:
 
     def with_memory(self, buffers: Sequence[Buffer], body: Action) -> Action:
         """Run ``body`` with new, zeroed memory for ``buffers``."""
-        if not buffers:
-            return body
+        return _after(self.prepare_memory(buffers), body) if buffers else body
+
+    def prepare_memory(self, buffers: Sequence[Buffer]) -> Action:
+        """New, zeroed memory for ``buffers``."""
+        tags = self.tags
 
         def allocate(state: State) -> None:
             for buffer in buffers:
@@ -305,10 +236,8 @@ class Machine:
                     count *= int(state.evaluate(extent))
                 if buffer.strides and buffer.shape:
                     count = int(state.evaluate(buffer.shape[0] * buffer.strides[0]))
-                kind = buffer.dtype.element.numpy
-                state.memory[id(buffer.data)] = np.zeros(count * buffer.dtype.lanes, kind)
+                state.allocate(buffer.data, tags, _zeros(buffer, count))
                 state.declare(buffer)
-            body(state)
 
         return allocate
 
@@ -323,6 +252,11 @@ class Machine:
     def initialised(self, block: Block, body: Action) -> Action:
         """Run ``init`` where every reduction axis is at its first value."""
         assert block.init is not None
+        return _after(self.prepare_init(block), body)
+
+    def prepare_init(self, block: Block) -> Action:
+        """Run ``init`` where every reduction axis is at its first value."""
+        assert block.init is not None
         init = self.compile(block.init)
         firsts = [
             (id(axis.var), self.expression(axis.dom.min))
@@ -333,14 +267,16 @@ class Machine:
         def run_block(state: State) -> None:
             for key, first in firsts:
                 if state.values[key] != first(state):
-                    break
-            else:
-                init(state)
-            body(state)
+                    return
+            init(state)
 
         return run_block
 
     def matched(self, match: Any, body: Action) -> Action:
+        """Bind a matched buffer to the region it views."""
+        return _after(self.prepare_match(match), body)
+
+    def prepare_match(self, match: Any) -> Action:
         """Bind a matched buffer to the region it views."""
         target, source = match.buffer, match.source
 
@@ -358,29 +294,50 @@ class Machine:
             _define(state, target.strides, strides)
             offset = op.buffer_offset(source.buffer, [rng.min for rng in source.region])[0]
             _define(state, [target.elem_offset], [int(state.evaluate(offset))])
-            state.buffers[id(target)] = Bound(target.name, view)
             state.memory[id(target.data)] = state.memory[id(source.buffer.data)]
-            body(state)
+            state.bind(target, view)
 
         return bind
 
     def compile_BlockRealize(self, realize: BlockRealize) -> Action:
-        block = self.compile_Block(realize.block)
+        bind, block = self.prepare_axes(realize), self.compile_Block(realize.block)
+
+        def instance(state: State) -> None:
+            if bind(state):
+                block(state)
+
+        return instance
+
+    def prepare_axes(self, realize: BlockRealize) -> Callable[[State], bool]:
+        """Set the axes of a block; False where its predicate does not hold."""
         axes = []
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             axes.append((id(axis.var), self.expression(value)))
         always = isinstance(realize.predicate, IntImm) and realize.predicate.value
         predicate = None if always else self.expression(realize.predicate)
 
-        def instance(state: State) -> None:
+        def bind(state: State) -> bool:
             if predicate is not None and not predicate(state):
-                return
+                return False
             values = [value(state) for _, value in axes]
             for (key, _), value in zip(axes, values, strict=True):
                 state.values[key] = value
-            block(state)
+            return True
 
-        return instance
+        return bind
+
+
+def _after(first: Action, body: Action) -> Action:
+    def both(state: State) -> None:
+        first(state)
+        body(state)
+
+    return both
+
+
+def _zeros(buffer: Buffer, count: int) -> Callable[[], np.ndarray]:
+    kind = buffer.dtype.element.numpy
+    return lambda: np.zeros(count * buffer.dtype.lanes, kind)
 
 
 def _buffers_over(stmt: Allocate) -> set[int]:
@@ -433,7 +390,7 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
             copies.append((array, flat))
         state.memory[id(buffer.data)] = flat
         _define(state, buffer.shape, array.shape)
-        _define(state, buffer.strides, _compact(list(array.shape)))
+        _define(state, buffer.strides, compact_strides(list(array.shape)))
         _define(state, [buffer.elem_offset], [0])
         for mine, its in zip(buffer.shape, array.shape, strict=True):
             expected = state.evaluate(mine)
@@ -444,13 +401,20 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
 
 
 @deep_recursion
-def run(func: PrimFunc, *arguments: Any, module: IRModule | None = None) -> Any:
+def run(
+    func: PrimFunc, *arguments: Any, module: IRModule | None = None, threads: bool = True
+) -> Any:
     """Execute ``func`` on arrays (NDArray or numpy, changed in place) and scalars.
 
     Returns what ``T.ret`` returned, or None. Raises RuntimeFault where the program faults.
+
+    With ``threads``, what is bound to GPU threads runs as such: threads of a block meet at
+    barriers, local memory is each thread's own, a race is a fault. Without, they are plain loops.
     """
     func = initialise_empty_reductions(func)
-    state = State(Machine(module))
+    if threads:
+        func = prepared(func)
+    state = State(Machine(module, threads=threads))
     copies = _bind_arguments(func, arguments, state)
     result = None
     with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ _NAMES = {
     "Filter": "weft.tir.transform.apply",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
     "LoopPartition": "weft.tir.transform.loop_partition",
+    "LowerCrossThreadReduction": "weft.tir.transform.cross_thread_reduction",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
@@ -24,6 +25,8 @@ _NAMES = {
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "Simplify": "weft.tir.transform.simplify",
+    "ThreadSync": "weft.tir.transform.thread_sync",
+    "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",
     "prim_func_pass": "weft.tir.transform.prim_func_pass",
@@ -31,8 +34,8 @@ _NAMES = {
 _PLANNED = {
     **dict.fromkeys(
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
-        "LowerCrossThreadReduction LowerThreadAllreduce MergeSharedMemoryAllocations "
-        "SplitHostDevice ThreadSync UnifyThreadBinding InjectVirtualThread InjectPTXAsyncCopy "
+        "LowerThreadAllreduce MergeSharedMemoryAllocations "
+        "SplitHostDevice InjectVirtualThread InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
         "LowerWarpMemory".split(),
         "code generation for GPUs",

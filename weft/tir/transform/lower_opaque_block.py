@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import IntImm, StringImm
+from weft.ir.expr import IntImm, Range, StringImm
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Var
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -48,6 +48,8 @@ class _Lower(StmtMutator):
             if len(annotations) != len(loop.annotations):
                 plain = loop.with_(annotations=type(loop.annotations)(annotations))
             body = self.visit_default(plain)
+            if isinstance(body, For) and body.kind is ForKind.THREAD_BINDING:
+                body = launch_thread(body)
         return _with_pragmas(loop, body)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
@@ -69,12 +71,21 @@ class _Lower(StmtMutator):
         return IfThenElse(predicate, body)
 
 
+def launch_thread(loop: For) -> Stmt:
+    """The loop as the attribute that code generation for threads reads."""
+    tag = loop.thread_binding.thread_tag if loop.thread_binding is not None else ""
+    dom = Range.from_min_extent(loop.min, loop.extent)
+    axis = IterVar(dom, loop.loop_var, IterType.ThreadIndex, tag)
+    key = "virtual_thread" if tag.startswith("vthread") else "thread_extent"
+    return AttrStmt(axis, key, loop.extent, loop.body)
+
+
 def _kept(loop: For) -> bool:
     return bool([key for key in loop.annotations if not key.startswith("pragma_")])
 
 
 def _with_pragmas(loop: For, body: Stmt) -> Stmt:
-    for key, value in loop.annotations.items():
+    for key, value in sorted(loop.annotations.items(), reverse=True):
         if key.startswith("pragma_"):
             body = AttrStmt(loop.loop_var, key, _as_value(value), body)
     return body

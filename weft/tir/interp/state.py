@@ -1,0 +1,142 @@
+"""Memory and variables of a running function: what statements and expressions work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.ir.expr import GlobalVar, PrimExpr
+from weft.support.errors import RuntimeFault
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+
+if TYPE_CHECKING:
+    from weft.tir.interp.threads import Thread
+
+Action = Callable[["State"], None]
+
+
+class Bound:
+    """A buffer over memory: an n-dimensional numpy view with checked access."""
+
+    __slots__ = ("array", "name", "shape")
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        self.name, self.array, self.shape = name, array, array.shape
+
+    def check(self, indices: Sequence[int]) -> None:
+        """Raise RuntimeFault unless every index is in range."""
+        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
+            if not 0 <= index < extent:
+                raise RuntimeFault(
+                    f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
+                )
+
+    def load(self, indices: list[int]) -> Any:
+        """The element at ``indices``."""
+        self.check(indices)
+        return self.array[tuple(indices)]
+
+    def store(self, indices: list[int], value: Any) -> None:
+        """Set the element at ``indices``."""
+        self.check(indices)
+        self.array[tuple(indices)] = value
+
+    def load_lanes(self, indices: list[Any], predicate: Any) -> Any:
+        """The elements at a vector index; 0 where the predicate is false."""
+        lanes = np.asarray(indices[-1])
+        result = np.zeros(len(lanes), self.array.dtype)
+        for lane, index in enumerate(lanes):
+            if predicate is None or predicate[lane]:
+                result[lane] = self.load([*indices[:-1], int(index)])
+        return result
+
+    def store_lanes(self, indices: list[Any], value: Any, predicate: Any) -> None:
+        """Set the elements at a vector index where the predicate holds."""
+        for lane, index in enumerate(np.asarray(indices[-1])):
+            if predicate is None or predicate[lane]:
+                self.store([*indices[:-1], int(index)], value[lane])
+
+
+class State:
+    """What a running function knows: values of variables, memory by data variable, buffers."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.values: dict[int, Any] = {}
+        self.memory: dict[int, np.ndarray] = {}
+        self.scopes: dict[int, str] = {}
+        self.buffers: dict[int, Bound] = {}
+        self.thread: Thread | None = None
+
+    def bound(self, buffer: Buffer) -> Bound:
+        """The buffer over its memory; one that was never declared is a view of its data."""
+        found = self.buffers.get(id(buffer))
+        return self.declare(buffer) if found is None else found
+
+    def evaluate(self, expr: PrimExpr) -> Any:
+        """The value of an expression now."""
+        return self.machine.expressions.compile(expr)(self)
+
+    def declare(self, buffer: Buffer) -> Bound:
+        """Lay a buffer over the memory of its data variable."""
+        memory = self.memory.get(id(buffer.data))
+        if memory is None:
+            raise RuntimeFault(f"buffer {buffer.name} has no memory here")
+        kind = buffer.dtype.element.numpy
+        flat = memory if memory.dtype == kind else memory.view(kind)
+        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
+        offset = int(self.evaluate(op.convert(buffer.elem_offset)))
+        strides = [int(self.evaluate(stride)) for stride in buffer.strides] or compact_strides(
+            shape
+        )
+        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        if 0 not in shape and (offset < 0 or last >= flat.size):
+            raise RuntimeFault(
+                f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} needs {last + 1} "
+                f"elements, its memory has {flat.size}"
+            )
+        view = np.lib.stride_tricks.as_strided(
+            flat[offset:], shape, [stride * flat.itemsize for stride in strides]
+        )
+        made = self.bind(buffer, view)
+        return made
+
+    def bind(self, buffer: Buffer, view: np.ndarray) -> Bound:
+        """Let a buffer mean a view; accesses of memory that threads share are watched."""
+        made = Bound(buffer.name, view)
+        if self.thread is not None:
+            made = self.thread.watched(made)
+        self.buffers[id(buffer)] = made
+        return made
+
+    def allocate(self, data: Var, tags: tuple[str, ...], make: Callable[[], np.ndarray]) -> None:
+        """Give a data variable memory; under threads, its scope says who shares it."""
+        scope = str(getattr(data.type_annotation, "storage_scope", "") or "global")
+        if self.thread is not None:
+            self.memory[id(data)] = self.thread.memory_for(
+                data, scope.partition(".")[0], tags, make
+            )
+            return
+        self.memory[id(data)] = make()
+        self.scopes[id(data)] = scope.partition(".")[0]
+
+    def view_of_data(self, data: Var) -> np.ndarray:
+        """The memory of a data variable."""
+        return self.memory[id(data)]
+
+    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
+        """Call another PrimFunc of the module."""
+        return self.machine.call_global(var, args)
+
+
+def compact_strides(shape: list[int]) -> list[int]:
+    """The strides, in elements, of an array in row-major order."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return strides[::-1]

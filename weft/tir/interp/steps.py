@@ -1,0 +1,258 @@
+"""Statements that wait, as generators: what a thread of the interpreter runs between barriers.
+
+A generator yields a request, ``(kind, site, group, ...)``, where the thread has to wait: for a
+barrier of its block or warp, or for the result of a reduction over a group of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.functor import collect
+from weft.support.errors import UnsupportedError
+from weft.tir.expr import CommReducer, Var
+from weft.tir.interp.state import Action, State
+from weft.tir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+)
+from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
+
+if TYPE_CHECKING:
+    from weft.tir.interp.machine import Machine
+    from weft.tir.interp.threads import Kernel
+
+Steps = Callable[[State], Generator[Any, Any, None]]
+
+
+class StepCompiler:
+    """Statements with barriers as generators; what has none runs as a plain action."""
+
+    def __init__(self, machine: Machine, kernel: Kernel) -> None:
+        self.machine, self.kernel = machine, kernel
+        self.reducer: CommReducer | None = None
+
+    def steps(self, stmt: Any) -> Steps | None:
+        """The generator function of a statement; None if it never waits."""
+        if not _waits(stmt):
+            return None
+        binding = binding_of(stmt)
+        if binding is not None:
+            return self.bound(binding)
+        method = getattr(self, f"steps_{type(stmt).__name__}", None)
+        if method is None:
+            raise UnsupportedError(
+                f"the interpreter knows no barrier inside a {type(stmt).__name__}"
+            )
+        found: Steps = method(stmt)
+        return found
+
+    def any(self, stmt: Any) -> Steps:
+        """The generator function of a statement, also of one that never waits."""
+        steps = self.steps(stmt)
+        return _plain(self.machine.compile(stmt)) if steps is None else steps
+
+    def after(self, first: Action, body: Any) -> Steps:
+        rest = self.any(body)
+
+        def both(state: State) -> Generator[Any, Any, None]:
+            first(state)
+            yield from rest(state)
+
+        return both
+
+    def bound(self, binding: Binding) -> Steps:
+        enter = self.kernel.entry(binding)
+        outer, self.machine.tags = self.machine.tags, (*self.machine.tags, binding.tag)
+        body = self.any(binding.body)
+        self.machine.tags = outer
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            if enter(state):
+                yield from body(state)
+
+        return run
+
+    def steps_SeqStmt(self, stmt: SeqStmt) -> Steps:
+        parts: list[tuple[Steps | None, Action | None]] = []
+        for item in stmt.seq:
+            steps = self.steps(item)
+            parts.append((steps, None if steps is not None else self.machine.compile(item)))
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            for steps, action in parts:
+                if steps is not None:
+                    yield from steps(state)
+                elif action is not None:
+                    action(state)
+
+        return run
+
+    def steps_For(self, loop: For) -> Steps:
+        low, extent = self.machine.expression(loop.min), self.machine.expression(loop.extent)
+        body, key = self.any(loop.body), id(loop.loop_var)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            begin = low(state)
+            for value in range(begin, begin + extent(state)):
+                state.values[key] = value
+                yield from body(state)
+
+        return run
+
+    def steps_While(self, stmt: While) -> Steps:
+        condition, body = self.machine.expression(stmt.condition), self.any(stmt.body)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            while condition(state):
+                yield from body(state)
+
+        return run
+
+    def steps_IfThenElse(self, stmt: IfThenElse) -> Steps:
+        condition, yes = self.machine.expression(stmt.condition), self.any(stmt.then_case)
+        no = None if stmt.else_case is None else self.any(stmt.else_case)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            if condition(state):
+                yield from yes(state)
+            elif no is not None:
+                yield from no(state)
+
+        return run
+
+    def steps_LetStmt(self, stmt: LetStmt) -> Steps:
+        return self.after(self.machine.prepare_LetStmt(stmt), stmt.body)
+
+    def steps_DeclBuffer(self, stmt: DeclBuffer) -> Steps:
+        return self.after(self.machine.prepare_DeclBuffer(stmt), stmt.body)
+
+    def steps_Allocate(self, stmt: Allocate) -> Steps:
+        return self.after(self.machine.prepare_Allocate(stmt), stmt.body)
+
+    def steps_AttrStmt(self, stmt: AttrStmt) -> Steps:
+        outer = self.reducer
+        if stmt.attr_key == "reduce_scope" and isinstance(stmt.node, CommReducer):
+            self.reducer = stmt.node
+        body = self.any(stmt.body)
+        self.reducer = outer
+        return body
+
+    def steps_BlockRealize(self, realize: BlockRealize) -> Steps:
+        bind = self.machine.prepare_axes(realize)
+        body = self.block(realize.block)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            if bind(state):
+                yield from body(state)
+
+        return run
+
+    def block(self, block: Block) -> Steps:
+        first: list[Action] = []
+        if block.alloc_buffers:
+            first.append(self.machine.prepare_memory(block.alloc_buffers))
+        first += [self.machine.prepare_match(match) for match in block.match_buffers]
+        if block.init is not None:
+            first.append(self.machine.prepare_init(block))
+        body = self.any(block.body)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            for action in first:
+                action(state)
+            yield from body(state)
+
+        return run
+
+    def steps_Evaluate(self, stmt: Evaluate) -> Steps:
+        if is_call(stmt.value, "tvm_thread_allreduce"):
+            return self.allreduce(stmt)
+        scope, site = sync_of(stmt), id(stmt)
+
+        def wait(state: State) -> Generator[Any, Any, None]:
+            assert state.thread is not None
+            yield scope, site, state.thread.warp if scope == "warp" else 0
+
+        return wait
+
+    def allreduce(self, stmt: Evaluate) -> Steps:
+        """``tvm_thread_allreduce(count, values, condition, results, threads)``."""
+        call: Any = stmt.value
+        count = int(call.args[0].value)
+        values = [self.machine.expression(arg) for arg in call.args[1 : count + 1]]
+        condition = self.machine.expression(call.args[count + 1])
+        places = call.args[count + 2 : 2 * count + 2]
+        stores = [
+            (place.buffer, [self.machine.expression(index) for index in place.indices])
+            for place in places
+        ]
+        reduced = [
+            self.kernel.variables[id(var)]
+            for arg in call.args[2 * count + 2 :]
+            for var in collect(arg, Var)
+            if id(var) in self.kernel.variables
+        ]
+        kept = [tag for tag in self.kernel.thread_tags if tag not in reduced]
+        combine = self.combiner()
+        site = id(stmt)
+
+        def run(state: State) -> Generator[Any, Any, None]:
+            assert state.thread is not None
+            group = tuple([(tag, state.thread.index[tag]) for tag in kept])
+            own = [value(state) for value in values] if condition(state) else None
+            result = yield "allreduce", site, group, lambda items: combine(state, items), own
+            for (buffer, indices), value in zip(stores, result, strict=True):
+                state.bound(buffer).store([index(state) for index in indices], value)
+
+        return run
+
+    def combiner(self) -> Callable[[State, list[Any]], list[Any]]:
+        """Folds the values of a group of threads, in the order of their numbers."""
+        reducer = self.reducer
+        if reducer is None:
+            raise UnsupportedError(
+                "tvm_thread_allreduce: expected an attribute reduce_scope with the reducer outside"
+            )
+        machine = self.machine
+        results = [machine.expression(item) for item in reducer.result]
+        identities = [machine.expression(item) for item in reducer.identity_element]
+        left, right = [id(v) for v in reducer.lhs], [id(v) for v in reducer.rhs]
+
+        def combine(state: State, items: list[Any]) -> list[Any]:
+            total = [identity(state) for identity in identities]
+            for values in items:
+                if values is None:
+                    continue
+                state.values.update(zip(left, total, strict=True))
+                state.values.update(zip(right, values, strict=True))
+                total = [result(state) for result in results]
+            return total
+
+        return combine
+
+
+def _plain(action: Action) -> Steps:
+    def run(state: State) -> Generator[Any, Any, None]:
+        action(state)
+        yield from ()
+
+    return run
+
+
+def _waits(stmt: Any) -> bool:
+    """Whether a barrier or a reduction over threads is below."""
+    for item in collect(stmt, Evaluate):
+        if sync_of(item) in ("shared", "warp") or is_call(item.value, "tvm_thread_allreduce"):
+            return True
+    return False

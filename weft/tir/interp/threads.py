@@ -1,0 +1,312 @@
+"""GPU kernels in the interpreter: blocks one after the other, their threads as coroutines.
+
+The outermost statement that is bound to threads is a kernel. For each block, every thread (virtual
+threads too) runs the kernel's body; a loop bound to a tag is entered once, with the thread's index.
+A thread stops at a barrier, or where threads reduce together, until the others have come. Shared
+memory exists once a block, warp memory once for 32 threads, local memory once a thread; other
+memory belongs to the threads that agree on the indices around its allocation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.ir.functor import collect
+from weft.support.errors import RuntimeFault
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.interp.races import RaceLog, WatchedBound
+from weft.tir.interp.state import Action, Bound, State
+from weft.tir.interp.steps import StepCompiler
+from weft.tir.stmt import (
+    Evaluate,
+)
+from weft.tir.transform.cross_thread_reduction import lower_cross_thread_reduction
+from weft.tir.transform.thread_scope import (
+    WARP_SIZE,
+    Binding,
+    bindings_in,
+    has_threads,
+    sync_of,
+)
+from weft.tir.transform.thread_sync import thread_sync
+from weft.tir.transform.unify_thread_binding import unify_thread_binding
+
+if TYPE_CHECKING:
+    from weft.tir.interp.machine import Machine
+
+_POISON = 0x55
+
+
+def prepared(func: PrimFunc) -> PrimFunc:
+    """The function as threads run it: reductions over threads explicit, barriers where none are.
+
+    A function with a barrier of its own is taken at its word.
+    """
+    if not has_threads(func.body):
+        return func
+    func = lower_cross_thread_reduction(func)
+    if any(sync_of(stmt) for stmt in collect(func.body, Evaluate)):
+        return func
+    unified = unify_thread_binding(func)
+    for scope in ("shared", "warp"):
+        unified = thread_sync(unified, scope, strict=False)
+    return unified
+
+
+class Thread:
+    """One thread of a running kernel."""
+
+    def __init__(self, team: Team, index: dict[str, int], number: int) -> None:
+        self.team, self.index, self.number = team, index, number
+        self.warp = number // WARP_SIZE
+        self.own: set[int] = set()
+
+    def memory_for(
+        self, data: Var, scope: str, tags: tuple[str, ...], make: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """The memory of an allocation: made by the first of the threads that share it."""
+        if scope == "local":
+            return self.private(make())
+        if scope == "shared":
+            key: tuple[Any, ...] = (id(data), "shared")
+        elif scope == "warp":
+            key = (id(data), "warp", self.warp)
+        else:
+            inner = [tag for tag in self.team.kernel.thread_tags if tag in tags]
+            if len(inner) == len(self.team.kernel.thread_tags):
+                return self.private(make())
+            key = (id(data), *[self.index[tag] for tag in inner])
+        found = self.team.memory.get(key)
+        if found is None:
+            found = self.team.hold(key, make())
+            if scope in ("shared", "warp") and found.dtype.kind != "b":
+                found.view(np.uint8)[...] = _POISON  # what nobody has written is no zero
+        return found
+
+    def private(self, array: np.ndarray) -> np.ndarray:
+        """Remember memory as this thread's own."""
+        self.own.add(_base(array))
+        return array
+
+    def watched(self, bound: Bound) -> Bound:
+        """A buffer, watched if other threads can reach its memory."""
+        base = _base(bound.array)
+        if base in self.own:
+            return bound
+        logs = [(self.team.log, self.number)]
+        if base not in self.team.own:
+            logs.append((self.team.kernel.grid, self.team.number))
+        return WatchedBound(bound, logs)
+
+
+def _base(array: np.ndarray) -> int:
+    """The identity of the memory that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return int(array.__array_interface__["data"][0])
+
+
+class Team:
+    """The threads of one block."""
+
+    def __init__(self, kernel: Kernel, number: int) -> None:
+        self.kernel, self.number = kernel, number
+        self.memory: dict[tuple[Any, ...], np.ndarray] = {}
+        self.log = RaceLog("thread")
+        self.own: set[int] = set()
+
+    def hold(self, key: tuple[Any, ...], array: np.ndarray) -> np.ndarray:
+        """Remember memory that the threads of this block share, and no others."""
+        self.memory[key] = array
+        self.own.add(_base(array))
+        return array
+
+
+class Kernel:
+    """A kernel: compiles its body, and launches it."""
+
+    def __init__(self, machine: Machine, outermost: Binding) -> None:
+        self.machine, self.outermost = machine, outermost
+        self.bindings = bindings_in(outermost.stmt)
+        self.extents = [(b.tag, machine.expression(b.extent)) for b in self.bindings]
+        tags = list(dict.fromkeys([b.tag for b in self.bindings]))
+        self.block_tags = [tag for tag in tags if tag.startswith("blockIdx.")]
+        self.thread_tags = sorted([tag for tag in tags if tag not in self.block_tags], reverse=True)
+        self.grid = RaceLog("block")
+        self.variables = {id(b.var): b.tag for b in self.bindings}
+
+    def action(self) -> Action:
+        """The closure that launches the kernel."""
+        machine = self.machine
+        machine.kernel = self
+        try:
+            steps = StepCompiler(machine, self).steps(self.outermost.stmt)
+            body = None if steps is not None else machine.compile(self.outermost.stmt)
+        finally:
+            machine.kernel = None
+            machine.tags = ()
+
+        def launch(state: State) -> None:
+            sizes: dict[str, int] = {}
+            for tag, extent in self.extents:
+                sizes[tag] = max(sizes.get(tag, 0), int(extent(state)))
+            self.grid = RaceLog("block")
+            blocks = [range(sizes[tag]) for tag in self.block_tags]
+            for number, place in enumerate(itertools.product(*blocks)):
+                indices = dict(zip(self.block_tags, place, strict=True))
+                self.grid.names[number] = _text(indices)
+                self.run_block(state, Team(self, number), indices, sizes, steps or body)
+
+        return launch
+
+    def run_block(
+        self, state: State, team: Team, place: dict[str, int], sizes: dict[str, int], body: Any
+    ) -> None:
+        """All threads of a block, from barrier to barrier."""
+        threads: list[tuple[Thread, State]] = []
+        ranges = [range(sizes[tag]) for tag in self.thread_tags]
+        for number, inner in enumerate(itertools.product(*ranges)):
+            indices = dict(zip(self.thread_tags, inner, strict=True))
+            team.log.names[number] = _text(indices)
+            thread = Thread(team, {**place, **indices}, number)
+            threads.append((thread, _state_of(state, thread)))
+        running: list[Any] = [body(own) for _, own in threads]
+        if running and running[0] is not None:
+            _Scheduler(team, [thread for thread, _ in threads], running).run()
+
+    def select(self, binding: Binding) -> Action:
+        """Inside the kernel: the body, for the thread's index."""
+        enter, body = self.entry(binding), self.inside(binding)
+
+        def run(state: State) -> None:
+            if enter(state):
+                body(state)
+
+        return run
+
+    def inside(self, binding: Binding) -> Action:
+        """The body's closure, its allocations under one more tag."""
+        outer, self.machine.tags = self.machine.tags, (*self.machine.tags, binding.tag)
+        body = self.machine.compile(binding.body)
+        self.machine.tags = outer
+        return body
+
+    def entry(self, binding: Binding) -> Callable[[State], bool]:
+        """Set the variable; False for a thread beyond the loop's extent."""
+        low = None if binding.low is None else self.machine.expression(binding.low)
+        extent, key, tag = self.machine.expression(binding.extent), id(binding.var), binding.tag
+
+        def enter(state: State) -> bool:
+            assert state.thread is not None
+            index = state.thread.index[tag]
+            state.values[key] = index if low is None else low(state) + index
+            return index < int(extent(state))
+
+        return enter
+
+
+def _text(indices: dict[str, int]) -> str:
+    return "(" + ", ".join([f"{tag}={index}" for tag, index in indices.items()]) + ")"
+
+
+def _state_of(parent: State, thread: Thread) -> State:
+    """The state that a thread starts with: values, memory of its own for what is not global."""
+    own = State(parent.machine)
+    own.thread = thread
+    own.values = dict(parent.values)
+    for key, array in parent.memory.items():
+        scope = parent.scopes.get(key, "global")
+        if scope in ("local", "shared", "warp"):
+            own.memory[key] = _renewed(array, scope, key, thread)
+        else:
+            own.memory[key] = array
+    renewed = {_base(parent.memory[key]) for key in parent.memory
+               if own.memory[key] is not parent.memory[key]}  # fmt: skip
+    for key, bound in parent.buffers.items():
+        if _base(bound.array) not in renewed:
+            own.buffers[key] = thread.watched(bound)
+    return own
+
+
+def _renewed(array: np.ndarray, scope: str, key: int, thread: Thread) -> np.ndarray:
+    if scope == "local":
+        return thread.private(np.zeros_like(array))
+    place = (key, scope, thread.warp if scope == "warp" else 0, "outer")
+    found = thread.team.memory.get(place)
+    if found is None:
+        found = thread.team.hold(place, np.zeros_like(array))
+    return found
+
+
+class _Scheduler:
+    """Advances the threads of a block; those that wait go on when their whole group has come."""
+
+    def __init__(self, team: Team, threads: list[Thread], running: list[Any]) -> None:
+        self.team, self.threads = team, threads
+        self.running: dict[int, Any] = dict(enumerate(running))
+        self.waiting: dict[int, tuple[Any, ...]] = {}
+        self.ended: set[int] = set()
+
+    def run(self) -> None:
+        """Until all threads have ended."""
+        for number in list(self.running):
+            self.advance(number, None)
+        while self.waiting:
+            if not self.release():
+                self.stuck()
+
+    def advance(self, number: int, answer: Any) -> None:
+        try:
+            self.waiting[number] = self.running[number].send(answer)
+        except StopIteration:
+            self.ended.add(number)
+
+    def release(self) -> bool:
+        """Let the groups go on whose threads have all come."""
+        groups: dict[Any, list[int]] = {}
+        for number, request in self.waiting.items():
+            groups.setdefault((request[0], request[1], request[2]), []).append(number)
+        moved = False
+        for (kind, _, key), members in groups.items():
+            if sorted(members) != self.expected(kind, key):
+                continue
+            moved = True
+            requests = [self.waiting.pop(number) for number in sorted(members)]
+            answer = None
+            if kind == "allreduce":
+                answer = requests[0][3]([request[4] for request in requests])
+            elif kind == "shared":
+                self.team.log.clear()
+            for number in sorted(members):
+                self.advance(number, answer)
+        return moved
+
+    def expected(self, kind: str, key: Any) -> list[int]:
+        """The threads that must come together."""
+        if kind == "warp":
+            return [t.number for t in self.threads if t.warp == key]
+        if kind == "allreduce":
+            agreed = dict(key)
+            return [
+                t.number
+                for t in self.threads
+                if all(t.index[tag] == index for tag, index in agreed.items())
+            ]
+        return [t.number for t in self.threads]
+
+    def stuck(self) -> None:
+        number, request = next(iter(self.waiting.items()))
+        names = self.team.log.names
+        absent = [n for n in self.expected(request[0], request[2]) if n not in self.waiting]
+        where = "ended" if absent else "waits elsewhere"
+        others = absent or [n for n in self.waiting if self.waiting[n][1] != request[1]]
+        raise RuntimeFault(
+            f"thread {names[number]} waits at a {request[0]} barrier that not all threads reach: "
+            f"thread {names[others[0]] if others else '?'} {where}; a barrier must not stand in a "
+            "branch or loop that differs between threads"
+        )
