@@ -53,3 +53,21 @@ def ints():
         return generator.integers(low, high, shape).astype("int32")
 
     return make
+
+
+@pytest.fixture
+def check_symbolic():
+    """As ``check``, with the first dimension of every array the same symbol n."""
+
+    def compare(function, arrays, expected, *args, tol=1e-5, **kwargs):
+        n = te.var("n", "int64")
+        tensors = [
+            te.placeholder((n, *a.shape[1:]), str(a.dtype), name=f"A{i}")
+            for i, a in enumerate(arrays)
+        ]
+        made = function(*tensors, *args, **kwargs)
+        found = np.zeros(expected.shape, str(made.dtype))
+        run(te.create_prim_func([*tensors, made]), *[np.array(a, order="C") for a in arrays], found)
+        np.testing.assert_allclose(found, expected, rtol=tol, atol=tol)
+
+    return compare

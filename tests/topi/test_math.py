@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,51 @@ def test_elementwise_block_when_printed():
     func = te.create_prim_func([x, topi.exp(x)])
     assert "with T.block(\"compute\")" in func.script()
     assert "v_i0, v_i1" in func.script()
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 1), (2, 0, 3)])
+@pytest.mark.parametrize("name", ["fast_exp", "fast_tanh"])
+def test_fast_forms_against_numpy(check, floats, name, shape):
+    x = floats(*shape) * 5
+    check(getattr(topi, name), [x], getattr(np, name.removeprefix("fast_"))(x))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_fast_erf(check, floats, shape):
+    x = floats(*shape) * 4
+    check(topi.fast_erf, [x], np.vectorize(math.erf, otypes=["float64"])(x))
+
+
+@pytest.mark.parametrize("name", ["fast_exp", "fast_tanh", "fast_erf"])
+def test_fast_forms_when_special_or_symbolic(check, check_symbolic, floats, name):
+    with np.errstate(over="ignore"):
+        reference = {
+            "fast_exp": np.exp,
+            "fast_tanh": np.tanh,
+            "fast_erf": np.vectorize(math.erf, otypes=["float64"]),
+        }[name]
+        special = np.array([np.inf, -np.inf, 0.0, -0.0, np.nan, 100.0, -100.0], "float32")
+        check(getattr(topi, name), [special], reference(special))
+        for rows in (0, 1, 3):
+            x = floats(rows, 2)
+            check_symbolic(getattr(topi, name), [x], reference(x))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_ceil_log2(check, dtype):
+    top = np.iinfo(dtype).max
+    near = [2**k + d for k in range(64) for d in (-1, 0, 1)]
+    values = sorted({value for value in [*near, 3, 100, top] if 1 <= value <= top})
+    expected = [(value - 1).bit_length() for value in values]
+    check(topi.ceil_log2, [np.array(values, dtype)], np.array(expected))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0)])
+def test_ceil_log2_when_the_shape_is_small(check, shape):
+    check(topi.ceil_log2, [np.full(shape, 5, "int32")], np.full(shape, 3))
+
+
+def test_ceil_log2_of_a_scalar_or_a_float():
+    assert topi.ceil_log2(te.var("n")).dtype == "int32"
+    with pytest.raises(TypeError, match="ceil_log2: expected an integer, got float32"):
+        topi.ceil_log2(te.placeholder((2,)))

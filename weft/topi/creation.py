@@ -11,7 +11,14 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import as_sequence, compute_ax, compute_one, normalize_axis
+from weft.topi.extents import (
+    as_sequence,
+    compute_ax,
+    compute_one,
+    may_be_equal,
+    normalize_axis,
+    shape_text,
+)
 from weft.topi.simplify import simplified
 
 
@@ -140,6 +147,15 @@ def one_hot(
 def elemwise_sum(xs: Any) -> Tensor:
     """The sum of tensors of one shape."""
     tensors = as_sequence(xs)
+    if not tensors:
+        raise IRValueError("elemwise_sum: expected at least one tensor, got none")
+    for tensor in tensors[1:]:
+        pairs = zip(tensors[0].shape, tensor.shape, strict=False)
+        if tensor.ndim != tensors[0].ndim or not all(may_be_equal(a, b) for a, b in pairs):
+            raise IRValueError(
+                "elemwise_sum: expected tensors of one shape, got "
+                f"{shape_text(tensors[0].shape)} and {shape_text(tensor.shape)}"
+            )
 
     def element(*indices: Any) -> Any:
         total = tensors[0](*indices)

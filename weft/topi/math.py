@@ -253,4 +253,18 @@ def ceil_log2(x: Any) -> Any:
     dtype = x.dtype
     if not dtype.is_integral:
         raise IRTypeError(f"ceil_log2: expected an integer, got {dtype}")
-    return elementwise(x, lambda v: op.cast(dtype, op.ceil(op.log2(op.cast("float64", v)))))
+    return elementwise(x, _ceil_log2)
+
+
+def _ceil_log2(x: PrimExpr) -> PrimExpr:
+    """By float64, which has not the digits of 64 bits: there the estimate is off by one at most,
+    and the bits above 2**n of x - 1 tell.
+    """
+    estimate = op.cast(x.dtype, op.ceil(op.log2(op.cast("float64", x))))
+    if x.dtype.bits <= 32:
+        return estimate
+    zero, one = op.const(0, x.dtype), op.const(1, x.dtype)
+    below = op.maximum(estimate, one) - one
+    by_one_less = op.equal(op.right_shift(x - one, below), zero)
+    more = op.not_equal(op.right_shift(x - one, estimate), zero)
+    return op.select(by_one_less, below, op.select(more, estimate + one, estimate))

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from weft import te, topi
@@ -54,3 +55,38 @@ def test_softmax_when_size_is_one_or_zero(check, floats):
 def test_softmax_when_axis_is_wrong():
     with pytest.raises(IndexError, match="softmax: axis 2 is out of range"):
         topi.nn.softmax(te.placeholder((2, 3)), 2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 1, 1, 1), (0, 3, 2, 2), (1, 0, 2, 2)])
+def test_scale_shift(check, floats, shape):
+    channels = shape[1]
+    x, scale, shift = floats(*shape), floats(channels), floats(channels)
+    expected = x * scale[:, None, None] + shift[:, None, None]
+    check(topi.nn.scale_shift_nchw, [x, scale, shift], expected)
+    moved = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    check(topi.nn.scale_shift_nhwc, [moved, scale, shift], expected.transpose(0, 2, 3, 1))
+
+
+def test_scale_shift_when_blocked(check, floats):
+    x, scale, shift = floats(2, 3, 4, 5, 2), floats(3, 2), floats(3, 2)
+    expected = x * scale[:, None, None] + shift[:, None, None]
+    check(topi.nn.scale_shift_nchwc, [x, scale, shift], expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (2, 3, 4), (0, 4), (2, 0)])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_fast_softmax(check, floats, shape, axis):
+    if not shape:
+        with pytest.raises(IndexError, match="softmax: axis"):
+            topi.nn.fast_softmax(te.placeholder(()), axis)
+        return
+    x = floats(*shape) * 6
+    check(topi.nn.fast_softmax, [x], torch.softmax(tensor(x), axis).numpy(), axis)
+
+
+def test_fast_softmax_when_far_apart_or_symbolic(check, check_symbolic, floats):
+    x = np.array([[1e4, -1e4, 0], [-np.inf, 1, 2]], "float32")
+    check(topi.nn.fast_softmax, [x], torch.softmax(tensor(x), -1).numpy())
+    for rows in (0, 1, 3):
+        y = floats(rows, 4)
+        check_symbolic(topi.nn.fast_softmax, [y], torch.softmax(tensor(y), -1).numpy())

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from weft import te, topi
@@ -85,3 +86,40 @@ def test_conv2d_when_shapes_do_not_fit():
         topi.nn.group_conv2d_nchw(x4, w3, 1, 0, 1, 2)
     with pytest.raises(ValueError, match="expected a layout of the letters NCHW"):
         topi.nn.conv2d(x, te.placeholder((4, 3, 3, 3)), 1, 0, 1, "NCXY", "OIHW")
+
+
+def spread(x, strides, value=0.0):
+    """What ``dilate`` makes, by numpy."""
+    shape = [max((n - 1) * s + 1, 0) for n, s in zip(x.shape, strides, strict=True)]
+    made = np.full(shape, value, x.dtype)
+    made[tuple([slice(None, None, s) for s in strides])] = x
+    return made
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((), ()), ((1,), (3,)), ((4,), (2,)), ((0, 3), (2, 2)), ((2, 0), (1, 3)),
+        ((2, 3, 4), (1, 3, 2)),
+    ],
+)
+@pytest.mark.parametrize("value", [0.0, -1.5])
+def test_dilate(check, floats, shape, strides, value):
+    x = floats(*shape)
+    check(topi.nn.dilate, [x], spread(x, strides, value), list(strides), value)
+
+
+def test_dilate_when_symbolic(check_symbolic, floats):
+    for rows in (0, 1, 3):
+        x = floats(rows, 3)
+        check_symbolic(topi.nn.dilate, [x], spread(x, (1, 2)), [1, 2])
+    x = floats(3, 2)
+    check_symbolic(topi.nn.dilate, [x], spread(x, (2, 2)), [2, 2])
+
+
+def test_dilate_when_strides_are_wrong():
+    x = te.placeholder((2, 3))
+    with pytest.raises(ValueError, match=r"dilate: strides: expected 1 or more, got \(1, 0\)"):
+        topi.nn.dilate(x, [1, 0])
+    with pytest.raises(ValueError, match="dilate: strides: expected 1 or 2 values, got 3"):
+        topi.nn.dilate(x, [1, 1, 1])

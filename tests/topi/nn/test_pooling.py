@@ -65,3 +65,32 @@ def test_pool_when_arguments_are_wrong():
         topi.nn.pool2d(x, 2, 1, 1, 0, "min")
     with pytest.raises(ValueError, match="expected a layout of 4 letters"):
         topi.nn.pool2d(x, 2, 1, 1, 0, "max", layout="NCW")
+
+
+@pytest.mark.parametrize("size", [1, 2, (3, 1, 2), (5, 6, 7), 9])
+@pytest.mark.parametrize("shape", [(1, 2, 5, 6, 7), (2, 1, 1, 1, 1), (0, 2, 3, 3, 3)])
+def test_adaptive_pool3d(check, floats, shape, size):
+    x = floats(*shape)
+    average = F.adaptive_avg_pool3d(tensor(x), size).numpy()
+    check(topi.nn.adaptive_pool3d, [x], average, size, "avg", tol=1e-4)
+    if shape[0]:
+        largest = F.adaptive_max_pool3d(tensor(x), size).numpy()
+        check(topi.nn.adaptive_pool3d, [x], largest, size, "max")
+
+
+def test_adaptive_pool3d_when_the_layout_or_the_batch_differs(check, check_symbolic, floats):
+    x = floats(1, 4, 5, 6, 2)
+    expected = F.adaptive_avg_pool3d(tensor(x).permute(0, 4, 1, 2, 3), (2, 3, 4))
+    expected = expected.permute(0, 2, 3, 4, 1).numpy()
+    check(topi.nn.adaptive_pool3d, [x], expected, (2, 3, 4), "avg", "NDHWC", tol=1e-4)
+    for batch in (0, 1, 2):
+        y = floats(batch, 1, 3, 4, 2)
+        expected = F.adaptive_avg_pool3d(tensor(y), 2).numpy()
+        check_symbolic(topi.nn.adaptive_pool3d, [y], expected, 2, "avg", tol=1e-4)
+
+
+def test_adaptive_pool3d_when_arguments_are_wrong():
+    with pytest.raises(ValueError, match="expected the type 'max' or 'avg', got 'sum'"):
+        topi.nn.adaptive_pool3d(te.placeholder((1, 1, 2, 2, 2)), 2, "sum")
+    with pytest.raises(ValueError, match="adaptive_pool: expected 1 or 3 values, got 2"):
+        topi.nn.adaptive_pool3d(te.placeholder((1, 1, 2, 2, 2)), (2, 2), "avg")

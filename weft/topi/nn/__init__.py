@@ -15,6 +15,7 @@ from weft.topi.nn.activation import (
     relu,
     relu6,
     scale_shift_nchw,
+    scale_shift_nchwc,
     scale_shift_nhwc,
     selu,
     silu,

@@ -170,3 +170,12 @@ def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # 
     return compute_one(
         Input.shape, lambda b, i, j, c: Input(b, i, j, c) * Scale(c) + Shift(c), name="ScaleShift"
     )
+
+
+def scale_shift_nchwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
+    """Input * Scale[c, i] + Shift[c, i] of NCHWc data, whose last axis i splits the channels."""
+    return compute_one(
+        Input.shape,
+        lambda b, cc, i, j, cb: Input(b, cc, i, j, cb) * Scale(cc, cb) + Shift(cc, cb),
+        name="ScaleShift",
+    )

@@ -22,7 +22,12 @@ def dilate(
 ) -> Tensor:
     """``data`` with ``strides[i] - 1`` values put between neighbours of axis i."""
     steps = per_axis(strides, data.ndim, "dilate: strides")
-    shape = [simplified((e - 1) * s + 1) for e, s in zip(data.shape, steps, strict=True)]
+    if [1 for step in steps if is_const(step) and int(step) < 1]:
+        raise IRValueError(f"dilate: strides: expected 1 or more, got {shape_text(steps)}")
+    shape = [
+        e if is_const(e, 0) else simplified((e - 1) * s + 1)
+        for e, s in zip(data.shape, steps, strict=True)
+    ]
 
     def element(*indices: Any) -> Any:
         conditions, source = [], []
