@@ -3,9 +3,10 @@ import pytest
 
 from weft.tir import ir_builder
 from weft.tir.buffer import decl_buffer
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
-from weft.tir.stmt import For, ForKind
+from weft.tir.stmt import AttrStmt, For, ForKind
 
 
 def execute(build, count=6, dtype="int32"):
@@ -89,3 +90,42 @@ def test_memory_made_by_a_builder_is_a_parameter():
     func = PrimFunc([A], ib.get())
     assert func.buffer_map[func.params[0]] is A.asobject()
     assert A.asobject().name == "A"
+
+
+def test_loops_without_a_name_are_numbered():
+    ib = ir_builder.create()
+    names = []
+    for _ in range(5):
+        with ib.for_range(0, 4) as i:
+            names.append(i.name)
+            ib.emit(i)
+        with ib.for_range(0, 4, name="row") as row:
+            assert row.name == "row"
+            ib.emit(row)
+    assert names == ["i", "j", "k", "i_0", "i_1"]
+
+
+def test_attributes_take_buffers_axes_and_texts():
+    ib = ir_builder.create()
+    n = Var("n", "int32")
+    thread = ib.thread_axis((0, n), "threadIdx.x", "tx")
+    out = ib.buffer_ptr(decl_buffer([8], "float32", "out"))
+    ib.scope_attr(thread, "thread_extent", n)
+    ib.scope_attr(out, "storage_scope", "global")
+    out[thread] = 1.0
+    outer = ib.get()
+    assert isinstance(outer, AttrStmt)
+    assert outer.node is thread
+    assert str(outer.value) in ("T.max(1, n)", "T.max(n, 1)")
+    assert outer.body.node is out.buffer
+    assert outer.body.value.value == "global"
+    assert outer.body.body.indices[0] is thread.var
+
+
+def test_empty_scopes_do_nothing():
+    ib = ir_builder.create()
+    with ib.for_range(0, 4):
+        pass
+    ib.scope_attr("", "mark", 1)
+    loop, attr = ib.get().seq
+    assert str(loop.body) == str(attr.body) == "T.evaluate(0)"

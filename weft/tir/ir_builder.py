@@ -126,6 +126,14 @@ class IRBuilder:
 
     def __init__(self) -> None:
         self._sequences: list[list[Stmt | Wrap]] = [[]]
+        self._unnamed = 0
+
+    def _loop_name(self, name: str) -> str:
+        """``i`` stands for the next of i, j, k, i_0, i_1, ...; any other name for itself."""
+        if name != "i":
+            return name
+        number, self._unnamed = self._unnamed, self._unnamed + 1
+        return "ijk"[number] if number < 3 else f"i_{number - 3}"
 
     def _close(self) -> Stmt:
         """The statements of the innermost scope as one, and leave it."""
@@ -146,21 +154,31 @@ class IRBuilder:
         self._sequences[-1].append(stmt)
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
-        """Put an attribute around what follows in this scope."""
+        """Put an attribute around what follows in this scope.
+
+        A ``thread_extent`` is at least 1: extents of dynamic shapes may be 0.
+        """
         owner = as_prim_expr(node) if isinstance(node, str | int) else node
+        if isinstance(node, BufferVar):
+            owner = node.buffer
         setting = as_prim_expr(value)
+        if attr_key == "thread_extent":
+            setting = op.max(1, setting)
         self.emit(lambda body: AttrStmt(owner, attr_key, setting, body))
 
     def for_range(
         self, begin: Any, end: Any, name: str = "i", dtype: str | None = None, kind: str = "serial"
     ) -> WithScope:
-        """A loop over [begin, end); the scope's value is the loop variable."""
+        """A loop over [begin, end); the scope's value is the loop variable.
+
+        Loops without a name are called i, j, k, i_0, i_1 and so on.
+        """
         if kind not in KINDS:
             raise IRValueError(f"for_range: expected one of {', '.join(KINDS)}, got {kind!r}")
         low, high = op.match_types(begin, end)
         if dtype is not None:
             low, high = op.cast(dtype, low), op.cast(dtype, high)
-        variable = Var(name, low.dtype)
+        variable = Var(self._loop_name(name), low.dtype)
         extent = high if op.is_const_int(low, 0) else op.subtract(high, low)
         self._sequences.append([])
 
