@@ -194,11 +194,48 @@ def test_options_are_checked():
 
     with PassContext(config={"tir.Simplify": {"transitively_prove_inequalities": True}}):
         run(Simplify(), func)
+    for name in (
+        "propagate_knowns_to_prove_conditional", "propagate_knowns_to_simplify_expressions",
+    ):  # fmt: skip
+        with PassContext(config={"tir.Simplify": {name: False}}):
+            run(Simplify(), func)
+        with (
+            PassContext(config={"tir.Simplify": {name: True}}),
+            pytest.raises(NotImplementedError, match=f"{name}.*not there yet"),
+        ):
+            run(Simplify(), func)
     with (
         PassContext(config={"tir.Simplify": {"transitively": True}}),
         pytest.raises(PassError, match="no option 'transitively'"),
     ):
         run(Simplify(), func)
+
+
+def test_options_enable_extensions():
+    @T.prim_func
+    def func(A: T.Buffer((3,), "bool"), i: T.int32, j: T.int32, k: T.int32):
+        A[0] = (i == 0 and j == 10) or k == 20
+        if i == j and (i == k or k == 5):
+            A[1] = i == j or k == 3
+
+    @T.prim_func
+    def branches(A: T.Buffer((2,), "bool"), i: T.int32, j: T.int32):
+        A[0] = (i < 10) and (i < 12 or j == 3)
+        A[1] = (i == 5) or (i != 5 and j == 3)
+
+    def simplified(given, **options):
+        with PassContext(config={"tir.Simplify": options}):
+            return run(Simplify(), given).script()
+
+    plain = simplified(func)
+    assert "A[0] = i == 0 and j == 10 or k == 20" in plain
+    assert simplified(func, convert_boolean_to_and_of_ors=False) == plain
+    normal = simplified(func, convert_boolean_to_and_of_ors=True)
+    assert "A[0] = (i == 0 or k == 20) and (j == 10 or k == 20)" in normal
+    assert "A[0] = i < 10 and (i < 12 or j == 3)" in simplified(branches)
+    applied = simplified(branches, apply_constraints_to_boolean_branches=True)
+    assert "A[0] = i < 10\n" in applied
+    assert applied.endswith("A[1] = i == 5 or j == 3")
 
 
 def test_compacted_buffers_keep_their_regions():

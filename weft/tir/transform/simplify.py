@@ -4,10 +4,10 @@ Loop ranges, thread extents, shapes of parameters, let values and enclosing cond
 the analyzer while it works. Let variables that stand for a constant or a variable are inlined, and
 a store of what its element already holds disappears.
 
-The option ``{"tir.Simplify": {name: bool}}`` of the pass context takes TVM's names (``OPTIONS``).
-Of these, ``transitively_prove_inequalities`` is always on, and
-``apply_constraints_to_boolean_branches`` for conditions whose other side is decided without it; the
-rest would find more, and change nothing yet.
+The option ``{"tir.Simplify": {name: bool}}`` of the pass context takes TVM's names. Of these,
+``transitively_prove_inequalities`` is always on; ``convert_boolean_to_and_of_ors`` and
+``apply_constraints_to_boolean_branches`` enable the Analyzer's extensions of these names; the two
+that follow values through buffers (``propagate_knowns_...``) are refused: they are not there yet.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Any, Final
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import data_variable, has_data
 from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.extensions import Extension
 from weft.arith.facts import is_index
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass, PassContext
-from weft.support.errors import PassError
+from weft.support.errors import PassError, UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, IterVar, Let, Var
@@ -46,10 +47,13 @@ from weft.tir.stmt import (
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_assumption
 
-OPTIONS: Final = (
-    "transitively_prove_inequalities", "convert_boolean_to_and_of_ors",
-    "apply_constraints_to_boolean_branches", "propagate_knowns_to_prove_conditional",
-    "propagate_knowns_to_simplify_expressions",
+EXTENSIONS: Final = {
+    "transitively_prove_inequalities": Extension.TransitivelyProveInequalities,
+    "convert_boolean_to_and_of_ors": Extension.ConvertBooleanToAndOfOrs,
+    "apply_constraints_to_boolean_branches": Extension.ApplyConstraintsToBooleanBranches,
+}
+PLANNED: Final = (
+    "propagate_knowns_to_prove_conditional", "propagate_knowns_to_simplify_expressions",
 )  # fmt: skip
 _THREADS: Final = frozenset({"thread_extent", "virtual_thread"})
 
@@ -185,20 +189,27 @@ def _shapes_a_buffer(let: LetStmt) -> bool:
     return any(let.var in collect(buffer, Var) for buffer in collect(let.body, Buffer))
 
 
-def _options() -> dict[str, bool]:
-    given = PassContext.current().config.get("tir.Simplify", {})
-    unknown = sorted(set(given) - set(OPTIONS))
-    if unknown:
-        raise PassError(
-            f"tir.Simplify: there is no option {unknown[0]!r}; there are: {', '.join(OPTIONS)}"
-        )
-    return {name: bool(value) for name, value in given.items()}
+def _extensions() -> Extension:
+    """What the options of the pass context ask of the Analyzer."""
+    enabled = Extension.NoExtensions
+    for name, value in PassContext.current().config.get("tir.Simplify", {}).items():
+        if name not in EXTENSIONS and name not in PLANNED:
+            known = ", ".join([*EXTENSIONS, *PLANNED])
+            raise PassError(f"tir.Simplify: there is no option {name!r}; there are: {known}")
+        if name in EXTENSIONS and value:
+            enabled |= EXTENSIONS[name]
+        elif value:
+            raise UnsupportedError(
+                f"tir.Simplify: the option {name!r} of TVM 0.20 is not there yet: values are not "
+                "followed through buffers; leave it out"
+            )
+    return enabled
 
 
 def simplify(func: PrimFunc) -> PrimFunc:
     """The function with simplified expressions (option ``tir.Simplify``)."""
-    _options()
     simplifier = _Simplify()
+    simplifier.analyzer.enabled_extensions = _extensions()
     with ExitStack() as scopes:
         for buffer in func.buffer_map.values():
             for extent in buffer.shape:
