@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import tir
 from weft.ir.functor import collect
 from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
@@ -173,3 +174,21 @@ def test_options_are_checked():
 @pytest.mark.parametrize("seed", range(7000, 7020))
 def test_random_programs_agree(seed):
     assert disagreement(random_prim_func(seed), native=False, text=False) is None
+
+
+@pytest.mark.parametrize("compare", [lambda i, n: i <= n, lambda i, n: i >= n])
+@pytest.mark.parametrize("extent", [0, 3])
+def test_a_cut_outside_of_the_range_runs_nothing_else(compare, extent):
+    n, i = tir.Var("n", "int32"), tir.Var("i", "int32")
+    a = tir.decl_buffer((16,), "int32", "a")
+    stores = [tir.BufferStore(a, value, [i + 8]) for value in (1, 2)]
+    body = tir.SeqStmt([tir.IfThenElse(compare(i, n), stores[0]), *stores[1:]])
+    marked = {"pragma_loop_partition_hint": True}
+    loop = tir.For(i, -1, extent, ForKind.SERIAL, body, annotations=marked)
+    func = tir.PrimFunc([n, a], loop)
+    parted = LoopPartition()(weft.IRModule({"main": func}))["main"]
+    for value in range(-6, 7):
+        results = [np.zeros(16, "int32") for _ in range(2)]
+        run(func, value, results[0])
+        run(parted, value, results[1])
+        np.testing.assert_array_equal(*results)

@@ -344,6 +344,8 @@ class _Partition(StmtMutator):
             if not prove(GT(size, fold.const(low.dtype, 0))):
                 begin = simple(fold.max_(begin, low))
                 cut.again_before = False
+            if not prove(LE(begin, stop)):  # the middle may lie behind the loop's range
+                begin = simple(fold.min_(begin, stop))
             cut.before = not prove(LE(size, fold.const(low.dtype, 0)))
         if middle.max_value is not pos_inf():
             end = simple(fold.add(middle.max_value, one))
@@ -351,6 +353,8 @@ class _Partition(StmtMutator):
             if not prove(GT(size, fold.const(low.dtype, 0))):
                 end = simple(fold.min_(end, stop))
                 cut.again_after = False
+            if not prove(GE(end, low)):  # the middle may lie before the loop's range
+                end = simple(fold.max_(end, low))
             cut.after = not prove(LE(size, fold.const(low.dtype, 0)))
         cut.begin, cut.end = begin if cut.before else low, end if cut.after else stop
         if cut.before and cut.after and not prove(LE(cut.begin, cut.end)):
