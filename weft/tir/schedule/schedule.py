@@ -21,7 +21,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
-from weft.tir.schedule.primitive import loops, queries
+from weft.tir.schedule.primitive import compute_inline, loops, queries
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleState, StmtSRef
 from weft.tir.schedule.trace import Trace
@@ -267,6 +267,8 @@ class Schedule:
     split = loops.split
     fuse = loops.fuse
     reorder = loops.reorder
+
+    compute_inline = compute_inline.compute_inline
 
 
 def _only_function(state: ScheduleState) -> GlobalVar | None:

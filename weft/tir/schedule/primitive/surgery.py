@@ -1,0 +1,234 @@
+"""What the primitives that move or dissolve blocks share: cutting a block out, checks of instances.
+
+``edited`` changes several places below one loop or block at once, so that a block taken out at one
+place and put in at another keeps its reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map import IterMapLevel, detect_iter_map
+from weft.arith.region import estimate_region_lower_bound
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect
+from weft.tir import op
+from weft.tir.expr import Call, IterVar, Var
+from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.stmt import Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, seq
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class OnlyLeafError(ScheduleFailure):
+    """The block is the only one in its scope: without it the scope would be empty."""
+
+
+class OuterVariableError(ScheduleFailure):
+    """The body of the block uses loops around it directly, not through its axes."""
+
+    hint = "bind the loop to an axis of the block and use the axis"
+
+
+class ImpureValueError(ScheduleFailure):
+    """The block calls something that has effects, which cannot be repeated or moved."""
+
+
+# ---- edits at several places
+
+
+def edited(top: For | Block, changes: Mapping[int, Stmt | None], path: Iterable[int]) -> Any:
+    """``top`` with statements replaced, or taken out where the new one is None.
+
+    ``changes`` is by the identity of a loop or block (a block may become a BlockRealize); ``path``
+    are the identities of all loops and blocks above them, ``top`` included. A loop whose body is
+    gone is taken out too; None if nothing is left of ``top``.
+    """
+    inside = set(path)
+
+    def visit(stmt: Stmt) -> Stmt | None:
+        node = stmt.block if isinstance(stmt, BlockRealize) else stmt
+        if id(node) in changes:
+            return changes[id(node)]
+        if isinstance(node, For | Block):
+            if id(node) not in inside:
+                return stmt
+            made = with_body(node)
+            return stmt.with_(block=made) if made and isinstance(stmt, BlockRealize) else made
+        if isinstance(stmt, SeqStmt):
+            found = [visit(item) for item in stmt.seq]
+            left = [item for item in found if item is not None]
+            same = len(left) == len(stmt.seq) and all(map(_is, left, stmt.seq))
+            return stmt if same else seq(*left) if left else None
+        if isinstance(stmt, IfThenElse) or not tree.substatements(stmt):
+            return stmt
+        return with_body(stmt)
+
+    def with_body(stmt: Any) -> Stmt | None:
+        body = visit(stmt.body)
+        return None if body is None else stmt.with_(body=body)
+
+    return with_body(top)
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def path_up(sref: StmtSRef, top: StmtSRef) -> list[int]:
+    """The identities of what is above a reference, up to ``top`` (included)."""
+    found = []
+    item = sref.parent
+    while item is not None:
+        found.append(id(item.stmt))
+        if item is top:
+            break
+        item = item.parent
+    return found
+
+
+def only_leaf(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> OnlyLeafError:
+    """The error of taking the last block out of a scope."""
+    return OnlyLeafError(
+        state, f"{name_of(sref)} is the only one in {name_of(scope)}, which cannot be empty", sref
+    )
+
+
+# ---- what a block may refer to
+
+
+def check_self_contained(state: ScheduleState, sref: StmtSRef, loops: Sequence[StmtSRef]) -> None:
+    """The block uses the loops through its axes alone."""
+    assert isinstance(sref.stmt, Block)
+    used = rewrite.variables_of(sref.stmt)
+    for loop in loops:
+        if isinstance(loop.stmt, For) and loop.stmt.loop_var in used:
+            raise OuterVariableError(
+                state,
+                f"{name_of(sref)} uses {loop.stmt.loop_var.name} of the loop around it directly",
+                (loop, sref),
+            )
+
+
+def check_pure(state: ScheduleState, sref: StmtSRef, exprs: Sequence[Any]) -> None:
+    """No call in the expressions has an effect: repeated or moved, it would be another program."""
+    for call in collect(exprs, Call):
+        if effect_of(call) not in (
+            CallEffectKind.Pure, CallEffectKind.ReadState, CallEffectKind.ExprAnnotation
+        ):  # fmt: skip
+            called = getattr(call.op, "name", None) or getattr(call.op, "name_hint", "?")
+            raise ImpureValueError(
+                state, f"{name_of(sref)} calls {called}, which may have effects", sref,
+                "use T.call_pure_extern for a function without effects",
+            )  # fmt: skip
+
+
+# ---- which instances of a block are executed
+
+
+def domain(axis: IterVar) -> Range:
+    """The declared domain of a block's axis."""
+    assert axis.dom is not None
+    return axis.dom
+
+
+def is_remap(realize: BlockRealize, loops: Sequence[StmtSRef]) -> bool:
+    """Whether each axis is a loop of its own over just its domain, without a predicate."""
+    if not rewrite.is_constant(realize.predicate, 1):
+        return False
+    by_var = {loop.stmt.loop_var: loop.stmt for loop in loops if isinstance(loop.stmt, For)}
+    seen = set()
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        dom = domain(axis)
+        if rewrite.is_constant(dom.extent, 1) and _same(dom.min, value):
+            continue
+        loop = by_var.get(value) if isinstance(value, Var) else None
+        if loop is None or value in seen:
+            return False
+        seen.add(value)
+        if not (_same(loop.min, dom.min) and _same(loop.extent, dom.extent)):
+            return False
+    return True
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return bool(a.value == b.value)
+    return a is b
+
+
+def executed_box(state: ScheduleState, sref: StmtSRef) -> list[Range] | None:
+    """The instances of a block that are executed, as the range of each axis.
+
+    They are all combinations of these; None where that is not known. The declared domain is given
+    where it is all executed.
+    """
+    realize = flags.realize_of(state, sref)
+    axes = realize.block.iter_vars
+    loops = flags.loops_above(sref)
+    if is_remap(realize, loops):
+        return [domain(axis) for axis in axes]
+    analyzer = outer_analyzer(state, sref)
+    points = [Range.from_min_extent(v, IntImm(v.dtype, 1)) for v in realize.iter_values]
+    found = estimate_region_lower_bound(points, flags.domains(loops), realize.predicate, analyzer)
+    if found is None:
+        return None
+    box = []
+    for axis, part in zip(axes, found, strict=True):
+        dom = domain(axis)
+        last = dom.min + dom.extent - 1
+        if analyzer.can_prove_equal(part.min_value, dom.min) and analyzer.can_prove_equal(
+            part.max_value, last
+        ):
+            box.append(dom)
+        else:
+            extent = analyzer.simplify(part.max_value - part.min_value + 1)
+            box.append(Range.from_min_extent(part.min_value, extent))
+    return box
+
+
+def outer_analyzer(state: ScheduleState, sref: StmtSRef) -> Analyzer:
+    """An analyzer that knows the scope around a block, and that extents are not negative."""
+    scope = flags.scope_of(sref)
+    assert scope is not None
+    analyzer = flags.analyzer_above(scope)
+    know_shapes(state, sref, analyzer)
+    return analyzer
+
+
+def know_shapes(state: ScheduleState, sref: StmtSRef, analyzer: Analyzer) -> None:
+    """Tell the analyzer that the symbols which are extents of parameters are not negative."""
+    for buffer in state.function_of(sref)[1].buffer_map.values():
+        for extent in buffer.shape:
+            if isinstance(extent, Var):
+                analyzer.bind_nonnegative(extent)
+
+
+def is_implied_by_domains(realize: BlockRealize, analyzer: Analyzer) -> bool:
+    """Whether the predicate says no more than that the axes are inside their domains."""
+    condition: Any = op.const(True, "bool")
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        dom = domain(axis)
+        condition = op.logical_and(condition, op.greater_equal(value, dom.min))
+        condition = op.logical_and(condition, op.less(value, dom.min + dom.extent))
+    with analyzer.constraint_scope(analyzer.simplify(condition)):
+        return bool(analyzer.can_prove(realize.predicate))
+
+
+def runs_once_per_instance(
+    realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer | None = None
+) -> bool:
+    """Whether no two iterations of the loops execute the same instance of the block."""
+    ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
+    found = detect_iter_map(
+        realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
+        simplify_trivial_iterators=False, analyzer=analyzer,
+    )  # fmt: skip
+    if realize.iter_values:
+        return bool(found.indices)
+    return all(rewrite.is_constant(loop.extent, 1) for loop in loops)
