@@ -14,6 +14,7 @@ from typing import Any
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.check import digits_by_mark
+from weft.arith.iter_map.constraint import read_predicate
 from weft.arith.iter_map.detect import detect_iter_map
 from weft.arith.iter_map.integer import add, const_like, equal, floordiv, is_value, mul
 from weft.arith.iter_map.nodes import (
@@ -26,10 +27,9 @@ from weft.arith.iter_map.nodes import (
     scaled,
     whole,
 )
-from weft.arith.iter_map.padding import NotAffine
-from weft.arith.iter_map.to_expr import ToExpr
-from weft.ir.expr import Range
-from weft.ir.functor import collect
+from weft.arith.iter_map.padding import NotAffine, Padder
+from weft.ir.expr import Range, as_prim_expr
+from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir import op
@@ -89,19 +89,16 @@ def subspace_divide(
     )  # fmt: skip
     if not found.indices:
         return Array()
-    divider = _Divider(analyzer, found.indices, set(sub_iters))
+    divider = _Divider(analyzer, found.indices, input_iters, set(sub_iters))
     pairs = []
     try:
+        domains, _ = read_predicate(as_prim_expr(predicate), input_iters)
+        fixed = {var: dom.min for var, dom in domains.items() if is_value(dom.extent, 1)}
         for total in found.indices:
-            part = divider.sum(total, None)
-            pairs.append(
-                Array(
-                    [
-                        IterMark(part.outer, part.outer_extent),
-                        IterMark(part.inner, part.inner_extent),
-                    ]
-                )
-            )
+            part = divider.index(IterSumExpr(total.args, substitute(total.base, fixed)))
+            outer, inner = IterMark(part.outer, part.outer_extent), part.inner
+            pairs.append(Array([outer, IterMark(inner, part.inner_extent)]))
+        divider.require_domains(domains)
     except NotAffine:
         return Array()
     nothing = constant_sum(op.const(0, "int32"))
@@ -113,144 +110,157 @@ class _Divider:
     """Divides sums and splits, from the loops upwards."""
 
     def __init__(
-        self, analyzer: Analyzer, sums: Sequence[IterSumExpr], inner_loops: set[Var]
+        self,
+        analyzer: Analyzer,
+        sums: Sequence[IterSumExpr],
+        loops: Mapping[Var, Range],
+        inner_loops: set[Var],
     ) -> None:
-        self.analyzer = analyzer
+        self.padder = Padder(analyzer)
         self.digits = digits_by_mark(sums)
+        self.loops = loops
         self.inner_loops = inner_loops
         self.known: dict[int, _Division] = {}
+        self.marks: dict[int, _Division] = {}
         self.conditions: dict[_Side, Any] = {_Side.OUTER: fold.TRUE, _Side.INNER: fold.TRUE}
 
-    def sum(self, total: IterSumExpr, extent: Any) -> _Division:
-        """A sum of splits; ``extent`` is that of its mark (None: an index, which has none)."""
+    def equal(self, a: Any, b: Any) -> bool:
+        """Whether two extents are known to be the same."""
+        return equal(self.padder.analyzer, a, b)
+
+    def index(self, total: IterSumExpr) -> _Division:
+        """An index: at most one split, and a base, which goes to the inner part."""
         if not total.args:
             one, nothing = const_like(total, 1), constant_sum(const_like(total, 0))
             return _Division(nothing, one, constant_sum(total.base), one, _Side.BOTH)
-        if len(total.args) == 1:
-            if not is_value(total.args[0].scale, 1):
-                raise NotAffine("an index has a stride")
-            return _with_base(self.split(total.args[0]), total.base)
-        parts: dict[_Side, list[IterSplitExpr]] = {_Side.INNER: [], _Side.OUTER: []}
-        covered = const_like(total, 1)
-        for split in total.args[::-1]:
-            part = self.split(split)
-            if part.side is _Side.BOTH or (part.side is _Side.INNER and parts[_Side.OUTER]):
-                raise NotAffine("inner loops do not stand right of the outer ones")
-            expr, size = (
-                (part.inner, part.inner_extent)
-                if part.side is _Side.INNER
-                else (part.outer, part.outer_extent)
-            )
-            digit = expr if isinstance(expr, IterSplitExpr) else whole(IterMark(expr, size))
-            parts[part.side].append(digit)
-            covered = mul(covered, digit.extent)
-        if not any(is_value(split.scale, 1) for split in total.args):
+        (split,) = total.args
+        if not is_value(split.scale, 1):
             raise NotAffine("an index has a stride")
-        outer = _mark_of(parts[_Side.OUTER], const_like(total, 0))
-        inner = _mark_of(parts[_Side.INNER], total.base)
-        if extent is None or equal(self.analyzer, covered, extent):
-            return _Division(outer.source, outer.extent, inner.source, inner.extent, _Side.BOTH)
-        return self.constrained(parts, outer, inner, extent)
-
-    def constrained(
-        self, parts: Mapping[_Side, Any], outer: IterMark, inner: IterMark, extent: Any
-    ) -> _Division:
-        """A sum that a predicate cuts short: all its loops must be on one side."""
-        plain = ToExpr(self.analyzer)
-        if not parts[_Side.INNER]:
-            self.require(_Side.OUTER, op.less(plain.convert(outer.source), extent))
-            return _Division.all_outer(outer.source, extent)
-        if not parts[_Side.OUTER]:
-            self.require(_Side.INNER, op.less(plain.convert(inner.source), extent))
-            return _Division.all_inner(inner.source, extent)
-        raise NotAffine("a predicate bounds outer and inner loops together")
-
-    def require(self, side: _Side, condition: Any) -> None:
-        """Note what a predicate says of the loops of one side."""
-        self.conditions[side] = op.logical_and(self.conditions[side], condition)
+        part = self.split(split)
+        if is_value(total.base, 0):
+            return part
+        inner = as_sum(part.inner)
+        moved = IterSumExpr(inner.args, add(inner.base, total.base))
+        return _Division(part.outer, part.outer_extent, moved, part.inner_extent, part.side)
 
     def split(self, split: IterSplitExpr) -> _Division:
         """A digit of a mark."""
         if id(split) not in self.known:
             mark = split.source
-            if isinstance(mark.source, IterSumExpr):
-                whole_division = self.fused(mark)
-                if whole_division is not None:
-                    return whole_division
-            elif isinstance(mark.source, IterSplitExpr):
+            if isinstance(mark.source, IterSplitExpr):
                 raise NotAffine("a digit of a digit")
+            if isinstance(mark.source, IterSumExpr):
+                for digit in self.digits[id(mark)][1]:
+                    self.known[id(digit)] = self.digit_of_sum(digit, self.fused(mark))
             else:
                 self.loop(mark)
         return self.known[id(split)]
 
     def loop(self, mark: IterMark) -> None:
         """All digits of a loop."""
-        inner = False
+        make = _Division.all_outer
         for var in collect(mark.source, Var):
-            inner = inner or var in self.inner_loops
-        make = _Division.all_inner if inner else _Division.all_outer
+            if var in self.inner_loops:
+                make = _Division.all_inner
         for digit in self.digits[id(mark)][1]:
             self.known[id(digit)] = make(digit, digit.extent)
 
-    def fused(self, mark: IterMark) -> _Division | None:
-        """The digits of a fused mark; its division, where the mark has only one digit.
+    def digit_of_sum(self, digit: IterSplitExpr, whole_sum: _Division) -> _Division:
+        """The digit of a sum ``Y*E + X``.
 
         Of ``Y*3 + X`` in [0, 12), the digits ``// 6, // 3 % 2, % 3`` belong to Y, Y and X; the
         digits ``// 4, // 2 % 2, % 2`` do not divide.
         """
-        total: Any = mark.source
-        division = self.sum(total, mark.extent)
-        digits = self.digits[id(mark)][1]
-        if len(digits) == 1:
-            return division
-        if division.side is _Side.OUTER:
-            boundary = True
-        else:
-            boundary = equal(self.analyzer, division.inner_extent, const_like(mark.source, 1))
-        parts: dict[bool, list[IterSplitExpr]] = {False: [], True: []}
-        expected: Any = const_like(mark.source, 1)
-        rest = list(digits)
-        while rest:
-            digit = self.starting_at(expected, rest)
-            rest = [other for other in rest if other is not digit]
-            parts[boundary].append(digit)
-            expected = mul(expected, digit.extent)
-            boundary = boundary or equal(self.analyzer, expected, division.inner_extent)
-        if not boundary:
-            raise NotAffine("no digit ends where the inner loops end")
-        inner_mark = IterMark(as_sum(division.inner), division.inner_extent)
-        outer_mark = IterMark(as_sum(division.outer), division.outer_extent)
-        for digit in parts[False]:
-            made = IterSplitExpr(inner_mark, digit.lower_factor, digit.extent, digit.scale)
-            self.known[id(digit)] = _Division.all_inner(made, digit.extent)
-        for digit in parts[True]:
-            lower = floordiv(digit.lower_factor, parts[True][0].lower_factor)
-            made = IterSplitExpr(outer_mark, lower, digit.extent, digit.scale)
-            self.known[id(digit)] = _Division.all_outer(made, digit.extent)
-        return None
+        lower, extent, scale = digit.lower_factor, digit.extent, digit.scale
+        if is_value(lower, 1) and self.equal(extent, digit.source.extent):
+            return whole_sum
+        boundary = whole_sum.inner_extent
+        divides = self.padder.divides
+        if whole_sum.side is _Side.INNER or (
+            whole_sum.side is _Side.BOTH and divides(mul(lower, extent), boundary)
+        ):
+            source = IterMark(as_sum(whole_sum.inner), boundary)
+            return _Division.all_inner(IterSplitExpr(source, lower, extent, scale), extent)
+        if divides(boundary, lower):
+            source = IterMark(as_sum(whole_sum.outer), whole_sum.outer_extent)
+            lower = floordiv(lower, boundary)
+            return _Division.all_outer(IterSplitExpr(source, lower, extent, scale), extent)
+        raise NotAffine("a digit reaches over the end of the inner loops")
 
-    def starting_at(self, lower: Any, digits: Sequence[IterSplitExpr]) -> IterSplitExpr:
-        """The digit with that lower factor."""
+    def fused(self, mark: IterMark) -> _Division:
+        """The sum that a mark stands for."""
+        if id(mark) not in self.marks:
+            self.marks[id(mark)] = self.sum(mark.source, mark.extent)
+        return self.marks[id(mark)]
+
+    def sum(self, total: Any, extent: Any) -> _Division:
+        """A sum of splits that runs over [0, extent)."""
+        if len(total.args) == 1 and is_value(total.base, 0) and is_value(total.args[0].scale, 1):
+            part = self.split(total.args[0])
+            if self.equal(total.args[0].extent, extent):
+                return part
+        inner: list[IterSplitExpr] = []
+        outer: list[IterSplitExpr] = []
+        for split in total.args[::-1]:
+            part = self.split(split)
+            if part.side is _Side.BOTH or (part.side is _Side.INNER and outer):
+                raise NotAffine("inner loops do not stand right of the outer ones")
+            if part.side is _Side.INNER:
+                inner.append(scaled(_as_split(part.inner, part.inner_extent), split.scale))
+            else:
+                outer.append(scaled(_as_split(part.outer, part.outer_extent), split.scale))
+        if not inner or not outer:
+            side = _Side.INNER if inner else _Side.OUTER
+            return self.one_sided(side, inner or outer, total.base, extent)
+        inner_extent, below = self.chained(inner, const_like(total, 1))
+        outer_extent, above = self.chained(outer, inner_extent)
+        if not is_value(total.base, 0) or not self.equal(mul(inner_extent, outer_extent), extent):
+            raise NotAffine("a predicate bounds outer and inner loops together")
+        zero = const_like(total, 0)
+        return _Division(
+            IterSumExpr(above, zero), outer_extent, IterSumExpr(below, zero), inner_extent,
+            _Side.BOTH,
+        )  # fmt: skip
+
+    def chained(self, digits: Sequence[IterSplitExpr], unit: Any) -> tuple[Any, Array]:
+        """The extent of digits, given from the innermost, and them as multiples of ``unit``."""
+        extent = const_like(unit, 1)
+        placed = []
         for digit in digits:
-            if equal(self.analyzer, digit.lower_factor, lower):
-                return digit
-        raise NotAffine("the digits of a fused loop leave a gap")
+            if not self.equal(digit.scale, mul(unit, extent)):
+                raise NotAffine("the values of outer and inner loops overlap")
+            placed.append(scaled(digit, extent))
+            extent = mul(extent, digit.extent)
+        return extent, Array(placed[::-1])
+
+    def one_sided(
+        self, side: _Side, digits: Sequence[IterSplitExpr], base: Any, extent: Any
+    ) -> _Division:
+        """A sum of loops of one side; what a predicate cut off becomes a condition."""
+        total = IterSumExpr(Array(digits[::-1]), base)
+        value = self.padder.plain.convert(total)
+        zero = const_like(value, 0)
+        self.require(side, op.greater_equal(value, zero))
+        self.require(side, op.less(value, extent))
+        make = _Division.all_inner if side is _Side.INNER else _Division.all_outer
+        return make(total, extent)
+
+    def require(self, side: _Side, condition: Any) -> None:
+        """Note a condition on the loops of one side, if it does not always hold."""
+        bounds = Analyzer()
+        for var, dom in self.loops.items():
+            bounds.bind(var, dom)
+        if not bounds.can_prove(condition):
+            self.conditions[side] = op.logical_and(self.conditions[side], condition)
+
+    def require_domains(self, narrowed: Mapping[Var, Range]) -> None:
+        """Note the bounds that a predicate puts on single loops."""
+        for var, dom in narrowed.items():
+            if dom is not self.loops[var]:
+                side = _Side.INNER if var in self.inner_loops else _Side.OUTER
+                self.require(side, op.greater_equal(var, dom.min))
+                self.require(side, op.less(var, add(dom.min, dom.extent)))
 
 
-def _with_base(part: _Division, base: Any) -> _Division:
-    """The division of ``expr + base``: the base goes to the inner part."""
-    if is_value(base, 0):
-        return part
-    inner = as_sum(part.inner)
-    moved = IterSumExpr(inner.args, add(inner.base, base))
-    return _Division(part.outer, part.outer_extent, moved, part.inner_extent, part.side)
-
-
-def _mark_of(digits: Sequence[IterSplitExpr], base: Any) -> IterMark:
-    """The mark of digits, given from the innermost, one directly above the other."""
-    extent = const_like(base, 1)
-    placed = []
-    for digit in digits:
-        placed.append(scaled(digit, extent))
-        extent = mul(extent, digit.extent)
-    return IterMark(IterSumExpr(Array(placed[::-1]), base), extent)
+def _as_split(expr: Any, extent: Any) -> IterSplitExpr:
+    return expr if isinstance(expr, IterSplitExpr) else whole(IterMark(expr, extent))
