@@ -281,7 +281,7 @@ def test_overlap_with_reversed_data_is_found(load):
     pick(data[3::-1], data[4:5]._create_view(()))
 
 
-def NDArrayView(array, index):  # noqa: N802
+def NDArrayView(array, index):  # noqa: N802 - reads as a class
     row, column = index
     return array[row, column : column + 1]._create_view(())
 

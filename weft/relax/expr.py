@@ -339,7 +339,9 @@ class VarBinding(Binding):
     value: Expr
 
     @property
-    def STRUCTURE(self) -> tuple[tuple[str, bool], ...]:  # type: ignore[override]  # noqa: N802
+    def STRUCTURE(  # type: ignore[override]  # noqa: N802 - as the tables of other nodes,
+        self,  # but it depends on the value
+    ) -> tuple[tuple[str, bool], ...]:
         """Value before variable; a local function may call itself, so its variable is first."""
         if isinstance(self.value, Function):
             return (("var", True), ("value", False))

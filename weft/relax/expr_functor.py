@@ -121,8 +121,8 @@ class PyExprVisitor(_Functor):
         """Visit a binding."""
         if isinstance(binding, MatchCast):
             self.visit_match_cast_(binding)
-        else:
-            self.visit_var_binding_(binding)  # type: ignore[arg-type]
+        elif isinstance(binding, VarBinding):
+            self.visit_var_binding_(binding)
 
     def visit_binding_block(self, block: BindingBlock) -> None:
         """Visit a block."""
@@ -255,8 +255,8 @@ class PyExprMutator(_Functor):
         """Rewrite a binding and emit it."""
         if isinstance(binding, MatchCast):
             self.visit_match_cast_(binding)
-        else:
-            self.visit_var_binding_(binding)  # type: ignore[arg-type]
+        elif isinstance(binding, VarBinding):
+            self.visit_var_binding_(binding)
 
     def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
         """The rewritten block."""

@@ -19,7 +19,8 @@ Scalar = Callable[[PrimExpr], PrimExpr]
 def elementwise(x: Any, function: Scalar, name: str = "compute") -> Tensor:
     """``function`` of every element; of a scalar expression (not in the types), its value."""
     if not isinstance(x, Tensor):
-        return function(as_prim_expr(x))  # type: ignore[return-value]
+        scalar: Any = function(as_prim_expr(x))
+        return scalar
     return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 

@@ -71,7 +71,7 @@ def comm_reduce(
     return compute_ax(plan.shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
 
 
-def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The sum over ``axis``."""
     return comm_reduce(data, axis, keepdims, te_reduction.sum, "sum")
 
@@ -81,22 +81,22 @@ def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return comm_reduce(data, axis, keepdims, _prod, "prod")
 
 
-def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The largest element over ``axis``."""
     return comm_reduce(data, axis, keepdims, te_reduction.max, "max")
 
 
-def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The smallest element over ``axis``."""
     return comm_reduce(data, axis, keepdims, te_reduction.min, "min")
 
 
-def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """Whether all elements over ``axis`` hold (bool)."""
     return comm_reduce(_boolean(data, "all"), axis, keepdims, _all, "all")
 
 
-def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """Whether any element over ``axis`` holds (bool)."""
     return comm_reduce(_boolean(data, "any"), axis, keepdims, _any, "any")
 

@@ -43,13 +43,16 @@ class _UseDef(PyExprVisitor):
         self.current: Var | None = None
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
+        self._enter(binding)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        self._enter(binding)
+
+    def _enter(self, binding: VarBinding | MatchCast) -> None:
         self.current = binding.var
         self.users.setdefault(binding.var, [])
         self.visit_expr(binding.value)
         self.current = None
-
-    def visit_match_cast_(self, binding: MatchCast) -> None:
-        self.visit_var_binding_(binding)  # type: ignore[arg-type]
 
     def visit_var_(self, op: Var) -> None:
         users = self.users.setdefault(op, [])

@@ -28,7 +28,7 @@ from weft.relax.op.base import (
     invoke_pure_closure,
     make_closure,
     null_value,
-    print,  # noqa: A004
+    print,  # noqa: A004 - TVM's name
     shape_of,
     shape_to_tensor,
     tensor_to_shape,
@@ -127,16 +127,16 @@ from weft.relax.op.statistical import (
     argmin,
     cumprod,
     cumsum,
-    max,  # noqa: A004
+    max,  # noqa: A004 - TVM's name
     mean,
-    min,  # noqa: A004
+    min,  # noqa: A004 - TVM's name
     prod,
     std,
-    sum,  # noqa: A004
+    sum,  # noqa: A004 - TVM's name
     variance,
 )
 from weft.relax.op.unary import (
-    abs,  # noqa: A004
+    abs,  # noqa: A004 - TVM's name
     acos,
     acosh,
     asin,
@@ -157,7 +157,7 @@ from weft.relax.op.unary import (
     log,
     logical_not,
     negative,
-    round,  # noqa: A004
+    round,  # noqa: A004 - TVM's name
     rsqrt,
     sigmoid,
     sign,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from weft.ir.attrs import Attrs
@@ -103,9 +104,7 @@ def _or_legacy(what: str, function: Any) -> Any:
             except TypeError:
                 raise error from None
 
-    call.__name__ = call.__qualname__ = function.__name__
-    call.__doc__ = function.__doc__
-    call.__wrapped__ = function  # type: ignore[attr-defined]
+    functools.update_wrapper(call, function, ("__name__", "__qualname__", "__doc__"), ())
     return call
 
 

@@ -68,17 +68,17 @@ def infer_scan(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.sum", infer_reduction)
-def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001
+def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The sum over axes (all if None)."""
 
 
 @operator("relax.max", infer_reduction)
-def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001
+def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The largest value over axes (all if None)."""
 
 
 @operator("relax.min", infer_reduction)
-def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001
+def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The smallest value over axes (all if None)."""
 
 

@@ -98,13 +98,16 @@ class _Canonicalizer(PyExprMutator):
 
     def visit_tuple_(self, op: Tuple) -> Any:
         made = super().visit_tuple_(op)
-        sources = [self.lookup_binding(item) for item in made.fields]
-        if not sources or not all(isinstance(item, TupleGetItem) for item in sources):
+        sources = [
+            item
+            for item in map(self.lookup_binding, made.fields)
+            if isinstance(item, TupleGetItem)
+        ]
+        if not sources or len(sources) != len(made.fields):
             return made
-        whole: Any = sources[0].tuple_value  # type: ignore[union-attr]
+        whole: Any = sources[0].tuple_value
         same = all(
-            item.tuple_value is whole and item.index == index  # type: ignore[union-attr]
-            for index, item in enumerate(sources)
+            item.tuple_value is whole and item.index == index for index, item in enumerate(sources)
         )
         complete = whole.struct_info is not None and len(whole.struct_info.fields) == len(sources)
         return whole if same and complete and self.visible(whole) else made

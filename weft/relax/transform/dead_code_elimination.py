@@ -59,7 +59,7 @@ def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
     return reached
 
 
-def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802
+def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802 - as TVM
     """The pass that removes unreachable functions and unused bindings."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass

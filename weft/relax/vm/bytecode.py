@@ -419,8 +419,8 @@ _OPERATORS: Final[dict[str, Callable[[FunctionBuilder, Call, int], None]]] = {
 def _prim_value(builder: FunctionBuilder, expr: PrimValue) -> Operand:
     if expr.value.dtype.is_integral and not isinstance(expr.value, IntImm):
         return ("expr", builder.symbols.text(expr.value))
-    value = expr.value.value  # type: ignore[attr-defined]
-    return ("value", bool(value) if expr.value.dtype.is_bool else value)
+    literal: Any = expr.value
+    return ("value", bool(literal.value) if literal.dtype.is_bool else literal.value)
 
 
 def _tuple(builder: FunctionBuilder, expr: Tuple) -> Operand:

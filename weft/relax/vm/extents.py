@@ -56,7 +56,8 @@ class Symbols:
         if isinstance(expr, Var):
             return self.name(expr)
         if kind in _INFIX or kind in _FUNCTION:
-            a, b = self._text(expr.a), self._text(expr.b)  # type: ignore[attr-defined]
+            pair: Any = expr
+            a, b = self._text(pair.a), self._text(pair.b)
             if kind in _INFIX:
                 return f"({a} {_INFIX[kind]} {b})"
             return f"{_FUNCTION[kind]}({a}, {b})"

@@ -158,21 +158,21 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     )
 
 
-def scale_shift_nchw(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
+def scale_shift_nchw(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c] + Shift[c] of NCHW data (inference batch norm, folded)."""
     return compute_one(
         Input.shape, lambda b, c, i, j: Input(b, c, i, j) * Scale(c) + Shift(c), name="ScaleShift"
     )
 
 
-def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
+def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c] + Shift[c] of NHWC data."""
     return compute_one(
         Input.shape, lambda b, i, j, c: Input(b, i, j, c) * Scale(c) + Shift(c), name="ScaleShift"
     )
 
 
-def scale_shift_nchwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803
+def scale_shift_nchwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM
     """Input * Scale[c, i] + Shift[c, i] of NCHWc data, whose last axis i splits the channels."""
     return compute_one(
         Input.shape,

@@ -117,7 +117,8 @@ def group_conv1d_transpose_ncw(
 
 
 def conv2d_transpose_nchw(
-    Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str,  # noqa: N803
+    Input: Tensor, Filter: Tensor,  # noqa: N803 - as TVM
+    strides: Any, padding: Any, out_dtype: str,
     output_padding: Any,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution over two spatial axes."""

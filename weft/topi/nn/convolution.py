@@ -180,7 +180,7 @@ def conv2d(
 
 
 def conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d of NCHW data and an OIHW kernel."""
@@ -188,7 +188,7 @@ def conv2d_nchw(
 
 
 def conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
     out_dtype: str | None = None,
     auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
 ) -> Tensor:  # fmt: skip
@@ -200,7 +200,7 @@ def conv2d_nhwc(
 
 
 def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
     groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nchw in groups."""
@@ -208,7 +208,7 @@ def group_conv2d_nchw(
 
 
 def group_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
     groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nhwc in groups."""
@@ -225,7 +225,7 @@ def conv3d(
 
 
 def depthwise_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803
+    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """One kernel a channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
