@@ -361,6 +361,9 @@ def other_layouts():
             out_layout=out,
             note=f"{data} to {out}",
         )
+
+
+def other_layouts_of_pools():
     yield row(
         "nn.max_pool2d",
         [t(1, 2, 4, 6)],
@@ -568,7 +571,7 @@ def norms_fourth():
 
 PRODUCTS, ACTIVATIONS = Table(list(products())), Table(list(activations()))
 CONVOLUTIONS, POOLS, NORMS = (
-    Table([*convolutions_first(), *convolutions_second(), *other_layouts()]),
+    Table([*convolutions_first(), *convolutions_second(), *other_layouts(), *other_layouts_of_pools()]),
     Table([*pools_first(), *pools_second()]),
     Table([*norms_first(), *norms_second(), *norms_third(), *norms_fourth()]),
 )
