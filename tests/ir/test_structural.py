@@ -219,17 +219,18 @@ def test_a_variable_is_underlined_where_it_is_used():
     @T.prim_func(private=True)
     def straight(A: T.Buffer((4, 4), "float32")):
         for i, j in T.grid(4, 4):
-            A[i, j] = T.float32(0)
+            A[i, j] = A[i, j] + T.float32(1)
 
     @T.prim_func(private=True)
     def turned(A: T.Buffer((4, 4), "float32")):
         for i, j in T.grid(4, 4):
-            A[j, i] = T.float32(0)
+            A[i, j] = A[j, i] + T.float32(1)
 
     lines = message_of(straight, turned)
-    assert lines[0].endswith("<root>.body.body.body.indices[0]: i")
-    assert lines[2:4] == ["        A[i, j] = T.float32(0.0)", "          ^"]
-    assert lines[6:8] == ["        A[j, i] = T.float32(0.0)", "          ^"]
+    assert lines[0].endswith("<root>.body.body.body.value.a.indices[0]: i")
+    place = "                    ^"
+    assert lines[2:4] == ["        A[i, j] = A[i, j] + T.float32(1.0)", place]
+    assert lines[6:8] == ["        A[i, j] = A[j, i] + T.float32(1.0)", place]
 
 
 def test_kinds_of_loops_and_whole_statements_are_underlined_at_their_first_line():

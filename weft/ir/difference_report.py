@@ -56,11 +56,23 @@ def _excerpt(root: Any, path: ObjectPath) -> list[str]:
         lines, marks = _marked(root, node)
         if not marks:
             continue
-        around = _lines_of(root, inner[number + 1 :]) if _is_used_often(node) else set(marks)
-        place = min([line for line in marks if line in around] or marks)
+        if _is_used_often(node):
+            marks = _within(marks, _marks_of_any(root, inner[number + 1 :]))
+        place = min(marks)
         before = [lines[place - 1]] if place and lines[place - 1].strip() else []
         return [*before, lines[place], marks[place]]
     return []
+
+
+def _within(marks: dict[int, str], around: dict[int, str]) -> dict[int, str]:
+    """The marks that stand inside those of the node around; all of them if none does."""
+    kept = {}
+    for line in marks.keys() & around.keys():
+        pairs = zip(marks[line], around[line].ljust(len(marks[line])), strict=False)
+        text = "".join([mine if its == "^" else " " for mine, its in pairs]).rstrip()
+        if text:
+            kept[line] = text
+    return kept or marks
 
 
 def _is_used_often(node: Node) -> bool:
@@ -68,12 +80,13 @@ def _is_used_often(node: Node) -> bool:
     return hasattr(node, "name") or hasattr(node, "name_hint")
 
 
-def _lines_of(root: Any, nodes: Sequence[Node]) -> set[int]:
+def _marks_of_any(root: Any, nodes: Sequence[Node]) -> dict[int, str]:
+    """The marks of the first of some nodes that has any."""
     for node in nodes:
         _, marks = _marked(root, node)
         if marks:
-            return set(marks)
-    return set()
+            return marks
+    return {}
 
 
 def _marked(root: Node, node: Node) -> tuple[list[str], dict[int, str]]:
@@ -85,7 +98,7 @@ def _marked(root: Node, node: Node) -> tuple[list[str], dict[int, str]]:
     lines: list[str] = []
     marks: dict[int, str] = {}
     for line in text.splitlines():
-        if lines and set(line.strip()) == {"^"}:
+        if lines and "^" in line and not line.strip(" ^"):
             marks[len(lines) - 1] = line
         else:
             lines.append(line)
