@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from weft.ir.functor import collect
 from weft.ir.structural import structural_equal
+from weft.script import tir as T
 from weft.support.errors import IRTypeError
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
@@ -70,3 +72,19 @@ def test_renew_defs_is_equal_and_shares_no_variable():
     assert fresh.body.loop_var is not func.body.loop_var
     assert fresh.params[0] is not func.params[0]
     assert not set(fresh.buffer_map.values()) & set(func.buffer_map.values())
+
+
+def test_renew_defs_of_symbols_that_only_expressions_of_a_shape_hold():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle, n: T.int64):
+        m, s = T.int64(), T.int64()
+        A = T.match_buffer(a, (m * 2 + n,), strides=(s * 4,))
+        B = T.match_buffer(b, (m, 2), strides=(s, 1))
+        for i, j in T.grid(m, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi * 2 + vj]
+
+    fresh = renew_defs(func)
+    assert structural_equal(func, fresh)
+    assert not set(collect(func, Var)) & set(collect(fresh, Var))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.ir import functor
-from weft.ir.functor import Mutator, Visitor
+from weft.ir.functor import Mutator, Visitor, collect
 from weft.ir.node import NODE_TYPES, Node
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -114,8 +114,8 @@ class _Renew(Mutator):
         if id(buffer.data) not in self.mapping:
             self.define(buffer.data)
         if symbols:
-            for item in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-                if isinstance(item, Var) and id(item) not in self.mapping:
+            for item in collect((buffer.shape, buffer.strides, buffer.elem_offset), Var):
+                if id(item) not in self.mapping:
                     self.define(item)
         fresh: Buffer = Mutator.visit_default(self, buffer)
         self.mapping[id(buffer)] = (buffer, fresh)
