@@ -18,6 +18,7 @@ PREDICATE_MEANING = {
     "nonneg": lambda value: value >= 0,
     "positive": lambda value: value > 0,
     "nonzero": lambda value: value != 0,
+    "zero": lambda value: value == 0,
     "multiple": lambda value, factor: factor != 0 and value % factor == 0,
     "nonconst": lambda value: True,
 }

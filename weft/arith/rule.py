@@ -35,6 +35,8 @@ class Rule:
     before: str
     after: str
     where: str = ""
+    exact: bool = False
+    """Operands of commutative operators match in the order of the row only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def _build(pattern: Pattern) -> str:
 
 
 PREDICATES: Final = frozenset(
-    {"within", "nonneg", "positive", "nonzero", "multiple", "nonconst", "at_least"}
+    {"within", "nonneg", "zero", "positive", "nonzero", "multiple", "nonconst", "at_least"}
 )
 
 
@@ -289,6 +291,10 @@ class Predicates:
         """The value is not 0."""
         bound = self.range_of(expr)
         return bound[0] > 0 or bound[1] < 0
+
+    def zero(self, expr: Any) -> bool:
+        """The value is 0."""
+        return self.range_of(expr) == (0, 0)
 
     def multiple(self, expr: Any, factor: int) -> bool:
         """Whether ``factor`` divides the value."""
@@ -366,7 +372,8 @@ def compile_rules(rules: Iterable[Rule]) -> dict[type, list[Compiled]]:
 def _expanded(rules: Iterable[Rule]) -> Iterator[tuple[Rule, Pattern]]:
     for rule in rules:
         seen = set()
-        for pattern in _variants(parse(rule.before)):
+        parsed = parse(rule.before)
+        for pattern in [parsed] if rule.exact else _variants(parsed):
             names: dict[str, str] = {}
             key = _renamed(pattern, names)
             where = rule.where

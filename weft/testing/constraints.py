@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.arith.analyzer import Analyzer
 from weft.arith.int_constraints import IntConstraints, IntConstraintsTransform
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import substitute
@@ -42,7 +43,8 @@ def check_bool_expr_is_true(
         return
     used = undefined_vars(And(bool_expr, given))
     variables = [var for var in used if var in vranges]
-    points = _points([_ends(vranges[var]) for var in variables])
+    bounds, given = _box(variables, vranges, given)
+    points = _points(bounds)
     values = dict(zip(variables, points, strict=True))
     fails = np.logical_and(_value(given, values), np.logical_not(_value(bool_expr, values)))
     if np.any(fails):
@@ -51,9 +53,25 @@ def check_bool_expr_is_true(
         raise AssertionError(f"{bool_expr} does not hold at {where}")
 
 
-def _ends(span: Any) -> tuple[int, int]:
-    start = int(span.min)
-    return start, start + max(int(span.extent), 0)
+def _box(
+    variables: Sequence[Var], vranges: Mapping[Var, Any], given: PrimExpr
+) -> tuple[list[tuple[int, int]], PrimExpr]:
+    """(begin and end of each variable, the condition); symbolic ends go into the condition."""
+    analyzer = Analyzer()
+    symbolic = [var for var in variables if not _is_constant(vranges[var])]
+    for var in [*[var for var in variables if _is_constant(vranges[var])], *symbolic]:
+        analyzer.bind(var, vranges[var])
+    for var in symbolic:
+        given = conjunction([*_inside(var, vranges[var]), given])
+    bounds = []
+    for var in variables:
+        bound = analyzer.const_int_bound(var)
+        bounds.append((bound.min_value, max(bound.max_value + 1, bound.min_value)))
+    return bounds, given
+
+
+def _is_constant(span: Any) -> bool:
+    return isinstance(span.min, IntImm) and isinstance(span.extent, IntImm)
 
 
 def _points(ends: Sequence[tuple[int, int]]) -> list[np.ndarray[Any, Any]]:
@@ -137,8 +155,12 @@ def _in_ranges(constraints: IntConstraints) -> list[PrimExpr]:
     for var in constraints.variables:
         rng = constraints.ranges.get(var)
         if rng is not None:
-            found += [nodes.GE(var, rng.min), nodes.LT(var, rng.min + rng.extent)]
+            found += _inside(var, rng)
     return found
+
+
+def _inside(var: Var, rng: Any) -> list[PrimExpr]:
+    return [nodes.GE(var, rng.min), nodes.LT(var, rng.min + rng.extent)]
 
 
 def conjunction(conditions: Sequence[PrimExpr]) -> PrimExpr:
