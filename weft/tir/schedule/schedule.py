@@ -21,7 +21,13 @@ from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
-from weft.tir.schedule.primitive import compute_inline, loops, queries
+from weft.tir.schedule.primitive import (
+    cache,
+    compute_inline,
+    loops,
+    queries,
+    reverse_compute_inline,
+)
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleState, StmtSRef
 from weft.tir.schedule.trace import Trace
@@ -268,7 +274,12 @@ class Schedule:
     fuse = loops.fuse
     reorder = loops.reorder
 
+    cache_read = cache.cache_read
+    cache_write = cache.cache_write
+    cache_inplace = cache.cache_inplace
+
     compute_inline = compute_inline.compute_inline
+    reverse_compute_inline = reverse_compute_inline.reverse_compute_inline
 
 
 def _only_function(state: ScheduleState) -> GlobalVar | None:

@@ -72,7 +72,7 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     left = surgery.edited(block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))
     if left is None:
         raise surgery.only_leaf(state, sref, scope)
-    work = _Inliner(buffer, value, regions_of(block_of(sref)))
+    work = Inliner(buffer, value, regions_of(block_of(sref)))
     made = work.run(left)
     check_gone(state, scope, made, buffer)
     state.replace(scope, made, work.reuse)
@@ -225,10 +225,10 @@ def _inverse(
 # ---- the consumers
 
 
-class _Inliner(rewrite.BlockMutator):
-    """Replaces loads of a buffer by values, and mends the signatures of blocks."""
+class Inliner(rewrite.BlockMutator):
+    """Replaces loads of a buffer by values (if there are), and mends the signatures of blocks."""
 
-    def __init__(self, buffer: Buffer, value: Value, buffers: Mapping[Var, Buffer]) -> None:
+    def __init__(self, buffer: Buffer, value: Value | None, buffers: Mapping[Var, Buffer]) -> None:
         super().__init__()
         self.data, self.value = buffer.data, value
         self.buffers = dict(buffers)
@@ -258,7 +258,7 @@ class _Inliner(rewrite.BlockMutator):
 
     def visit_BufferLoad(self, node: Any) -> Any:
         made = self.visit_default(node)
-        if made.buffer.data is not self.data or made.predicate is not None:
+        if self.value is None or made.buffer.data is not self.data or made.predicate is not None:
             return made
         if any(index.dtype.lanes != 1 for index in made.indices):
             return made

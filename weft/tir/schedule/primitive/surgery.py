@@ -14,6 +14,7 @@ from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.arith.region import estimate_region_lower_bound
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
+from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import Call, IterVar, Var
 from weft.tir.intrinsic import CallEffectKind, effect_of
@@ -42,12 +43,18 @@ class ImpureValueError(ScheduleFailure):
 # ---- edits at several places
 
 
-def edited(top: For | Block, changes: Mapping[int, Stmt | None], path: Iterable[int]) -> Any:
+@deep_recursion
+def edited(
+    top: For | Block,
+    changes: Mapping[int, Stmt | None],
+    path: Iterable[int],
+    reuse: rewrite.Reuse | None = None,
+) -> Any:
     """``top`` with statements replaced, or taken out where the new one is None.
 
     ``changes`` is by the identity of a loop or block (a block may become a BlockRealize); ``path``
     are the identities of all loops and blocks above them, ``top`` included. A loop whose body is
-    gone is taken out too; None if nothing is left of ``top``.
+    gone is taken out too; None if nothing is left of ``top``. ``reuse`` gets the blocks between.
     """
     inside = set(path)
 
@@ -59,7 +66,11 @@ def edited(top: For | Block, changes: Mapping[int, Stmt | None], path: Iterable[
             if id(node) not in inside:
                 return stmt
             made = with_body(node)
-            return stmt.with_(block=made) if made and isinstance(stmt, BlockRealize) else made
+            if made is None or not isinstance(stmt, BlockRealize):
+                return made
+            if reuse is not None and isinstance(made, Block):
+                reuse[stmt.block] = made
+            return stmt.with_(block=made)
         if isinstance(stmt, SeqStmt):
             found = [visit(item) for item in stmt.seq]
             left = [item for item in found if item is not None]
