@@ -1,11 +1,15 @@
 """Underlining and remarks, by object and by path."""
 
 import weft
+from weft.ir.functor import collect
 from weft.runtime import ObjectPath
 from weft.script import ir as I  # noqa: N812
 from weft.script import tir as T  # noqa: N812
 from weft.script.printer.doc import ExprStmtDoc, IdDoc, StmtBlockDoc
 from weft.script.printer.doc_printer import to_python_script
+from weft.script.printer.entry import underlined_heads
+from weft.testing.programs import matmul
+from weft.tir.stmt import Block, For
 
 ROOT = ObjectPath.root()
 
@@ -81,3 +85,16 @@ def test_first_structural_mismatch_is_a_pair_of_paths():
     assert left == ROOT.attr("params").missing_array_element(1)
     assert right == ROOT.attr("params").array_index(1)
     assert weft.ir.get_first_structural_mismatch(shorter, shorter) is None
+
+
+def test_the_head_of_a_loop_inside_a_grid_and_of_a_block():
+    loops = collect(matmul.body, For)
+    blocks = [block for block in collect(matmul.body, Block) if block.name_hint == "C"]
+    middle = next(loop for loop in loops if loop.loop_var.name == "j")
+    assert underlined_heads(matmul, [middle, *blocks]).split("\n") == [
+        "    for i, j, k in T.grid(32, 24, 20):",
+        "           ^                  ^^",
+        '        with T.block("C"):',
+        "             ^^^^^^^^^^^^",
+    ]
+    assert underlined_heads(matmul, []) == ""

@@ -7,9 +7,16 @@ docs of nodes, ``doc_printer`` lays them out. This package fills the slot ``text
 import sys
 
 from weft.script.highlight import display as show_source
-from weft.script.printer.entry import show, to_html, to_repr, to_text, underlined
+from weft.script.printer.entry import (
+    show,
+    to_html,
+    to_repr,
+    to_text,
+    underlined,
+    underlined_heads,
+)
 from weft.support import slots
 
-__all__ = ["show", "show_source", "to_html", "to_repr", "to_text", "underlined"]
+__all__ = ["show", "show_source", "to_html", "to_repr", "to_text", "underlined", "underlined_heads"]
 
 slots.text.fill(sys.modules[__name__])

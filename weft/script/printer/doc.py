@@ -35,6 +35,21 @@ class Doc:
         self._paths = Array(value)
 
 
+class Head:
+    """A key by which the line that opens a loop or block is underlined, without its body."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Head) and other.node is self.node
+
+    def __hash__(self) -> int:
+        return id(self.node)
+
+
 class ExprDoc(Doc):
     """An expression."""
 

@@ -11,13 +11,14 @@ import keyword
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from weft.ir.node import Node
 from weft.script.printer.doc import (
     AttrAccessDoc,
     Doc,
     ExprDoc,
+    Head,
     IdDoc,
     IndexDoc,
     LiteralDoc,
@@ -25,6 +26,8 @@ from weft.script.printer.doc import (
     StmtDoc,
 )
 from weft.support.errors import IRTypeError
+
+D = TypeVar("D", bound=ExprDoc)
 
 
 @dataclass(slots=True)
@@ -146,6 +149,12 @@ class Docsifier:
             if id(node) in self.remarks and isinstance(made, StmtDoc):
                 made.comment = self.remarks[id(node)][1]
         return made
+
+    def head(self, doc: D, node: Any) -> D:
+        """``doc``, known as a part of the line that opens the loop or block ``node``."""
+        if self.tracking:
+            doc.source_paths = [*doc.source_paths, Head(node)]
+        return doc
 
     def annotate(self, remarks: dict[int, tuple[Any, str]]) -> None:
         """Print a remark behind the statements of some nodes: ``id(node)`` -> node, text."""

@@ -26,7 +26,7 @@ from weft.script.printer import (
     tir_function,
     tir_stmt,
 )
-from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, StmtBlockDoc
+from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, Head, StmtBlockDoc
 from weft.script.printer.doc_printer import Chain, to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
 from weft.support.errors import IRTypeError
@@ -180,6 +180,14 @@ def show(node: Any, style: str | None = None, black_format: bool = False, **opti
     """
     del black_format
     display(to_text(node, **options), style)
+
+
+def underlined_heads(node: Any, nodes: Sequence[Any]) -> str:
+    """The lines of the script that open the given loops and blocks, each underlined."""
+    heads = [Head(item) for item in nodes]
+    lines = to_text(node, obj_to_underline=heads, num_context_lines=0).split("\n")
+    marked = [number for number, line in enumerate(lines) if "^" in line and not line.strip(" ^")]
+    return "\n".join([line for number in marked for line in lines[number - 1 : number + 1]])
 
 
 def underlined(node: Any, nodes: Sequence[Any], context_lines: int = 2) -> str:

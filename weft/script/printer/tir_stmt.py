@@ -367,14 +367,14 @@ def _for(node: For, d: Docsifier) -> Doc:
         lhs: list[ExprDoc] = []
         rhs: list[Any] = []
         for loop in nest:
-            lhs.append(d.define(loop.loop_var, loop.loop_var.name))
-            rhs.append(d.doc(loop.extent))
+            lhs.append(d.head(d.define(loop.loop_var, loop.loop_var.name), loop))
+            rhs.append(d.head(d.doc(loop.extent), loop))
         body_docs(nest[-1].body, d, frame)
         d.pop()
         return ForDoc(TupleDoc(lhs), CallDoc(d.tir("grid"), rhs), frame.stmts)
     frame.loops = [node]
-    name = d.define(node.loop_var, node.loop_var.name)
-    header = _loop_header(node, d)
+    name = d.head(d.define(node.loop_var, node.loop_var.name), node)
+    header = d.head(_loop_header(node, d), node)
     body_docs(node.body, d, frame)
     d.pop()
     return ForDoc(name, header, frame.stmts)
@@ -444,7 +444,7 @@ def _block_doc(block: nodes.Block, realize: nodes.BlockRealize | None, d: Docsif
     keys = () if realize is not None else ("no_realize",)
     values = () if realize is not None else (LiteralDoc(True),)
     head = CallDoc(d.tir("block"), (LiteralDoc(block.name_hint),), keys, values)
-    return ScopeDoc(None, head, frame.stmts)
+    return ScopeDoc(None, d.head(head, block), frame.stmts)
 
 
 def alloc_docs(buffers: Any, d: Docsifier, frame: Frame) -> None:

@@ -60,25 +60,8 @@ class ScheduleFailure(ScheduleError):
         """The guilty lines of the function, each underlined."""
         if self.function is None:
             return []
-        printer: Any = slots.text.get()
-        # A block's text is all its lines: of a place only the head is underlined.
-        text = printer.underlined(self.function, list(self.places), 0).rstrip()
-        lines = [line for line in text.split("\n") if line.strip()]
-        return [f"in {self.name}:", *_heads(lines)]
-
-
-def _heads(lines: list[str]) -> list[str]:
-    """The first line of each underlined part, with its underline, and what was left out."""
-    shown: list[str] = []
-    previous_underlined = False
-    for line, under in zip(lines, [*lines[1:], ""], strict=True):
-        if set(line.strip()) == {"^"}:
-            continue
-        underlined = set(under.strip()) == {"^"}
-        if underlined and not previous_underlined:
-            shown += [line.rstrip(), under.rstrip()]
-        previous_underlined = underlined
-    return shown[:SHOWN_LINES]
+        text: str = slots.text.get().underlined_heads(self.function, self.places)
+        return [f"in {self.name}:", *text.split("\n")[:SHOWN_LINES]] if text else []
 
 
 class ExpiredReferenceError(ScheduleError):
