@@ -571,7 +571,14 @@ def norms_fourth():
 
 PRODUCTS, ACTIVATIONS = Table(list(products())), Table(list(activations()))
 CONVOLUTIONS, POOLS, NORMS = (
-    Table([*convolutions_first(), *convolutions_second(), *other_layouts(), *other_layouts_of_pools()]),
+    Table(
+        [
+            *convolutions_first(),
+            *convolutions_second(),
+            *other_layouts(),
+            *other_layouts_of_pools(),
+        ]
+    ),
     Table([*pools_first(), *pools_second()]),
     Table([*norms_first(), *norms_second(), *norms_third(), *norms_fourth()]),
 )
