@@ -22,6 +22,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.tir.expr": (2, "tir expressions"),
     "weft.tir.op": (2, "tir expressions"),
     "weft.tir.buffer": (2, "tir expressions"),
+    "weft.tir.device_intrinsic": (2, "tir expressions"),
     "weft.tir.intrinsic": (2, "tir expressions"),
     "weft.tir.linear_difference": (2, "tir expressions"),
     "weft.arith": (3, "arith"),

@@ -9,7 +9,7 @@ _EXPR = (
 _STMT = (
     "Stmt LetStmt AssertStmt ForKind For While BufferStore BufferRealize Allocate AllocateConst "
     "DeclBuffer AttrStmt SeqStmt Evaluate IfThenElse BufferRegion MatchBufferRegion Block "
-    "BlockRealize stmt_seq stmt_list type_annotation"
+    "BlockRealize stmt_seq stmt_list"
 )
 _OP = (
     "abs acos acosh add add_n address_of all any asin asinh assume atan atan2 atanh "
@@ -24,10 +24,24 @@ _OP = (
     "tvm_access_ptr tvm_storage_sync tvm_thread_allreduce undef vectorlow vectorhigh "
     "vectorcombine vscale"
 )
+_DEVICE = (
+    "TVMBackendAllocWorkspace TVMBackendFreeWorkspace anylist_getitem anylist_resetitem "
+    "create_barriers dp4a end_profile_intrinsic get_active_lane_mask ignore_loop_partition "
+    "lookup_param make_filled_simdgroup_matrix mma_fill mma_store ptx_arrive_barrier "
+    "ptx_arrive_barrier_expect_tx ptx_commit_group ptx_cp_async ptx_cp_async_barrier "
+    "ptx_cp_async_bulk ptx_init_barrier_thread_count ptx_ldmatrix ptx_mma ptx_mma_sp "
+    "ptx_wait_barrier ptx_wait_group simdgroup_load simdgroup_multiply_accumulate "
+    "simdgroup_store start_profile_intrinsic tvm_bmma_sync tvm_check_return tvm_fill_fragment "
+    "tvm_load_matrix_sync tvm_mma_sync tvm_stack_alloca tvm_stack_make_array "
+    "tvm_stack_make_shape tvm_store_matrix_sync tvm_struct_get tvm_struct_set "
+    "tvm_thread_invariant tvm_throw_last_error tvm_tuple tvm_warp_activemask tvm_warp_shuffle "
+    "tvm_warp_shuffle_down tvm_warp_shuffle_up type_annotation"
+)
 _NAMES = {
     **dict.fromkeys(_EXPR.split(), "weft.tir.expr"),
     **dict.fromkeys(_STMT.split(), "weft.tir.stmt"),
     **dict.fromkeys(_OP.split(), "weft.tir.op"),
+    **dict.fromkeys(_DEVICE.split(), "weft.tir.device_intrinsic"),
     **dict.fromkeys(
         "Schedule ScheduleState StmtSRef BlockScope Instruction Trace Dependency BlockRV LoopRV "
         "ExprRV InstructionKind ScheduleDebugMask".split(),
@@ -45,7 +59,6 @@ _NAMES = {
     "build": "weft.driver.build",
     "decl_buffer": "weft.tir.buffer",
 }
-_NAMES.pop("type_annotation")
 _PLANNED = {
     "BlockDependenceInfo": "schedules",
     **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),

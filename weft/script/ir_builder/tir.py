@@ -24,6 +24,7 @@ from weft.support.errors import IRAttributeError, IRTypeError
 from weft.support.intrinsic_names import lookup_id
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
+from weft.tir.device_intrinsic import CONSTRUCTORS
 
 
 def _call_intrinsic(op: Op) -> Callable[..., Any]:
@@ -70,6 +71,19 @@ def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
+def _device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An intrinsic of a machine; ``dtype=`` of one whose result type is fixed replaces that."""
+    if "dtype" in inspect.signature(function).parameters:
+        return _typed(function)
+
+    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        return made if dtype is None else _nodes.Call(_plain_dtype(dtype), made.op, made.args)
+
+    build.__name__ = function.__name__
+    return build
+
+
 def _inferred(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator whose type follows from its operands: ``dtype=`` is taken, and says nothing."""
     try:
@@ -96,8 +110,7 @@ _DTYPE_FIRST = frozenset(
         "call_extern", "call_pure_extern", "call_intrin", "call_pure_intrin", "call_llvm_intrin",
         "call_llvm_pure_intrin", "reinterpret", "infinity", "max_value", "min_value",
         "tvm_load_matrix_sync", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "ptx_cp_async",
-        "vectorlow", "vectorhigh", "vectorcombine", "mma_store", "mma_fill", "tvm_struct_get",
-        "Cast",
+        "vectorlow", "vectorhigh", "vectorcombine", "mma_store", "mma_fill", "Cast",
     }
 )  # fmt: skip
 _OTHER = {
@@ -174,6 +187,8 @@ def _resolve(name: str) -> Any:
         return node
     if f"tir.{name}" in Op.list_op_names():
         op = Op.get(f"tir.{name}")
+        if name not in _RESULTS and name in CONSTRUCTORS:
+            return _device(CONSTRUCTORS[name])
         return _RESULTS.get(name, _call_intrinsic)(op)
     raise IRAttributeError(f"T.{name} is not part of TVMScript{_hint(name)}")
 

@@ -34,6 +34,7 @@ from weft.script.printer.docsifier import Docsifier, prints
 from weft.support.errors import TVMError
 from weft.tir import expr as nodes
 from weft.tir import op as operators
+from weft.tir.device_intrinsic import CONSTRUCTORS
 from weft.tir.expr import IterType, Ramp, SizeVar, Var
 from weft.tir.index_map import IndexMap
 
@@ -412,7 +413,7 @@ def _argument(arg: Any, d: Docsifier) -> Any:
 
 def call_style(node: nodes.Call, name: str) -> str:
     """How ``T.name`` rebuilds the call: plain, with the dtype first, or not at all."""
-    function = getattr(operators, name, None)
+    function = getattr(operators, name, None) or CONSTRUCTORS.get(name)
     if function is None or name in ("min", "max", "sum", "all", "any"):
         return "explicit"
     args = [arg.value if isinstance(arg, StringImm) else arg for arg in node.args]
