@@ -15,23 +15,27 @@ from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
+from weft.tir.transform.cross_thread_reduction import LowerCrossThreadReduction
 from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
 from weft.tir.transform.remove_no_op import RemoveNoOp
+from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
 
 LOWER_TIR: tuple[Pass, ...] = (
+    LowerCrossThreadReduction(),  # while blocks still say what is a reduction
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
     LowerInitBlock(),  # needs the reduction axes, which the next pass removes
     ConvertBlocksToOpaque(),
     LowerMatchBuffer(),  # needs axes replaced, so that regions speak of loops only
     CompactBufferAllocation(),  # last user of block scopes
     LowerOpaqueBlock(),  # blocks end here: plain loops, branches, allocations
+    SerializeThreads(),  # a CPU has no threads of a GPU; from here on there are loops only
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     Simplify(),  # before vectorising: fewer, simpler indices to widen

@@ -24,6 +24,7 @@ _NAMES = {
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
+    "SerializeThreads": "weft.tir.transform.serialize_threads",
     "Simplify": "weft.tir.transform.simplify",
     "ThreadSync": "weft.tir.transform.thread_sync",
     "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",

@@ -24,14 +24,19 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferRegion, BufferStore, For, LetStmt
 from weft.tir.transform.plan_buffer_allocation import shared_pointers
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.thread_scope import binding_of, scope_of
 
 
 @dataclass
 class _Usage:
-    """The accesses of one buffer, and the loops inside its allocating block around each."""
+    """The accesses of one buffer, and the loops inside its allocating block around each.
+
+    The threads that share the memory count as loops inside.
+    """
 
     buffer: Buffer
     depth: int
+    shared_by: list[For] = field(default_factory=list)
     accesses: list[tuple[Array, list[For]]] = field(default_factory=list)
     exact: bool = True
 
@@ -45,7 +50,10 @@ class _Gather(Visitor):
 
     def visit_Block(self, block: Block) -> None:
         for buffer in block.alloc_buffers:
-            self.usages[id(buffer)] = _Usage(buffer, len(self.loops))
+            shared_by = []
+            if scope_of(buffer) in ("shared", "warp"):
+                shared_by = [loop for loop in self.loops if _is_thread(loop)]
+            self.usages[id(buffer)] = _Usage(buffer, len(self.loops), shared_by)
         self.visit(block.match_buffers)
         self.visit(block.body)
 
@@ -87,13 +95,18 @@ class _Gather(Visitor):
             return
         if any(index.dtype.lanes != 1 for index in indices) or self.unknown(indices):
             usage.exact = False
-        usage.accesses.append((indices, self.loops[usage.depth :]))
+        usage.accesses.append((indices, [*usage.shared_by, *self.loops[usage.depth :]]))
 
     def unknown(self, indices: Array) -> bool:
         """Whether an index depends on data or on a let variable: no region follows."""
         if collect(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
+
+
+def _is_thread(loop: For) -> bool:
+    binding = binding_of(loop)
+    return binding is not None and binding.is_thread
 
 
 def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, int] | None:

@@ -24,7 +24,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.dtype import DataType
 from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.expr import EQ, GE, GT, LE, LT, And, Call, CompareExpr, Let, Not, Or, Select, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Not, Or, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -89,6 +89,8 @@ class _Finder(Visitor):
         self.local: set[int] = set()
         self.found: list[_Found] = []
         self.seen = False
+        self.points = False
+        """Whether single values are looked for as well: nothing but a branch is in the loop."""
 
     def visit_For(self, loop: For) -> None:
         mentioned = collect([loop.min, loop.extent], Var)
@@ -146,7 +148,7 @@ class _Finder(Visitor):
         for part in _comparisons(condition):
             if any(id(var) in self.local for var in collect(part, Var)):
                 continue
-            if self.settings.guarded and type(part) not in (LT, LE, GT, GE):
+            if self.settings.guarded and type(part) in (EQ, NE) and not self.points:
                 continue
             self.seen = True
             true = self.where(part)
@@ -169,6 +171,13 @@ def _comparisons(condition: Any) -> list[Any]:
     if is_call(condition, "likely"):
         return _comparisons(condition.args[0])
     return [condition] if is_plain(condition) else []
+
+
+def _only_a_branch(stmt: Stmt) -> bool:
+    """Whether loops hold one branch without an alternative."""
+    while isinstance(stmt, For | AttrStmt):
+        stmt = stmt.body
+    return isinstance(stmt, IfThenElse) and stmt.else_case is None
 
 
 def _span(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
@@ -278,6 +287,7 @@ class _Partition(StmtMutator):
     def partitioned(self, loop: For) -> Stmt | None:
         hinted = id(loop.loop_var) in self.hinted
         finder = _Finder(loop.loop_var, self.settings, hinted, self.analyzer)
+        finder.points = _only_a_branch(loop.body)
         finder.visit(loop.body)
         cut = self.cut(loop, finder.found, hinted)
         if cut is None:

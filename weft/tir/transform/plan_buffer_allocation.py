@@ -4,7 +4,8 @@ A buffer that a block allocates moves into the loop that holds all its accesses 
 is proved to write, before it reads, every element that it reads: then each iteration, and so each
 thread of a parallel loop, can have memory of its own. The proof is syntactic: one first,
 unconditional store whose index is, in every dimension, either the loop that runs over the whole
-extent or the same expression as in all other accesses.
+extent or the same expression as in all other accesses. Local memory moves into the loops over the
+threads that own it, shared memory into those over blocks.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.thread_scope import binding_of, scope_of
 
 
 @dataclass(frozen=True)
@@ -238,9 +240,19 @@ def _target(buffer: Buffer, owner: Block, accesses: list[_Access]) -> For | None
     inside = False
     for depth, scope in enumerate(common):
         inside = inside or scope is owner
-        if inside and isinstance(scope, For) and _is_private(scope, depth, buffer, accesses):
+        if not inside or not isinstance(scope, For):
+            continue
+        if _is_owner(scope, buffer) or _is_private(scope, depth, buffer, accesses):
             best = scope
     return best
+
+
+def _is_owner(loop: For, buffer: Buffer) -> bool:
+    """Whether each index of a loop over threads (or blocks) has such memory for itself."""
+    binding = binding_of(loop)
+    if binding is None:
+        return False
+    return scope_of(buffer) == "local" or (scope_of(buffer) == "shared" and binding.is_block)
 
 
 def PlanAndUpdateBufferAllocationLocation() -> Pass:  # noqa: N802 - TVM's name
