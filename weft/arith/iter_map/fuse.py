@@ -184,11 +184,11 @@ class Fuser:
         if low is not None:
             low = maximum(sub(low, base), start)
         if high is not None:
-            # Predicates mostly do cut something off, so that is tried first: the minimum of
-            # symbols would be hard to divide.
             high = sub(high, base)
-            if not prove(less_equal(high, end)):
-                high = None if prove(less_equal(end, high)) else minimum(high, end)
+            if prove(less_equal(end, high)):
+                high = None
+            elif not prove(less_equal(high, end)):
+                high = minimum(high, end)
         if low is None and high is None:
             return True
         source: Any = mark.source

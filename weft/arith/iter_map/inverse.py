@@ -17,6 +17,7 @@ from weft.arith.iter_map.integer import (
     sub,
 )
 from weft.arith.iter_map.nodes import IterSplitExpr, IterSumExpr
+from weft.arith.iter_map.to_expr import ToExpr
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Map
 from weft.support.errors import IRValueError
@@ -68,6 +69,10 @@ class _Inverse:
         known = self.values.get(id(expr))
         self.values[id(expr)] = value if known is None else add(known, value)
 
+    def text(self, expr: Any) -> str:
+        """A node in messages."""
+        return str(ToExpr(self.analyzer).convert(expr))
+
     def run(self) -> dict[Var, Any]:
         for expr in reversed(self.order):
             value = self.values.get(id(expr))
@@ -85,7 +90,7 @@ class _Inverse:
             (split,) = total.args
             if not is_value(split.scale, 1) and not is_value(split.scale, -1):
                 raise IRValueError(
-                    f"inverse_affine_iter_map: the stride {split.scale} of {total} skips values"
+                    f"inverse_affine_iter_map: the stride {split.scale} of {self.text(total)} skips values"
                 )
             self.receive(split, mul(value, split.scale))
             return
@@ -94,7 +99,7 @@ class _Inverse:
             split = total.args[position]
             if not equal(self.analyzer, split.scale, expected):
                 raise IRValueError(
-                    f"inverse_affine_iter_map: {total} is not bijective: expected the stride "
+                    f"inverse_affine_iter_map: {self.text(total)} is not bijective: expected the stride "
                     f"{expected}, got {split.scale}"
                 )
             expected = mul(expected, split.extent)

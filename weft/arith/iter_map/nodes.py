@@ -49,6 +49,11 @@ class IterMark(Node):
     source: PrimExpr
     extent: PrimExpr
 
+    def __repr__(self) -> str:
+        return f"IterMark({self.source}, extent={self.extent})"
+
+    __str__ = __repr__
+
 
 class IterMapExpr(PrimExpr):
     """The base of expressions over marks."""
@@ -66,6 +71,14 @@ class IterSplitExpr(IterMapExpr):
     def _check_(self) -> None:
         self.dtype = self.source.source.dtype
 
+    def __repr__(self) -> str:
+        return (
+            f"IterSplit({self.source}, lower_factor={self.lower_factor}, extent={self.extent}, "
+            f"scale={self.scale})"
+        )
+
+    __str__ = __repr__
+
 
 @node
 class IterSumExpr(IterMapExpr):
@@ -76,6 +89,11 @@ class IterSumExpr(IterMapExpr):
 
     def _check_(self) -> None:
         self.dtype = self.base.dtype
+
+    def __repr__(self) -> str:
+        return f"IterSum({self.args}, {self.base})"
+
+    __str__ = __repr__
 
 
 @node

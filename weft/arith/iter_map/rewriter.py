@@ -85,7 +85,8 @@ class Rewriter:
             return total
         fused = self.fuser.fuse(total)
         if fused is None:
-            raise NotAffine(f"the strides of {self.plain(total)} do not chain")
+            bounded = ", or a predicate bounds it with others" if self.fuser.constrained else ""
+            raise NotAffine(f"the strides of {self.plain(total)} do not chain{bounded}")
         return fused
 
     def plain(self, expr: Any) -> Any:
@@ -96,7 +97,7 @@ class Rewriter:
         """What is no map: an error, or the expression itself."""
         if self.lenient:
             return expr
-        raise NotAffine(f"{expr}: {reason}")
+        raise NotAffine(f"{expr}: {reason}") from None
 
     def rewrite(self, expr: Any) -> Any:
         """A sum or a split, or the expression itself where it has no loop variable."""
@@ -124,7 +125,10 @@ class Rewriter:
             return self.product(a, b) if mapped_a else self.product(b, a)
         if mapped_b:
             return self.unresolved(expr, "divides by a loop")
-        return self.division(expr, a, b)
+        try:
+            return self.division(expr, a, b)
+        except NotAffine as reason:
+            return self.unresolved(expr, str(reason))
 
     def sum(self, a: Any, b: Any, sign: int) -> IterSumExpr:
         """a + b or a - b; equal digits are added up."""
@@ -153,25 +157,25 @@ class Rewriter:
         return IterSumExpr(Array(splits), mul(a.base, factor))
 
     def division(self, expr: Any, a: Any, divisor: Any) -> Any:
-        """``a // divisor`` or ``a % divisor``."""
+        """``a // divisor`` or ``a % divisor``; raises NotAffine."""
         total = as_sum(a)
         if not total.args:
             return expr
         if len(total.args) > 1:
             fused = self.fuser.fuse(total)
             if fused is None:
-                return self.unresolved(expr, "the strides of the dividend do not chain")
+                raise NotAffine("the strides of the dividend do not chain")
             total = fused
         quotient = type(expr) is FloorDiv
         if type(divisor) is IntImm and divisor.value <= 0:
-            return self.unresolved(expr, f"the divisor {divisor} is not positive")
+            raise NotAffine(f"the divisor {divisor} is not positive")
         if is_value(divisor, 1):
             return total if quotient else const_like(total, 0)
         unscaled = self.without_scale(total, divisor)
         if unscaled is None:
             scale = total.args[0].scale
-            return self.unresolved(
-                expr, f"the stride {scale} and the divisor {divisor} do not divide each other"
+            raise NotAffine(
+                f"the stride {scale} and the divisor {divisor} do not divide each other"
             )
         total, divisor, done = unscaled
         if done:
