@@ -252,7 +252,8 @@ def test_map_ndarray():
 )
 def test_text_and_json_come_back(make):
     index_map = make()
-    for again in (eval(index_map.script(), {"T": T}), load_json(save_json(index_map))):  # noqa: S307
+    evaluated = eval(index_map.script(), {"T": T})  # noqa: S307
+    for again in (evaluated, load_json(save_json(index_map))):
         assert structural_equal(again, index_map)
         assert (again.inverse_index_map is None) == (index_map.inverse_index_map is None)
         if again.inverse_index_map is not None:

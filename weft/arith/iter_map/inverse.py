@@ -90,7 +90,8 @@ class _Inverse:
             (split,) = total.args
             if not is_value(split.scale, 1) and not is_value(split.scale, -1):
                 raise IRValueError(
-                    f"inverse_affine_iter_map: the stride {split.scale} of {self.text(total)} skips values"
+                    f"inverse_affine_iter_map: the stride {split.scale} of {self.text(total)} "
+                    "skips values"
                 )
             self.receive(split, mul(value, split.scale))
             return
@@ -99,8 +100,8 @@ class _Inverse:
             split = total.args[position]
             if not equal(self.analyzer, split.scale, expected):
                 raise IRValueError(
-                    f"inverse_affine_iter_map: {self.text(total)} is not bijective: expected the stride "
-                    f"{expected}, got {split.scale}"
+                    f"inverse_affine_iter_map: {self.text(total)} is not bijective: expected the "
+                    f"stride {expected}, got {split.scale}"
                 )
             expected = mul(expected, split.extent)
             part = floordiv(value, split.scale)
