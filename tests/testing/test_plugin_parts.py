@@ -127,6 +127,24 @@ def test_features_of_users_and_marks(run_pytest):
     assert "weft has no cuBLAS support (USE_CUBLAS)" in out
 
 
+def test_features_need_no_plugin(tmp_path, pytestconfig):
+    path = tmp_path / "test_inner.py"
+    path.write_text(
+        "import weft.testing as wt\n"
+        "@wt.requires_llvm\ndef test_llvm(): pass\n"
+        "@wt.uses_gpu\ndef test_uses(): pass\n"
+        "@wt.requires_cuda\ndef test_cuda(): assert False\n"
+        "mine = wt.Feature('mine')\n@mine\ndef test_mine(): pass\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--strict-markers", "-W", "error", "-q", "-c", "/dev/null",
+         "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(path)],
+        cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert "3 passed, 1 skipped" in done.stdout, done.stdout
+
+
 def test_rows_of_targets_are_skipped_where_they_cannot_run(run_pytest):
     out = run_pytest("""
         import pytest, weft

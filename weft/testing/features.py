@@ -103,7 +103,7 @@ class Feature:
             if support_required != "optional":
                 reasons += feature.compile_reasons()
         skips = [pytest.mark.skipif(True, reason=reason) for reason in dict.fromkeys(reasons)]
-        return [*skips, *[getattr(pytest.mark, item.name) for item in self.lineage()]]
+        return [*skips, *[_mark(item.name) for item in self.lineage()]]
 
     def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
         """Mark a test."""
@@ -123,6 +123,11 @@ class Feature:
             known = ", ".join(sorted(cls._all_features))
             raise IRValueError(f"Feature.require: expected one of {known}, got {name!r}")
         return cls._all_features[name](support_required=support_required)
+
+
+def _mark(name: str) -> pytest.MarkDecorator:
+    """The mark of that name, registered or not: who loads no plugin gets no warning of typos."""
+    return pytest.MarkDecorator(pytest.Mark(name, (), {}, _ispytest=True), _ispytest=True)
 
 
 def _failed(check: Check | None, otherwise: str) -> list[str]:
