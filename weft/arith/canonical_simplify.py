@@ -189,6 +189,8 @@ class CanonicalSimplifier:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
         if by is None or self.bounds.may_wrap(expr.a):
             return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
+        if by == 1:
+            return a
         value = _normal(a)
         if self.bounds.bound(value)[0] >= 0:
             return self.mutate(fold.floordiv(value, expr.b))
@@ -300,19 +302,27 @@ class CanonicalSimplifier:
         if self.bounds.may_wrap(expr.a) or self.bounds.may_wrap(expr.b):
             return self.other(expr)
         difference = as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)), -1)
+        if not difference.splits:
+            return fold.truth(difference.base < 0)
+        smaller = self.without_factor(difference)
+        while smaller is not difference:
+            difference, smaller = smaller, self.without_factor(smaller)
+        return self.compare_with_zero(difference, expr)
+
+    def without_factor(self, difference: Sum) -> Sum:
+        """``difference < 0`` with the common factor of its wide terms gone, if the rest is less."""
         factor = abs(difference.base)
         wide = False
         for split in difference.splits:
             if abs(split.scale) > 1:
                 wide = True
                 factor = gcd(factor, split.scale)
-        if not difference.splits:
-            return fold.truth(difference.base < 0)
-        if wide and factor > 1:
-            inside, outside = difference.separate(factor)
-            if not outside.splits or self.sum_within(outside, factor):
-                difference = inside.divided(factor)
-        return self.compare_with_zero(difference, expr)
+        if not wide or factor <= 1:
+            return difference
+        inside, outside = difference.separate(factor)
+        if outside.splits and not self.sum_within(outside, factor):
+            return difference
+        return inside.divided(factor)
 
     def visit_greater(self, expr: Any) -> Any:
         return self.mutate(LT(expr.b, expr.a))

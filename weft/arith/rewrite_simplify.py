@@ -17,7 +17,7 @@ from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.extensions import Extension, product_and_sum_range
 from weft.arith.facts import Facts, is_index
 from weft.arith.fold import BUILDERS, ConstantOverflow
-from weft.arith.rule import Matcher, Predicates
+from weft.arith.rule import Matcher, Predicates, shape_of
 from weft.arith.rule_tables import compiled_rules
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
 from weft.ir.node import Array
@@ -54,16 +54,15 @@ _COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
 _CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
 _BRANCHES: Final = Extension.ApplyConstraintsToBooleanBranches
 _PRODUCTS: Final = Extension.ComparisonOfProductAndSum
-_matchers: Final[dict[tuple[type, ...], tuple[tuple[str, Matcher], ...]]] = {}
+_matchers: Final[dict[tuple[Any, ...], tuple[tuple[str, Matcher], ...]]] = {}
 
 
-def _find_matchers(key: tuple[type, ...]) -> tuple[tuple[str, Matcher], ...]:
-    """The matchers whose operand classes fit, in the order of the rows."""
-    root, *classes = key
+def _find_matchers(key: tuple[Any, ...]) -> tuple[tuple[str, Matcher], ...]:
+    """The matchers that operands of these shapes may fit, in the order of the rows."""
+    root, *shapes = key
     found = []
     for compiled in compiled_rules().get(root, ()):
-        wanted = compiled.operands
-        if all(w is None or w is c for w, c in zip(wanted, classes, strict=False)):
+        if compiled.fits(shapes):
             found.append((compiled.rule.name, compiled.function))
     result = _matchers[key] = tuple(found)
     return result
@@ -284,9 +283,9 @@ class RewriteSimplifier(Predicates):
         """The simplified result of the first rule that matches, or None."""
         kind = type(expr)
         if kind in BINARY:
-            key: tuple[type, ...] = (kind, type(expr.a), type(expr.b))
+            key: tuple[Any, ...] = (kind, shape_of(expr.a), shape_of(expr.b))
         elif kind is Not:
-            key = (kind, type(expr.a))
+            key = (kind, shape_of(expr.a))
         elif kind is Select:
             key = (kind, type(expr.condition), type(expr.true_value), type(expr.false_value))
         else:

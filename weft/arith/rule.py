@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
 
 from weft.arith import fold
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.facts import INT32, INT64
 from weft.ir.expr import IntImm
 from weft.tir import expr as nodes
@@ -57,6 +57,7 @@ class Pattern:
 
 
 Matcher = Callable[[Any, Any], Any]
+Shape = type | tuple[type, type, type]
 
 _OPERATORS: Final[dict[type, str]] = {
     ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv",
@@ -179,7 +180,7 @@ class _Emitter:
 
     def match_operator(self, pattern: Pattern, path: str, root: bool) -> None:
         operands = pattern.operands
-        if pattern.kind == "Add" and operands[1].kind in ("const", "literal"):
+        if _adds_constant(pattern):
             pair = f"t{next(self.temporaries)}"
             self.tests.append(f"{pair} = plus_constant({path})")
             self.tests.append(f"if {pair} is None: return None")
@@ -323,18 +324,24 @@ _SCOPE: Final = {
 
 
 class Compiled:
-    """One variant of a rule: what it needs of the operands' classes (None: anything), its matcher.
+    """One variant of a rule: whether the classes of the operands fit it, and its matcher.
 
     The matcher is written and compiled at first use: most programs meet few of the rules.
     """
 
-    __slots__ = ("_function", "_pattern", "operands", "rule")
+    __slots__ = ("_function", "_pattern", "rule")
 
     def __init__(self, rule: Rule, pattern: Pattern) -> None:
         self.rule = rule
-        self.operands = tuple([_operand_class(operand) for operand in pattern.operands])
         self._pattern = pattern
         self._function: Matcher | None = None
+
+    def fits(self, shapes: Sequence[Shape]) -> bool:
+        """Whether operands of these shapes may match."""
+        for operand, shape in zip(self._pattern.operands, shapes, strict=False):
+            if not _fits(operand, shape):
+                return False
+        return True
 
     @property
     def function(self) -> Matcher:
@@ -347,15 +354,32 @@ class Compiled:
         return self._function
 
 
-def _operand_class(pattern: Pattern) -> type | None:
-    if pattern.kind in ("const", "literal", "truth"):
-        return IntImm
+def shape_of(expr: Any) -> Shape:
+    """The class of an operand, and the classes of its own operands if it is binary."""
+    kind = type(expr)
+    return (kind, type(expr.a), type(expr.b)) if kind in BINARY else kind
+
+
+def _fits(pattern: Pattern, shape: Shape) -> bool:
+    """Whether a value of that shape may match."""
+    kind, inner = (shape[0], shape[1:]) if isinstance(shape, tuple) else (shape, ())
     if pattern.kind == "var":
-        return None
-    if pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal"):
-        return None
-    kind: type = getattr(nodes, pattern.kind)
-    return kind
+        return True
+    if pattern.kind in ("const", "literal", "truth"):
+        return kind is IntImm
+    if _adds_constant(pattern):  # x + c stands for x - c too
+        if kind is not nodes.Add and kind is not nodes.Sub:
+            return False
+    elif kind is not getattr(nodes, pattern.kind):
+        return False
+    for operand, operand_kind in zip(pattern.operands, inner, strict=False):
+        if not _fits(operand, operand_kind):
+            return False
+    return True
+
+
+def _adds_constant(pattern: Pattern) -> bool:
+    return pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal")
 
 
 def compile_rules(rules: Iterable[Rule]) -> dict[type, list[Compiled]]:
@@ -364,7 +388,7 @@ def compile_rules(rules: Iterable[Rule]) -> dict[type, list[Compiled]]:
     for rule, pattern in _expanded(rules):
         compiled = Compiled(rule, pattern)
         table.setdefault(getattr(nodes, pattern.kind), []).append(compiled)
-        if pattern.kind == "Add" and pattern.operands[1].kind in ("const", "literal"):
+        if _adds_constant(pattern):
             table.setdefault(nodes.Sub, []).append(compiled)
     return table
 
