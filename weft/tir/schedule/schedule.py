@@ -22,8 +22,10 @@ from weft.tir.schedule.define import Call
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive import (
+    annotation,
     cache,
     compute_inline,
+    kinds,
     loops,
     queries,
     reverse_compute_inline,
@@ -273,6 +275,14 @@ class Schedule:
     split = loops.split
     fuse = loops.fuse
     reorder = loops.reorder
+
+    parallel = kinds.parallel
+    vectorize = kinds.vectorize
+    bind = kinds.bind
+    unroll = kinds.unroll
+
+    annotate = annotation.annotate
+    unannotate = annotation.unannotate
 
     cache_read = cache.cache_read
     cache_write = cache.cache_write

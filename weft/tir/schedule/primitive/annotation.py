@@ -1,0 +1,73 @@
+"""Annotations of loops and blocks: remarks that passes, code generation and search read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.support.errors import IRTypeError
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.stmt import Block, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import StmtSRef
+
+
+class AnnotationError(ScheduleFailure):
+    """The annotation is there already, or is not there."""
+
+
+@primitive("Annotate", "block_or_loop ann_val")
+def annotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+    """Attach ``ann_key: ann_val`` to a loop or block: a str, a number, or lists and dicts of such.
+
+    A number may be a sampled one.
+    """
+    sref = self._sref(block_or_loop)
+    stmt = _annotated(sref)
+    if ann_key in stmt.annotations:
+        raise AnnotationError(
+            self.state, f"{name_of(sref)} has {ann_key!r} = {stmt.annotations[ann_key]} already",
+            sref, "unannotate it first",
+        )  # fmt: skip
+    changed = {**stmt.annotations, ann_key: _value(self, ann_val)}
+    self.state.replace(sref, stmt.with_(annotations=changed))
+
+
+@primitive("Unannotate", "block_or_loop")
+def unannotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+    """Remove an annotation of a loop or block."""
+    sref = self._sref(block_or_loop)
+    stmt = _annotated(sref)
+    if ann_key not in stmt.annotations:
+        names = ", ".join(stmt.annotations) or "none"
+        raise AnnotationError(
+            self.state, f"{name_of(sref)} has no annotation {ann_key!r}; it has {names}", sref
+        )
+    kept = {key: value for key, value in stmt.annotations.items() if key != ann_key}
+    self.state.replace(sref, stmt.with_(annotations=kept))
+
+
+def _annotated(sref: StmtSRef) -> For | Block:
+    assert isinstance(sref.stmt, For | Block)
+    return sref.stmt
+
+
+def _value(self: Schedule, value: Any) -> Any:
+    """The value with sampled numbers in place of their variables."""
+    if isinstance(value, bool | str | int | float | IntImm | FloatImm):
+        return value
+    if isinstance(value, list | tuple):
+        return [_value(self, item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _value(self, item) for key, item in value.items()}
+    if isinstance(value, PrimExpr):
+        return self._evaluated(value)
+    raise IRTypeError(
+        f"sch.annotate: ann_val: expected a str, a number, or lists and dicts of such, got "
+        f"{type(value).__name__}"
+    )
