@@ -43,6 +43,9 @@ class NativeEntry:
     of working memory in bytes, a number or an expression over symbols; ``constants`` index the
     executable's constants in the order of the table. ``result`` is ``("output", i)``,
     ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or ``("tuple", results)``.
+    ``checks`` are the match_casts that may fail, ``(what, wanted, resolved, actual, known)``: the
+    wanted shape as written, the same over the symbols of the inputs, the shape there is, and the
+    values of symbols in ``wanted`` as pairs of name and text.
     """
 
     spec: FunctionSpec
@@ -50,6 +53,7 @@ class NativeEntry:
     result: Result
     arena: int | str = 0
     constants: tuple[int, ...] = ()
+    checks: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True)

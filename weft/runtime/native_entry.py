@@ -18,7 +18,7 @@ from weft.runtime.memory import aligned_empty
 from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec
-from weft.runtime.vm_patterns import as_ndarray
+from weft.runtime.vm_patterns import as_ndarray, match_extents
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
@@ -106,6 +106,8 @@ def make_entry(
         aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
         keep=(table, used, host),
     )  # fmt: skip
+    for index, check in enumerate(entry.checks):
+        _compare(writer, index, check)
     for index, (dtype, shape) in enumerate(entry.outputs):
         _allocate(writer, index, dtype, shape)
     has_arena = entry.arena != 0
@@ -123,6 +125,22 @@ def make_entry(
 def _input_count(entry: NativeEntry) -> int:
     handles = (entry.arena != 0) + bool(entry.constants)
     return len(entry.spec.params) - len(entry.outputs) - handles
+
+
+def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
+    """A match_cast: a comparison of shapes, and where they differ the error of the bytecode."""
+    what, wanted, resolved, actual, known = check
+    writer.names["match_extents"] = match_extents
+    writer.names[f"M{index}"] = (wanted, what)
+    found, expected = (
+        "(" + "".join([f"{writer.value(extent)}, " for extent in extents]) + ")"
+        for extents in (actual, resolved)
+    )
+    symbols = ", ".join([f"{name!r}: {writer.value(text)}" for name, text in known])
+    writer.lines += [
+        f"if {found} != {expected}:",
+        f"    match_extents({found}, M{index}[0], {{{symbols}}}, M{index}[1])",
+    ]
 
 
 def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | str, ...]) -> None:

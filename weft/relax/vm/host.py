@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.functor import substitute
 from weft.ir.module import IRModule
-from weft.ir.node import Array
 from weft.ir.op import Op
+from weft.ir.structural import structural_equal
 from weft.ir.type import PointerType, PrimType
 from weft.relax.expr import (
     Call,
@@ -31,6 +32,7 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
+from weft.relax.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -57,6 +59,20 @@ class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an 
 
 
 @dataclass
+class ShapeCheck:
+    """A match_cast to check before the host runs: its dimensions, over symbols of the inputs."""
+
+    what: str
+    wanted: list[PrimExpr]
+    """As written."""
+    resolved: list[PrimExpr]
+    """The same over symbols of the inputs."""
+    actual: list[PrimExpr]
+    known: dict[TirVar, PrimExpr]
+    """What the symbols in ``wanted`` stand for that have a value before."""
+
+
+@dataclass
 class HostFunction:
     """The host PrimFunc, what its outputs are, and which constants its table holds."""
 
@@ -66,6 +82,7 @@ class HostFunction:
     result: Any
     has_arena: bool
     constants: list[Constant]
+    checks: list[ShapeCheck]
 
     @property
     def symbol(self) -> str:
@@ -88,13 +105,22 @@ class _State:
     steps: list[_Step] = field(default_factory=list)
     temporaries: list[Buffer] = field(default_factory=list)
     constants: list[tuple[Constant, Buffer]] = field(default_factory=list)
+    checks: list[ShapeCheck] = field(default_factory=list)
 
 
 class HostBuilder:
-    """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``_Shape``."""
+    """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``_Shape``.
 
-    def __init__(self, mod: IRModule, name: str, function: Function) -> None:
+    ``symbols`` says what each symbolic variable is over those of the inputs; ``label`` is the name
+    of the graph function that is being lowered, for errors.
+    """
+
+    def __init__(self, mod: IRModule, name: str, function: Function, label: str = "") -> None:
         self.mod, self.name, self.function = mod, name, function
+        self.label = label or name
+        self.symbols: dict[TirVar, PrimExpr] = {
+            var: var for param in function.params for var in defining_vars(param.struct_info)
+        }
         self.state = _State()
         self.values: dict[int, Any] = {}
         self.inlined: list[Function] = []
@@ -118,7 +144,12 @@ class HostBuilder:
         """A tensor parameter as a buffer, a scalar one as a variable."""
         info = param.struct_info
         if isinstance(info, TensorStructInfo):
-            return self.tensor(param.name_hint or f"arg{index}", info)
+            name = param.name_hint or f"arg{index}"
+            if info.shape is None and info.ndim >= 0:
+                extents = [TirVar(f"{name}_{axis}", INT64) for axis in range(info.ndim)]
+                self.symbols.update({extent: extent for extent in extents})
+                info = TensorStructInfo(extents, info.dtype)
+            return self.tensor(name, info)
         if isinstance(info, PrimStructInfo) and info.value is None:
             return TirVar(param.name_hint, info.dtype)
         if isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
@@ -130,7 +161,11 @@ class HostBuilder:
         values = getattr(info.shape, "values", None)
         if values is None or info.dtype == "void":
             raise NotNative(f"the shape or the dtype of {name} is not known")
-        return decl_buffer(values, info.dtype, _identifier(name))
+        return decl_buffer(self.resolved(values), info.dtype, _identifier(name))
+
+    def resolved(self, values: Any) -> list[PrimExpr]:
+        """Expressions with every symbol replaced by what it is over those of the inputs."""
+        return [substitute(value, self.symbols) for value in values]
 
     # Bodies.
 
@@ -148,19 +183,37 @@ class HostBuilder:
         return self.value(body.body)
 
     def match_cast(self, binding: MatchCast) -> None:
-        """A match that is known to hold is a renaming; any other needs run-time shapes."""
+        """Shapes are known over the symbols of the inputs, so that the entry checks them."""
         value = self.value(binding.value)
         info = binding.struct_info
-        if not isinstance(value, Buffer) or not isinstance(info, TensorStructInfo):
-            raise NotNative("match_cast of a value that is no tensor")
-        wanted = getattr(info.shape, "values", None)
-        same = wanted is not None and len(wanted) == len(value.shape)
-        if not same or info.dtype != value.dtype:
-            raise NotNative("match_cast checks shapes at run time")
-        for mine, its in zip(value.shape, wanted or (), strict=True):
-            if mine is not its and not (isinstance(mine, IntImm) and bool(mine == its)):
-                raise NotNative("match_cast checks shapes at run time")
+        if isinstance(value, Buffer) and isinstance(info, TensorStructInfo):
+            actual = list(value.shape)
+            wanted = None if info.shape is None else getattr(info.shape, "values", ())
+            if info.dtype not in (value.dtype, "void"):
+                raise NotNative(f"match_cast of {value.dtype} to {info.dtype} always fails")
+        elif isinstance(value, _Shape) and isinstance(info, ShapeStructInfo):
+            actual, wanted = list(value.values), info.values
+        else:
+            raise NotNative("match_cast of a value that is neither a tensor nor a shape")
+        if (info.ndim if wanted is None else len(wanted)) not in (-1, len(actual)):
+            raise NotNative("match_cast to another number of dimensions always fails")
+        if wanted is not None:
+            self.match(list(wanted), actual, f"{self.label}: match_cast {binding.var.name_hint}")
         self.values[id(binding.var)] = value
+
+    def match(self, wanted: list[PrimExpr], actual: list[PrimExpr], what: str) -> None:
+        """Give new symbols their values; what is left to compare becomes a check."""
+        used = symbolic_vars(wanted)
+        known = {var: self.symbols[var] for var in used if var in self.symbols}
+        for mine, its in zip(wanted, actual, strict=True):
+            if isinstance(mine, TirVar):
+                self.symbols.setdefault(mine, its)
+        if any(var not in self.symbols for var in used):
+            raise NotNative("match_cast to an expression over a symbol without a value")
+        resolved = self.resolved(wanted)
+        pairs = zip(resolved, actual, strict=True)
+        if not all(structural_equal(mine, its) for mine, its in pairs):
+            self.state.checks.append(ShapeCheck(what, wanted, resolved, actual, known))
 
     def value(self, expr: Any, name: str = "t") -> Any:
         """Lower an expression."""
@@ -179,9 +232,9 @@ class HostBuilder:
                 raise NotNative("a field of a value that is no tuple here")
             return base[expr.index]
         if isinstance(expr, PrimValue):
-            return expr.value
+            return substitute(expr.value, self.symbols)
         if isinstance(expr, ShapeExpr):
-            return _Shape(expr.values)
+            return _Shape(self.resolved(expr.values))
         if isinstance(expr, SeqExpr):
             return self.body(expr)
         if isinstance(expr, Call):
@@ -230,13 +283,14 @@ class HostBuilder:
             _bind_symbols(param.struct_info, argument, symbols)
         if any(value is not var for var, value in symbols.items()):
             raise NotNative(f"{target.name_hint} is called with other symbolic shapes")
-        outer = dict(self.values)
+        outer, outer_symbols = dict(self.values), dict(self.symbols)
+        outer_label, self.label = self.label, target.name_hint
         for param, argument in zip(function.params, arguments, strict=True):
             self.values[id(param)] = argument
         self.inlined.append(function)
         result = self.body(function.body)
         self.inlined.pop()
-        self.values = outer
+        self.values, self.symbols, self.label = outer, outer_symbols, outer_label
         return result
 
     def allocated(self, info: StructInfo | None, name: str) -> Any:
@@ -266,7 +320,7 @@ class HostBuilder:
         inputs = self.arguments(call.args[1])
         result = self.allocated(call.sinfo_args[0], name)
         outputs = result if isinstance(result, list) else [result]
-        scalars = list(call.args[2].values) if len(call.args) > 2 else []
+        scalars = self.resolved(call.args[2].values) if len(call.args) > 2 else []
         passed = [*inputs, *outputs, *scalars]
         if len(passed) != len(kernel.params):
             raise NotNative(f"{call.args[0].name_hint} takes {len(kernel.params)} arguments")
@@ -350,13 +404,14 @@ class HostBuilder:
             [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
         )
         constants = [constant for constant, _ in self.state.constants]
-        return HostFunction(func, len(params), outputs, result, has_arena, constants)
+        checks = self.state.checks
+        return HostFunction(func, len(params), outputs, result, has_arena, constants, checks)
 
 
 class _Shape:
     """A shape value."""
 
-    def __init__(self, values: Array[PrimExpr]) -> None:
+    def __init__(self, values: list[PrimExpr]) -> None:
         self.values = values
 
 

@@ -16,7 +16,7 @@ from weft.ir.module import IRModule
 from weft.relax.expr import ExternFunc, Function
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
-from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
+from weft.relax.vm.host import HostBuilder, HostFunction, NotNative, ShapeCheck
 from weft.runtime.bytecode import NativeEntry, Program
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import LegalizeError
@@ -70,7 +70,7 @@ def _try_host(
     mod: IRModule, symbol: str, func: Function, builder: ProgramBuilder, name: str
 ) -> HostFunction | None:
     try:
-        return HostBuilder(mod, symbol, func).build()
+        return HostBuilder(mod, symbol, func, name).build()
     except NotNative as reason:
         lowered = builder.program.functions[name]
         builder.program.functions[name] = replace(lowered, why_not_native=str(reason))
@@ -93,7 +93,10 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
         if host.has_arena:
             arena = spec.params[host.inputs + len(host.outputs)].shape[0]
         constants = tuple([index_of[id(constant.data)] for constant in host.constants])
-        entry = NativeEntry(spec, tuple(outputs), _result(host.result, symbols), arena, constants)
+        entry = NativeEntry(
+            spec, tuple(outputs), _result(host.result, symbols), arena, constants,
+            tuple([_check(check, symbols) for check in host.checks]),
+        )  # fmt: skip
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)
 
@@ -130,6 +133,13 @@ def _symbols_of(func: PrimFunc, name: str) -> Symbols:
             symbols.names[id(param)] = described.name
             symbols.vars[described.name] = param
     return symbols
+
+
+def _check(check: ShapeCheck, symbols: Symbols) -> tuple[Any, ...]:
+    """A check as plain data; see NativeEntry."""
+    actual, resolved = symbols.extents(check.actual), symbols.extents(check.resolved)
+    known = [(symbols.name(var), symbols.text(value)) for var, value in check.known.items()]
+    return check.what, symbols.extents(check.wanted), resolved, actual, tuple(known)
 
 
 def _result(result: Any, symbols: Symbols) -> tuple[Any, ...]:
