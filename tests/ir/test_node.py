@@ -234,7 +234,7 @@ def test_variables_are_equal_to_themselves_only():
     assert bool(x != y)
     assert {x: 1}.get(y) is None
     assert x not in [y]
-    assert (x == None) is False  # noqa: E711
+    assert (x == None) is False  # noqa: E711 - the operator is tested
     assert (x == "x") is False
 
 

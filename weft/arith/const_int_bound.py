@@ -112,7 +112,7 @@ class BoundAnalyzer:
         """Inclusive (min, max)."""
         kind = type(expr)
         if kind is IntImm:
-            value = expr.value  # type: ignore[attr-defined]
+            value = expr.value  # type: ignore[attr-defined] # an IntImm
             return value, value
         found = self.facts.bound_memo.get(id(expr))
         if found is not None:

@@ -81,7 +81,7 @@ class ModularSetAnalyzer:
         """(coeff, base)."""
         kind = type(expr)
         if kind is IntImm:
-            return 0, expr.value  # type: ignore[attr-defined]
+            return 0, expr.value  # type: ignore[attr-defined] # an IntImm
         handler = _HANDLERS.get(kind)
         if handler is None or not is_index(expr.dtype):
             return _ANY

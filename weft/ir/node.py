@@ -302,7 +302,7 @@ def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = init  # type: ignore[method-assign]
+    cls.__init__ = init  # type: ignore[method-assign] # what the decorator is for
 
 
 def _conversion(spec: FieldSpec) -> str:

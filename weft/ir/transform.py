@@ -284,7 +284,7 @@ def _decorate(target: Any, info: PassInfo, make: Callable[..., Pass], method: st
     def create(*args: Any, **kwargs: Any) -> Pass:
         instance = target(*args, **kwargs)
         made = make(getattr(instance, method), info)
-        made.instance = instance  # type: ignore[attr-defined]
+        made.instance = instance  # type: ignore[attr-defined] # a class of the user
         return made
 
     return create

@@ -29,7 +29,7 @@ def _ipython_kernel() -> Any:
     if "IPython" not in sys.modules:
         return None
     from IPython import display as shell_display  # noqa: PLC0415 - optional package
-    from IPython import get_ipython  # noqa: PLC0415
+    from IPython import get_ipython  # noqa: PLC0415 - optional package
 
     shell = get_ipython()
     return shell_display if shell is not None and hasattr(shell, "kernel") else None
@@ -78,7 +78,7 @@ def _style(style: str | None) -> str:
 def _pygments() -> Any:
     try:
         import pygments  # noqa: PLC0415 - loaded at the first show()
-        from pygments import formatters, lexers  # noqa: PLC0415
+        from pygments import formatters, lexers  # noqa: PLC0415 - loaded at the first show()
     except ImportError:
         return None
     return pygments, lexers, formatters

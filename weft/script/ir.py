@@ -42,4 +42,4 @@ def _parse(given: Any, frame: Any, check_well_formed: bool) -> IRModule:
     return made
 
 
-ir_module.dispatch_token = "ir"  # type: ignore[attr-defined]
+ir_module.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it

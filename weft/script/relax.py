@@ -32,7 +32,7 @@ def function(
     return apply
 
 
-function.dispatch_token = "relax"  # type: ignore[attr-defined]
+function.dispatch_token = "relax"  # type: ignore[attr-defined] # as TVM has it
 
 
 def macro(*args: Any, hygienic: bool = True) -> Any:

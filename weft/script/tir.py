@@ -39,7 +39,7 @@ def prim_func(
     return apply
 
 
-prim_func.dispatch_token = "tir"  # type: ignore[attr-defined]
+prim_func.dispatch_token = "tir"  # type: ignore[attr-defined] # as TVM has it
 
 
 def macro(*args: Any, hygienic: bool = True) -> Any:

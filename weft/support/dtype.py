@@ -147,7 +147,7 @@ def _name_of(value: object) -> str:
     if isinstance(value, type) and value in (bool, int, float):
         return {bool: "bool", int: "int64", float: "float64"}[value]
     try:
-        return str(np.dtype(value))  # type: ignore[call-overload]
+        return str(np.dtype(value))  # type: ignore[call-overload] # any object: numpy raises
     except TypeError as error:
         raise IRTypeError(
             f"expected a data type such as 'float32' or numpy.float32, got {value!r}"

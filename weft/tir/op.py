@@ -35,7 +35,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import expr as nodes
-from weft.tir.intrinsic import (  # noqa: F401, A004
+from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too, TVM's
     acos,
     acosh,
     address_of,
@@ -652,7 +652,7 @@ def comm_reducer(fcombine: Any, fidentity: Any, name: str = "reduce") -> Any:
     return _REDUCERS["comm_reducer"](fcombine, fidentity, name)
 
 
-def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:  # noqa: A001
+def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:  # noqa: A001 - TVM's
     """The sum over reduction axes (TE)."""
     return _REDUCERS["sum"](expr, axis, where, init)
 

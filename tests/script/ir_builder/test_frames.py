@@ -171,7 +171,7 @@ def test_every_statement_by_hand_equals_its_script():
 
     @TS.prim_func
     def func(A: TS.Buffer((16,), "float32"), n: TS.int32):
-        block_x = TS.launch_thread("blockIdx.x", 4)  # noqa: F841
+        block_x = TS.launch_thread("blockIdx.x", 4)  # noqa: F841 - the builder takes the name
         with TS.attr(A.data, "mark", 1):
             with TS.Assert(n < 16, "n is small"):
                 data = TS.allocate([16], "float32", "local")
@@ -312,7 +312,7 @@ def test_the_result_of_a_function_does_not_name_its_inner_symbols():
     @RS.function
     def main(x: RS.Tensor(dtype="float32")):
         m = TS.int64()
-        y = RS.match_cast(x, RS.Tensor((m,), "float32"))  # noqa: F841
+        y = RS.match_cast(x, RS.Tensor((m,), "float32"))  # noqa: F841 - the builder takes the name
         return RS.shape([m, 2])
 
     assert main.ret_struct_info.values is None

@@ -280,7 +280,7 @@ def test_error_of_a_decorated_function_names_this_file():
 
         @T.prim_func
         def func(A: T.Buffer((8,), "float32")):
-            A[0] = missing  # noqa: F821
+            A[0] = missing  # noqa: F821 - the error is tested
 
     assert "A[0] = missing" in str(caught.value)
 

@@ -3,8 +3,8 @@
 import weft
 from weft.ir.functor import collect
 from weft.runtime import ObjectPath
-from weft.script import ir as I  # noqa: N812
-from weft.script import tir as T  # noqa: N812
+from weft.script import ir as I  # noqa: N812 - the script's prefix
+from weft.script import tir as T  # noqa: N812 - the script's prefix
 from weft.script.printer.doc import ExprStmtDoc, IdDoc, StmtBlockDoc
 from weft.script.printer.doc_printer import to_python_script
 from weft.script.printer.entry import underlined_heads

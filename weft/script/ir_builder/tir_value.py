@@ -58,7 +58,7 @@ class DTypeConstructor:
 class HandleConstructor(DTypeConstructor):
     """``T.handle``, and ``T.handle("float32", "global")`` for a typed pointer."""
 
-    def __call__(  # type: ignore[override]
+    def __call__(  # type: ignore[override] # a handle takes other parameters
         self, dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False,
     ) -> PrimExpr:  # fmt: skip
         """A fresh pointer variable; of an expression its conversion to a handle."""

@@ -15,7 +15,10 @@ from weft.script.printer.doc import Doc, ExprDoc, OperationKind
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.object_path import ObjectPath
 
-LOWEST, LAMBDA, CONDITIONAL, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(16)  # fmt: skip # noqa: E501
+(
+    LOWEST, LAMBDA, CONDITIONAL, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM,
+    PRODUCT, UNARY, POWER, ATOM,
+) = range(16)  # fmt: skip
 
 K = OperationKind
 OPERATORS: Final[dict[OperationKind, tuple[str, int]]] = {
@@ -258,7 +261,7 @@ def precedence_of(doc: Doc) -> int:
     """How tightly the text of a doc binds."""
     kind = type(doc)
     if kind is docs.OperationDoc:
-        return OPERATORS[doc.kind][1]  # type: ignore[attr-defined]
+        return OPERATORS[doc.kind][1]  # type: ignore[attr-defined] # an OperationDoc
     return LAMBDA if kind is docs.LambdaDoc else ATOM
 
 
