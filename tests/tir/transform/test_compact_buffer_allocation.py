@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+import weft
 from weft.script import tir as T
+from weft.support.errors import IRValueError
 from weft.tir.transform import CompactBufferAllocation
 
 
@@ -47,3 +52,55 @@ def test_a_gathered_or_symbolic_dimension_stays(becomes):
                 c[i] = t[a[i]]
 
     becomes(CompactBufferAllocation(), before, before)
+
+
+def test_storage_align_becomes_strides(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((8, 4), "int32")):
+        t = T.alloc_buffer((4, 8), "int32", scope="shared")
+        with T.block("fill"):
+            T.reads(a[0:4, 0:8])
+            T.writes(t[0:4, 0:8])
+            T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
+            for i, j in T.grid(4, 8):
+                t[i, j] = a[i, j]
+        with T.block("use"):
+            T.reads(t[0:4, 0:8])
+            T.writes(c[0:8, 0:4])
+            for i, j in T.grid(8, 4):
+                c[i, j] = t[j, i]
+
+    @T.prim_func
+    def expected(a: T.Buffer((4, 8), "int32"), c: T.Buffer((8, 4), "int32")):
+        t = T.alloc_buffer((4, 8), "int32", strides=(17, 1), scope="shared")
+        with T.block("fill"):
+            T.reads(a[0:4, 0:8])
+            T.writes(t[0:4, 0:8])
+            T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
+            for i, j in T.grid(4, 8):
+                t[i, j] = a[i, j]
+        with T.block("use"):
+            T.reads(t[0:4, 0:8])
+            T.writes(c[0:8, 0:4])
+            for i, j in T.grid(8, 4):
+                c[i, j] = t[j, i]
+
+    becomes(CompactBufferAllocation(), before, expected)
+    given, result = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((8, 4), "int32")
+    built, output = weft.build(before, name="main"), weft.nd.array(result)
+    built["main"](weft.nd.array(given), output)
+    np.testing.assert_array_equal(output.numpy(), given.T)
+
+
+def test_an_alignment_names_a_buffer_that_the_block_writes():
+    @T.prim_func
+    def before(c: T.Buffer((4, 8), "int32")):
+        with T.block("fill"):
+            T.reads()
+            T.writes(c[0:4, 0:8])
+            T.block_attr({"buffer_dim_align": [[1, 0, 16, 1]]})
+            for i, j in T.grid(4, 8):
+                c[i, j] = 1
+
+    with pytest.raises(IRValueError, match="the number of a buffer it writes, below 1, got 1"):
+        CompactBufferAllocation()(weft.IRModule({"main": before}))

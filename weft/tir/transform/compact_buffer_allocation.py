@@ -2,7 +2,8 @@
 
 Needs opaque blocks. For each dimension the accessed interval is estimated over the loops inside
 the allocating block; if its extent is a smaller constant, the dimension shrinks and indices shift
-by the interval's lower end. Before: ``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that
+by the interval's lower end. The annotation ``buffer_dim_align`` (of ``storage_align``) becomes
+strides. Before: ``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that
 uses ``B[i, 0:128]``. After: ``B = alloc_buffer((1, 128))`` with ``B[0, j]``.
 """
 
@@ -17,6 +18,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect
 from weft.ir.node import Array
 from weft.ir.transform import Pass
+from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Let, Var
@@ -39,6 +41,7 @@ class _Usage:
     shared_by: list[For] = field(default_factory=list)
     accesses: list[tuple[Array, list[For]]] = field(default_factory=list)
     exact: bool = True
+    plan: tuple[Buffer, list[PrimExpr]] | None = None
 
 
 class _Gather(Visitor):
@@ -47,8 +50,17 @@ class _Gather(Visitor):
         self.usages: dict[int, _Usage] = {}
         self.opaque: set[int] = set()
         self.let_vars: set[int] = set()
+        self.aligned: dict[int, dict[int, tuple[int, int]]] = {}
 
     def visit_Block(self, block: Block) -> None:
+        for index, axis, factor, offset in _alignments(block):
+            if not 0 <= index < len(block.writes):
+                raise IRValueError(
+                    f"buffer_dim_align of block {block.name_hint}: expected the number of a buffer "
+                    f"it writes, below {len(block.writes)}, got {index}"
+                )
+            aligned = self.aligned.setdefault(id(block.writes[index].buffer), {})
+            aligned[axis] = (factor, offset)
         for buffer in block.alloc_buffers:
             shared_by = []
             if scope_of(buffer) in ("shared", "warp"):
@@ -183,14 +195,51 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     plans: dict[int, tuple[Buffer, list[PrimExpr]]] = {}
     for key, usage in gather.usages.items():
         buffer = usage.buffer
+        if key in gather.aligned and not buffer.strides and id(buffer.data) not in shared:
+            shifts: list[PrimExpr] = [IntImm(extent.dtype, 0) for extent in buffer.shape]
+            usage.plan = (buffer, shifts)
         if not usage.accesses or not usage.exact or buffer.strides:
             continue
         if id(buffer.data) in shared or not buffer.shape:
             continue
-        plan = _plan(usage, analyzer)
-        if plan is not None:
-            plans[key] = plan
+        usage.plan = _plan(usage, analyzer) or usage.plan
+    for key, usage in gather.usages.items():
+        if usage.plan is not None:
+            buffer, shifts = usage.plan
+            strides = _strides(buffer, gather.aligned.get(key, {}), analyzer)
+            plans[key] = (buffer if strides is None else buffer.with_(strides=strides), shifts)
     return rewrite_body(func, _Shrink(plans)) if plans else func
+
+
+def _alignments(block: Block) -> list[tuple[int, ...]]:
+    """The annotation that storage_align leaves: ``[buffer, axis, factor, offset]``, several."""
+    found = []
+    for entry in block.annotations.get("buffer_dim_align", ()):
+        numbers = tuple([int(getattr(item, "value", item)) for item in entry])
+        if len(numbers) != 4 or numbers[2] < 1:
+            raise IRValueError(
+                f"buffer_dim_align of block {block.name_hint}: expected entries "
+                f"[buffer, axis, factor, offset] with a factor of at least 1, got {list(numbers)}"
+            )
+        found.append(numbers)
+    return found
+
+
+def _strides(
+    buffer: Buffer, aligned: dict[int, tuple[int, int]], analyzer: Analyzer
+) -> Array[PrimExpr] | None:
+    """Strides in which that of each aligned axis is ``offset`` modulo ``factor``."""
+    if not aligned:
+        return None
+    strides: list[PrimExpr] = []
+    step: Any = op.const(1, buffer.shape[0].dtype)
+    for axis in reversed(range(len(buffer.shape))):
+        if axis in aligned:
+            factor, offset = aligned[axis]
+            step = step + (factor + offset - step % factor) % factor
+        strides.append(analyzer.simplify(step))
+        step = step * buffer.shape[axis]
+    return Array(strides[::-1])
 
 
 def _plan(usage: _Usage, analyzer: Analyzer) -> tuple[Buffer, list[PrimExpr]] | None:

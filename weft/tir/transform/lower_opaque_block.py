@@ -7,9 +7,10 @@ no matched buffers).
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-from weft.ir.expr import IntImm, Range, StringImm
+from weft.ir.expr import IntImm, PrimExpr, Range, StringImm
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
@@ -95,11 +96,25 @@ def _as_value(value: Any) -> Any:
     return StringImm(value) if isinstance(value, str) else value
 
 
+def allocation_extents(buffer: Buffer) -> list[PrimExpr]:
+    """The extents of memory for a buffer; strides show as wider extents of the inner axes."""
+    if not buffer.strides or not buffer.shape:
+        return list(buffer.shape)
+    steps = [stride.value if isinstance(stride, IntImm) else 0 for stride in buffer.strides]
+    nested = steps[-1] == 1
+    for outer, inner in itertools.pairwise(steps):
+        nested = nested and inner > 0 and outer % inner == 0
+    if not nested:
+        return [buffer.shape[0] * buffer.strides[0]]
+    wide = [
+        IntImm(buffer.shape[0].dtype, outer // inner) for outer, inner in itertools.pairwise(steps)
+    ]
+    return [buffer.shape[0], *wide]
+
+
 def allocate(buffer: Buffer, body: Stmt) -> Stmt:
     """``body`` with memory for ``buffer`` declared around it."""
-    extents = list(buffer.shape)
-    if buffer.strides:
-        extents = [buffer.shape[0] * buffer.strides[0]]
+    extents = allocation_extents(buffer)
     condition = IntImm(DataType("bool"), 1)
     dtype = buffer.dtype
     return Allocate(buffer.data, dtype, extents, condition, DeclBuffer(buffer, body))
