@@ -53,10 +53,11 @@ def _extent(expr: Any, sizes: dict[str, int]) -> int:
 
 def _values(rng: np.random.Generator, shape: list[int], dtype: str) -> Any:
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return np.asarray(rng.integers(0, 2, shape)).astype(bool)
     if "int" in dtype:
-        return rng.integers(0 if dtype.startswith("u") else -9, 10, shape).astype(dtype)
-    return (rng.random(shape) * 2 - 1).astype(dtype)
+        values = rng.integers(0 if dtype.startswith("u") else -9, 10, shape)
+        return np.asarray(values).astype(dtype)
+    return np.asarray(rng.random(shape) * 2 - 1).astype(dtype)
 
 
 def assert_same_meaning(

@@ -1,0 +1,69 @@
+"""How users name a buffer of a block: its place, its name or itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.buffer import Buffer
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.stmt import Block
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+
+KINDS = ("read", "write")
+
+
+def buffer_position(
+    schedule: Schedule, block: BlockRV, given: Any, required: str | None = None
+) -> tuple[str, int]:
+    """``("read", i)`` or ``("write", i)`` of a buffer given as that, a name, or a Buffer.
+
+    With ``required`` ("read" or "write") a number alone is a place among those; the place itself is
+    not checked.
+    """
+    found = schedule.get(block)
+    assert isinstance(found, Block)
+    value = getattr(given, "value", given)
+    if isinstance(value, int) and not isinstance(value, bool) and required is not None:
+        return required, value
+    if isinstance(given, list | tuple) and len(given) == 2:
+        return _checked_pair(found, given, required)
+    if not isinstance(given, str | Buffer):
+        number = "a number, " if required else ""
+        raise IRTypeError(
+            f"expected {number}a name, a Buffer or a pair such as ('read', 0), got "
+            f"{type(given).__name__} {given!r}"
+        )
+    return _found(found, given, required)
+
+
+def _checked_pair(block: Block, given: Any, required: str | None) -> tuple[str, int]:
+    kind, index = given
+    if kind not in KINDS or isinstance(index, bool) or not isinstance(index, int):
+        raise IRValueError(f"expected ('read', i) or ('write', i), got {tuple(given)!r}")
+    if required not in (None, kind):
+        raise IRValueError(f"expected a buffer that block {block.name_hint} {required}s, got a "
+                           f"place among those it {kind}s")  # fmt: skip
+    return kind, index
+
+
+def _found(block: Block, given: str | Buffer, required: str | None) -> tuple[str, int]:
+    name = given if isinstance(given, str) else given.name
+    places: list[tuple[str, int, Buffer]] = []
+    for kind, regions in zip(KINDS, (block.reads, block.writes), strict=True):
+        for index, region in enumerate(regions):
+            same = region.buffer.name == given if isinstance(given, str) else region.buffer is given
+            if same and required in (None, kind):
+                places.append((kind, index, region.buffer))
+    if not places:
+        verb = f"{required}s" if required else "reads or writes"
+        known = [region.buffer.name for region in (*block.reads, *block.writes)]
+        names = ", ".join(dict.fromkeys(known)) or "none"
+        raise IRValueError(
+            f"block {block.name_hint} {verb} no buffer {name}; its buffers are {names}"
+        )
+    if any(buffer is not places[0][2] for _, _, buffer in places):
+        raise IRValueError(f"block {block.name_hint} has several buffers called {name}")
+    return places[0][0], places[0][1]

@@ -1,0 +1,437 @@
+"""What must hold so that a copy of a buffer between two blocks keeps the meaning of the program.
+
+A copy is made at one place and used at others, so it must have everything that is read from it, and
+nothing may change the original behind its back or the copy's. TVM 0.20 checks region cover and the
+single writer; the other conditions here are where it would give a wrong program: conditional and
+strided stores into results, accumulation on what the caller passed, loop-carried reads, accesses
+that no block declares, views, opaque pointers into a copy of another shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.region import estimate_region_strict_bound
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Visitor, substitute
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache_stage import points, region_of
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class WriterCountError(ScheduleFailure):
+    """A buffer that is to be cached is written by several blocks of the scope."""
+
+    hint = "cache it before the reduction is decomposed, or cache what those blocks read"
+
+
+class AliasedBufferError(ScheduleFailure):
+    """The memory of the buffer is also accessed under another name."""
+
+
+class UndeclaredAccessError(ScheduleFailure):
+    """The buffer is accessed outside of the blocks of the scope."""
+
+    hint = "put the access into a block"
+
+
+class OpaqueAccessError(ScheduleFailure):
+    """A block has a pointer into the buffer, and the copy would have another layout."""
+
+
+class LoopCarriedReadError(ScheduleFailure):
+    """A block reads in one iteration what is written in an earlier one."""
+
+
+class RegionCoverError(ScheduleFailure):
+    """A block reads more of the buffer than was written before it in the scope."""
+
+
+class PartialWriteError(ScheduleFailure):
+    """Not all of the region is surely written, and what the caller passed would be lost."""
+
+
+class PreviousContentError(ScheduleFailure):
+    """A block reads what the buffer held before the block ran."""
+
+    hint = "use cache_inplace, or initialise the buffer in the block (T.init)"
+
+
+class ConsumerError(ScheduleFailure):
+    """A block named as a consumer cannot use the copy."""
+
+
+# ---- who accesses a buffer
+
+
+def readers_of(buffer: Buffer, scope: StmtSRef) -> list[Block]:
+    """The blocks of a scope that declare to read the memory of a buffer, in program order."""
+    assert isinstance(scope.stmt, Block)
+    return [
+        block
+        for block in hazards_below(scope.stmt).blocks
+        if any(region.buffer.data is buffer.data for region in block.reads)
+    ]
+
+
+def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block | None:
+    """The one block of the scope that writes the buffer; None if no block does."""
+    assert isinstance(scope.stmt, Block)
+    writers = writers_of(buffer, scope.stmt)
+    if len(writers) > 1:
+        names = ", ".join([block.name_hint for block in writers])
+        raise WriterCountError(
+            state, f"{buffer.name} is written by {len(writers)} blocks of the scope: {names}",
+            tuple([state.sref_of(block) for block in writers]),
+        )  # fmt: skip
+    return writers[0] if writers else None
+
+
+class _Accesses(Visitor):
+    """How statements use the memory of a buffer."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.pointer = False
+        self.other: Buffer | None = None
+        self.loads: list[Any] = []
+        self.stores: list[Any] = []
+        self.matched: list[Any] = []
+        self.nested: list[Block] = []
+
+    def visit_Var(self, node: Any) -> None:
+        self.pointer = self.pointer or node is self.buffer.data
+
+    def visit_Buffer(self, node: Any) -> None:
+        if node.data is self.buffer.data and node is not self.buffer:
+            self.other = node
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.buffer is self.buffer:
+            self.loads.append(node)
+
+    def visit_BufferStore(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.buffer is self.buffer:
+            self.stores.append(node)
+
+    def visit_MatchBufferRegion(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.source.buffer is self.buffer:
+            self.matched.append(node.buffer)
+
+    def visit_Block(self, node: Any) -> None:
+        if self.buffer.data in rewrite.variables_of(node):
+            self.nested.append(node)
+            self.visit_default(node)
+
+
+def accesses(stmt: Any, buffer: Buffer) -> _Accesses:
+    """How ``stmt`` (a block: what is inside it) uses the memory of ``buffer``."""
+    found = _Accesses(buffer)
+    if isinstance(stmt, Block):
+        found.visit_default(stmt)
+    else:
+        found.visit(stmt)
+    return found
+
+
+class _Glue(Visitor):
+    """The variables that a scope uses outside of its blocks: read by loads, or otherwise."""
+
+    def __init__(self) -> None:
+        self.loaded: set[Var] = set()
+        self.used: set[Var] = set()
+
+    def visit_Block(self, node: Any) -> None:
+        del node
+
+    def visit_Var(self, node: Any) -> None:
+        self.used.add(node)
+
+    def visit_Buffer(self, node: Any) -> None:
+        self.used.add(node.data)
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.loaded.add(node.buffer.data)
+        self.visit(node.indices)
+
+
+def _glue(block: Block) -> _Glue:
+    found = _Glue()
+    found.visit(block.body)
+    return found
+
+
+def check_declared(state: ScheduleState, buffer: Buffer, scope: StmtSRef, *, loads: bool) -> None:
+    """No statement of the scope outside its blocks writes the buffer (with ``loads``: or reads)."""
+    glue: _Glue = tree.derived(scope.stmt, "schedule.glue", _glue)
+    if buffer.data in glue.used or (loads and buffer.data in glue.loaded):
+        verb = "used" if buffer.data in glue.used else "read"
+        raise UndeclaredAccessError(
+            state, f"{buffer.name} is {verb} in {name_of(scope)} outside of its blocks", scope
+        )
+
+
+def check_not_aliased(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> None:
+    """No view of the buffer (or what it is a view of) is used by the blocks of the scope."""
+    same = {buffer.data}
+    pairs = []
+    item: StmtSRef | None = scope
+    while item is not None:
+        for match in getattr(item.stmt, "match_buffers", ()):
+            pairs.append((match.buffer, match.source.buffer))
+        item = item.parent
+    for _ in pairs:  # views of views
+        for one, other in pairs:
+            if one.data in same or other.data in same:
+                same |= {one.data, other.data}
+    if len(same) == 1:
+        return
+    assert isinstance(scope.stmt, Block)
+    for block in hazards_below(scope.stmt).blocks:
+        for data in rewrite.variables_of(block):
+            if data in same and data is not buffer.data:
+                raise AliasedBufferError(
+                    state,
+                    f"{block.name_hint} accesses the memory of {buffer.name} as {data.name}",
+                    state.sref_of(block),
+                )
+
+
+def check_redirectable(
+    state: ScheduleState, block: Block, buffer: Buffer, *, same_layout: bool
+) -> None:
+    """Every access of the buffer in a block can be made one of a copy."""
+    found = accesses(block, buffer)
+    sref = state.sref_of(block)
+    if found.other is not None:
+        raise AliasedBufferError(
+            state, f"{name_of(sref)} has another view of {buffer.name}: {found.other.name}", sref
+        )
+    fixed = next((m for m in found.matched if any(isinstance(s, IntImm) for s in m.strides)), None)
+    if same_layout or not (found.pointer or fixed is not None):
+        return
+    how = "a pointer to it" if fixed is None else f"the view {fixed.name} with fixed strides"
+    raise OpaqueAccessError(
+        state,
+        f"{name_of(sref)} accesses {buffer.name} through {how}, which does not fit a copy of "
+        "another layout",
+        sref,
+    )
+
+
+# ---- loops that run a reader and a writer in turns
+
+
+def common_loop(one: StmtSRef, other: StmtSRef) -> StmtSRef | None:
+    """The innermost loop around both that runs more than once; None if there is none."""
+    shared = {id(loop) for loop in flags.loops_above(one)}
+    for loop in reversed(flags.loops_above(other)):
+        stmt = loop.stmt
+        if id(loop) in shared and isinstance(stmt, For) and not rewrite.is_constant(stmt.extent, 1):
+            return loop
+    return None
+
+
+def check_not_carried(
+    state: ScheduleState, buffer: Buffer, writer: Block, readers: Iterable[Block]
+) -> None:
+    """None of the readers, which stand before the writer, is in one loop with it."""
+    below = state.sref_of(writer)
+    for block in readers:
+        loop = common_loop(state.sref_of(block), below) if block is not writer else None
+        if loop is not None:
+            raise LoopCarriedReadError(
+                state,
+                f"in {name_of(loop)}, {block.name_hint} reads what {writer.name_hint} wrote to "
+                f"{buffer.name} in the iteration before",
+                (loop, state.sref_of(block), below),
+            )
+
+
+def check_covered(
+    state: ScheduleState, buffer: Buffer, scope: StmtSRef, blocks: Iterable[Block]
+) -> None:
+    """What the blocks read of the buffer was written before them in the scope."""
+    for block in blocks:
+        if not flags.is_region_cover(state, state.sref_of(block), scope):
+            raise RegionCoverError(
+                state, f"{block.name_hint} reads more of {buffer.name} than was written before it",
+                state.sref_of(block),
+            )  # fmt: skip
+
+
+def is_allocated_in(buffer: Buffer, scope: StmtSRef) -> bool:
+    """Whether the scope allocates the buffer: then nothing was in it before."""
+    assert isinstance(scope.stmt, Block)
+    return any(mine.data is buffer.data for mine in scope.stmt.alloc_buffers)
+
+
+# ---- what was in the buffer before
+
+
+def check_previous_unused(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> None:
+    """The block reads of the buffer only what it has written itself."""
+    if _reads_previous(state, sref, buffer):
+        raise PreviousContentError(
+            state, f"{name_of(sref)} reads what {buffer.name} held before it ran", sref
+        )
+
+
+def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> bool:
+    block = sref.stmt
+    assert isinstance(block, Block)
+    if block.init is not None and accesses(block.init, buffer).stores:
+        return False
+    children = tree.child_realizes(block)
+    if not children:
+        declared = any(region.buffer.data is buffer.data for region in block.reads)
+        found = accesses(block.body, buffer)
+        return bool(found.loads) or (found.pointer and declared)
+    glue = _glue(block)
+    if buffer.data in glue.loaded | glue.used:
+        return True
+    for realize in children:
+        child = state.sref_of(realize)
+        reads = any(region.buffer.data is buffer.data for region in realize.block.reads)
+        if not reads or not _reads_previous(state, child, buffer):
+            continue
+        edges = hazards_below(block).of_target.get(id(realize.block), [])
+        made = any(
+            edge.kind is DepKind.RAW and region_of(edge.src.writes, buffer) for edge in edges
+        )
+        if not made or not flags.is_region_cover(state, child, sref):
+            return True
+    return False
+
+
+def check_surely_written(
+    state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
+) -> None:
+    """All of a region, over the loops below ``place``, is written whenever they run."""
+    realize = flags.realize_of(state, sref)
+    ranges = substitute(region.region, tree.bindings_of(realize))
+    loops = flags.domains(flags.loops_above(sref, stop=place))
+    exact = _exact(ranges, loops, realize.predicate)
+    if exact is None or not _writes_all(realize.block, region):
+        raise PartialWriteError(
+            state,
+            f"{name_of(sref)} may leave parts of {region.buffer.name} as the caller passed them, "
+            f"a copy of {BufferRegion(region.buffer, ranges)} would overwrite them",
+            sref,
+        )
+
+
+def _exact(ranges: Sequence[Range], loops: dict[Var, Range], predicate: PrimExpr) -> Any:
+    if not loops:
+        return ranges if rewrite.is_constant(predicate, 1) else None
+    return estimate_region_strict_bound(ranges, loops, predicate, Analyzer())
+
+
+def _writes_all(block: Block, region: BufferRegion) -> bool:
+    """Whether the body of a block surely writes all that it declares of a buffer."""
+    work = _SureWrites(region)
+    work.know_views(block)
+    work.visit(block.body)
+    return work.found
+
+
+class _SureWrites(Visitor):
+    """Looks for one unconditional access that writes all of a region."""
+
+    def __init__(self, region: BufferRegion) -> None:
+        self.region = region
+        self.buffer = region.buffer
+        self.loops: dict[Var, Range] = {}
+        self.views: dict[Var, BufferRegion] = {}
+        self.found = False
+
+    def know_views(self, block: Block) -> None:
+        """Note the buffers that the block matches with regions of the buffer."""
+        for match in block.match_buffers:
+            if match.source.buffer is self.buffer:
+                self.views[match.buffer.data] = match.source
+
+    def visit_For(self, node: Any) -> None:
+        self.loops[node.loop_var] = tree.loop_domain(node)
+        self.visit(node.body)
+        del self.loops[node.loop_var]
+
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
+        del node
+
+    def visit_While(self, node: Any) -> None:
+        del node
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.visit(node.indices)
+
+    def visit_Var(self, node: Any) -> None:
+        # A pointer: what is declared is believed.
+        self.found = self.found or node is self.buffer.data or node in self.views
+
+    def visit_Buffer(self, node: Any) -> None:
+        del node
+
+    def visit_BufferStore(self, node: BufferStore) -> None:
+        if node.predicate is not None:
+            return
+        indices = list(node.indices)
+        view = self.views.get(node.buffer.data)
+        if view is not None:
+            lead = len(view.region) - len(indices)
+            starts = [rng.min for rng in view.region]
+            moved = [op.add(a, b) for a, b in zip(starts[lead:], indices, strict=True)]
+            indices = [*starts[:lead], *moved]
+        elif node.buffer is not self.buffer:
+            return
+        self.try_ranges(points(self.buffer, indices).region, op.const(True, "bool"))
+
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
+        inner = region_of(node.block.writes, self.buffer)
+        if inner is not None and _writes_all(node.block, inner):
+            ranges = substitute(inner.region, tree.bindings_of(node))
+            self.try_ranges(ranges, node.predicate)
+
+    def try_ranges(self, ranges: Sequence[Range], predicate: PrimExpr) -> None:
+        """Note whether these ranges, over the loops entered, cover the region."""
+        if self.found:
+            return
+        exact = _exact(ranges, self.loops, predicate)
+        if exact is not None:
+            self.found = _covers(exact, self.region.region)
+
+
+def _covers(exact: Sequence[Any], wanted: Sequence[Range]) -> bool:
+    analyzer = Analyzer()
+    for part, rng in zip(exact, wanted, strict=True):
+        if isinstance(part, Range):
+            if part.min is rng.min and part.extent is rng.extent:
+                continue
+            low, high = part.min, op.add(part.min, part.extent)
+        else:
+            low, high = part.min_value, op.add(part.max_value, 1)
+        end = op.add(rng.min, rng.extent)
+        if not (
+            analyzer.can_prove(op.less_equal(low, rng.min))
+            and analyzer.can_prove(op.greater_equal(high, end))
+        ):
+            return False
+    return True
+
+
+def is_within(outer: Sequence[Range], inner: Sequence[Range]) -> bool:
+    """Whether ranges surely lie inside others."""
+    return _covers(outer, inner)

@@ -1,0 +1,404 @@
+"""What the primitives that put a copy of a buffer between blocks share.
+
+A *stage* is a block of its own that copies a region. This module knows how to name and shape the
+copy, where a stage may stand, how to make it, and how blocks are redirected to the copy
+(``Redirect``). What must hold for that to keep the meaning is in ``cache_checks``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.region import estimate_region_upper_bound
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect, substitute
+from weft.ir.type import PointerType
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.stmt import (
+    AllocateConst,
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    SeqStmt,
+    Stmt,
+)
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+STORAGE_KINDS = (
+    "global", "shared", "warp", "local", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "amx.tmm",
+)  # fmt: skip
+
+
+class StorageScopeError(ScheduleFailure):
+    """There is no such storage scope."""
+
+    hint = f"the scopes are {', '.join(STORAGE_KINDS[:4])}, ..., with a suffix as in shared.dyn"
+
+
+class StagePlaceError(ScheduleFailure):
+    """Between the blocks there is no place where a stage could stand."""
+
+
+def check_storage_scope(state: ScheduleState, scope: str) -> None:
+    """The scope is one that buffers can have."""
+    if scope and not any(scope == kind or scope.startswith(f"{kind}.") for kind in STORAGE_KINDS):
+        raise StorageScopeError(state, f"there is no storage scope {scope!r}")
+
+
+# ---- buffers and regions
+
+
+def cached_buffer(buffer: Buffer, scope: str, shape: Sequence[PrimExpr] | None = None) -> Buffer:
+    """A buffer like ``buffer`` in another scope: ``A_shared``; compact, from offset 0."""
+    pointer = buffer.data.type_annotation
+    assert isinstance(pointer, PointerType)
+    data = Var(f"{buffer.data.name}_{scope}", PointerType(pointer.element_type, scope))
+    changes: dict[str, Any] = {"data": data, "name": f"{buffer.name}_{scope}"}
+    if buffer.strides:
+        changes.update(strides=(), buffer_type=1)
+    if not rewrite.is_constant(buffer.elem_offset, 0):
+        changes["elem_offset"] = IntImm("int32", 0)
+    if shape is not None:
+        changes["shape"] = shape
+    return buffer.with_(**changes)
+
+
+def whole(extent: PrimExpr) -> Range:
+    """The range of one dimension."""
+    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+
+
+def region_of(regions: Iterable[BufferRegion], buffer: Buffer) -> BufferRegion | None:
+    """The region of ``buffer`` among a block's reads or writes."""
+    return next((region for region in regions if region.buffer is buffer), None)
+
+
+def relaxed_ranges(
+    state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
+) -> list[Range]:
+    """The region of a block over all iterations of the loops below ``place``: an upper bound."""
+    realize = flags.realize_of(state, sref)
+    ranges = substitute(region.region, tree.bindings_of(realize))
+    loops = flags.domains(flags.loops_above(sref, stop=place))
+    analyzer = Analyzer()
+    sets = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
+    found = []
+    for part, extent in zip(sets, region.buffer.shape, strict=True):
+        covered = part.cover_range(whole(extent), analyzer)
+        free = collect([covered.min, covered.extent], Var)
+        found.append(whole(extent) if any(var in loops for var in free) else covered)
+    return found
+
+
+# ---- where a stage stands
+
+
+class Place(NamedTuple):
+    """Before statement ``position`` of the body of a loop or block."""
+
+    sref: StmtSRef
+    position: int
+
+
+def body_items(stmt: For | Block) -> Sequence[Stmt]:
+    """The statements of a body, inside the constants and buffers it declares first."""
+    body = stmt.body
+    while isinstance(body, AllocateConst | DeclBuffer):
+        body = body.body
+    return body.seq if isinstance(body, SeqStmt) else (body,)
+
+
+def inserted(body: Stmt, position: int, stage: Stmt) -> Stmt:
+    """``body`` with ``stage`` before its statement ``position``."""
+    if isinstance(body, AllocateConst | DeclBuffer):
+        return body.with_(body=inserted(body.body, position, stage))
+    items = list(body.seq) if isinstance(body, SeqStmt) else [body]
+    items.insert(position, stage)
+    return SeqStmt(items)
+
+
+def members_of(stmt: Stmt) -> set[int]:
+    """The ids of the blocks of one scope that are at or below a statement."""
+    if isinstance(stmt, BlockRealize):
+        return {id(stmt.block)}
+    found: set[int] = set()
+    for inner in (stmt,) if isinstance(stmt, For) else tree.nearest(stmt):
+        if isinstance(inner, For):
+            found.update(id(realize.block) for realize in tree.child_realizes(inner))
+        else:
+            found.add(id(inner.block))
+    return found
+
+
+def place_after_all(scope: StmtSRef) -> Place:
+    """The end of a scope."""
+    assert isinstance(scope.stmt, Block)
+    return Place(scope, len(body_items(scope.stmt)))
+
+
+def place_between(
+    state: ScheduleState, scope: StmtSRef, writer: Block, readers: Sequence[Block]
+) -> Place:
+    """Before the first reader, in the innermost loop that is around it and around the writer."""
+    wanted = {id(block) for block in readers}
+    node = scope.stmt
+    while True:
+        assert isinstance(node, For | Block)
+        items = body_items(node)
+        inside = [members_of(item) for item in items]
+        made = next(i for i, found in enumerate(inside) if id(writer) in found)
+        used = next(i for i, found in enumerate(inside) if not wanted.isdisjoint(found))
+        if made != used:
+            return Place(state.sref_of(node), used)
+        item = items[made]
+        if not isinstance(item, For):
+            raise StagePlaceError(
+                state,
+                f"{writer.name_hint} and {readers[0].name_hint} stand in one "
+                f"{type(item).__name__}, where a copy cannot be put between them",
+                (state.sref_of(writer), state.sref_of(readers[0])),
+            )
+        node = item
+
+
+def place_before(state: ScheduleState, scope: StmtSRef, sref: StmtSRef) -> Place:
+    """Right before a block, in the loop or block directly around it."""
+    parent = sref.parent
+    assert parent is not None
+    assert isinstance(parent.stmt, For | Block)
+    for position, item in enumerate(body_items(parent.stmt)):
+        if isinstance(item, BlockRealize) and item.block is sref.stmt:
+            return Place(parent, position)
+    raise StagePlaceError(
+        state, f"{name_of(sref)} stands under a condition or let, which a copy cannot share", sref
+    )
+
+
+# ---- making a stage
+
+
+class Copy(NamedTuple):
+    """What a stage copies: the ``region`` of the original, and which side is the original.
+
+    With ``compact`` the cache holds the region only, starting at 0.
+    """
+
+    source: Buffer
+    target: Buffer
+    region: Sequence[Range]
+    reads_original: bool
+    compact: bool
+
+    @property
+    def original(self) -> Buffer:
+        """The buffer that is cached."""
+        return self.source if self.reads_original else self.target
+
+
+def copy_stage(
+    copy: Copy, place: StmtSRef, name: str, predicate: PrimExpr | None = None
+) -> tuple[Stmt, Block]:
+    """Loops ``ax0, ax1, ...`` around a block that copies; the block alone too.
+
+    Where the region may leave the buffer, the copy is bounded by a predicate.
+    """
+    loops = [Var(f"ax{i}", rng.extent.dtype) for i, rng in enumerate(copy.region)]
+    axes, values, mine, its = [], [], [], []
+    for i, (rng, loop) in enumerate(zip(copy.region, loops, strict=True)):
+        var = Var(f"v{i}", rng.extent.dtype)
+        extent = rng.extent if copy.compact else copy.original.shape[i]
+        domain = whole(op.cast(var.dtype, extent))
+        axes.append(IterVar(domain, var, IterVar.DataPar))
+        values.append(loop if copy.compact else op.add(rng.min, loop))
+        its.append(var)
+        mine.append(op.add(rng.min, var) if copy.compact else var)
+    reads, writes = (mine, its) if copy.reads_original else (its, mine)
+    block = point_copy_block(copy.source, copy.target, reads, writes, axes, name)
+    conditions = bounds(copy, place, loops, predicate)
+    if predicate is not None:
+        conditions.insert(0, predicate)
+    stage: Stmt = BlockRealize(values, op.all(op.const(True, "bool"), *conditions), block)
+    for loop, rng in zip(reversed(loops), reversed(copy.region), strict=True):
+        stage = For(loop, IntImm(loop.dtype, 0), rng.extent, ForKind.SERIAL, stage)
+    return stage, block
+
+
+def point_copy_block(
+    source: Buffer,
+    target: Buffer,
+    reads: Sequence[PrimExpr],
+    writes: Sequence[PrimExpr],
+    axes: Sequence[IterVar],
+    name: str,
+) -> Block:
+    """``target[writes] = source[reads]`` as a block."""
+    return Block(
+        axes, [points(source, reads)], [points(target, writes)], name,
+        BufferStore(target, BufferLoad(source, reads), writes),
+    )  # fmt: skip
+
+
+def points(buffer: Buffer, indices: Sequence[PrimExpr]) -> BufferRegion:
+    """The region that is one element."""
+    ranges = [Range.from_min_extent(index, IntImm(index.dtype, 1)) for index in indices]
+    return BufferRegion(buffer, ranges)
+
+
+def bounds(
+    copy: Copy, place: StmtSRef, loops: Sequence[Var], predicate: PrimExpr | None
+) -> list[PrimExpr]:
+    """The conditions under which the copied element is one of the original, where it may be none.
+
+    ``predicate`` is known to hold.
+    """
+    doubtful = [
+        (rng, extent, loop)
+        for rng, extent, loop in zip(copy.region, copy.original.shape, loops, strict=True)
+        if not _surely_inside(rng, extent)
+    ]
+    conditions: list[PrimExpr] = []
+    if not doubtful:
+        return conditions
+    analyzer = flags.analyzer_above(place)
+    with analyzer.constraint_scope(op.const(True, "bool") if predicate is None else predicate):
+        for rng, extent, loop in doubtful:
+            if not analyzer.can_prove(op.greater_equal(rng.min, 0)):
+                conditions.append(op.less_equal(0, op.add(rng.min, loop)))
+            if not analyzer.can_prove(op.less_equal(op.add(rng.min, rng.extent), extent)):
+                conditions.append(op.less(op.add(rng.min, loop), extent))
+    return conditions
+
+
+def _surely_inside(rng: Range, extent: PrimExpr) -> bool:
+    if not rewrite.is_constant(rng.min, 0):
+        return False
+    if isinstance(rng.extent, IntImm) and isinstance(extent, IntImm):
+        return bool(rng.extent.value <= extent.value)
+    return rng.extent is extent
+
+
+# ---- redirecting blocks
+
+
+class Redirect(rewrite.BlockMutator):
+    """Makes statements use ``cache`` in place of ``buffer``; ``starts`` is where the cache begins.
+
+    ``load`` and ``store`` say which accesses move (regions of both kinds always do).
+    """
+
+    def __init__(self, buffer: Buffer, cache: Buffer, starts: Sequence[PrimExpr] | None) -> None:
+        super().__init__()
+        self.buffer, self.cache = buffer, cache
+        self.starts = starts
+        self.analyzer = Analyzer()
+
+    def moved(self, indices: Sequence[PrimExpr]) -> Sequence[PrimExpr]:
+        """Indices of the buffer as indices of the cache."""
+        if self.starts is None:
+            return indices
+        return [
+            index
+            if rewrite.is_constant(start, 0) and isinstance(index, Var | IntImm)
+            else self.analyzer.simplify(op.subtract(index, start))
+            for index, start in zip(indices, self.starts, strict=True)
+        ]
+
+    def visit_Var(self, node: Any) -> Any:
+        return self.cache.data if node is self.buffer.data else node
+
+    def visit_Buffer(self, node: Any) -> Any:
+        return node
+
+    def visit_Block(self, node: Any) -> Any:
+        known = rewrite.variables_of(node)
+        return node if self.buffer.data not in known else super().visit_Block(node)
+
+    def visit_BufferLoad(self, node: Any) -> Any:
+        indices = self.visit(node.indices)
+        if node.buffer is self.buffer:
+            return node.with_(buffer=self.cache, indices=self.moved(indices))
+        return node if indices is node.indices else node.with_(indices=indices)
+
+    def visit_BufferStore(self, node: Any) -> Any:
+        node = self.visit_default(node)
+        if node.buffer is self.buffer:
+            return node.with_(buffer=self.cache, indices=self.moved(node.indices))
+        return node
+
+    def visit_BufferRegion(self, node: Any) -> Any:
+        ranges = self.visit(node.region)
+        if node.buffer is not self.buffer:
+            return node if ranges is node.region else node.with_(region=ranges)
+        starts = self.moved([rng.min for rng in ranges])
+        moved = [
+            Range.from_min_extent(start, rng.extent)
+            for start, rng in zip(starts, ranges, strict=True)
+        ]
+        return BufferRegion(self.cache, moved)
+
+
+class _ScopeEdit(rewrite.BlockMutator):
+    """Puts new blocks for old ones and stages at places into the body of a scope."""
+
+    def __init__(self, blocks: dict[int, Block], stages: dict[int, list[tuple[int, Stmt]]]) -> None:
+        super().__init__()
+        self.blocks, self.stages = blocks, stages
+
+    def visit_Block(self, node: Any) -> Any:
+        return self.blocks.get(id(node), node)
+
+    def visit_BlockRealize(self, node: Any) -> Any:
+        block = self.visit(node.block)
+        return node if block is node.block else node.with_(block=block)
+
+    def visit_For(self, node: Any) -> Any:
+        body = self.placed(node, self.visit(node.body))
+        return node if body is node.body else node.with_(body=body)
+
+    def visit_BufferStore(self, node: Any) -> Any:
+        return node
+
+    def visit_Evaluate(self, node: Any) -> Any:
+        return node
+
+    def placed(self, node: For | Block, body: Stmt) -> Stmt:
+        """The new body of a node with the stages that belong into it."""
+        for position, stage in sorted(self.stages.get(id(node), ()), key=lambda s: -s[0]):
+            body = inserted(body, position, stage)
+        return body
+
+
+@deep_recursion
+def edit_scope(
+    state: ScheduleState,
+    scope: StmtSRef,
+    redirect: rewrite.BlockMutator,
+    blocks: Iterable[Block],
+    stages: Sequence[tuple[Place, Stmt]],
+    allocated: Sequence[Buffer],
+) -> None:
+    """Redirect ``blocks`` of a scope, put stages into it and allocate buffers there."""
+    old = scope.stmt
+    assert isinstance(old, Block)
+    made = {id(block): redirect.visit_Block(block) for block in blocks}
+    placed: dict[int, list[tuple[int, Stmt]]] = {}
+    for place, stage in stages:
+        placed.setdefault(id(place.sref.stmt), []).append((place.position, stage))
+    edit = _ScopeEdit(made, placed)
+    body = edit.placed(old, edit.visit(old.body))
+    new = old.with_(body=body, alloc_buffers=[*old.alloc_buffers, *allocated])
+    state.replace(scope, new, {**redirect.reuse, old: new})
