@@ -7,9 +7,11 @@ import inspect
 import pytest
 
 from weft import tir
+from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.testing.round_trip import assert_round_trip
 from weft.tir.device_intrinsic import CONSTRUCTORS
+from weft.tir.expr import Call
 
 
 def arguments(function):
@@ -60,6 +62,13 @@ def test_in_a_script():
         T.ptx_wait_group(0)
         T.tvm_fill_fragment(A.data, 16, 16, 16, 0, T.float32(0))
 
+    @T.prim_func
+    def runtime(args: T.handle):
+        first: T.handle = T.tvm_struct_get(args, 0, 12, dtype="handle")
+        T.evaluate(T.tvm_struct_get(first, 0, 5, "int32"))
+
+    assert [call.dtype for call in collect(runtime.body, Call)] == ["handle", "int32"]
+    assert_round_trip(runtime)
     text = func.script()
     assert 'T.ptx_ldmatrix("float16", T.bool(True), 4, ".b16", A.data, 0, A.data, 0)' in text
     assert 'T.ptx_cp_async("float16", A.data, 0, A.data, 8, 16)' in text

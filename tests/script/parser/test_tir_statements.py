@@ -488,3 +488,16 @@ def test_symbolic_strides_keep_their_type(stride_type, shape_type):
     func = tir.PrimFunc([handle], tir.BufferStore(buffer, 1.0, [0]), buffer_map={handle: buffer})
     assert ('strides=("s",)' in func.script()) is (stride_type == shape_type)
     assert_round_trip(func)
+
+
+def test_pointers_are_written_with_brackets_too():
+    @T.prim_func
+    def func(A: T.Ptr[T.float32, "shared"], B: T.Ptr("int8")):
+        C: T.Ptr[T.float32] = T.reinterpret("handle", T.uint64(0))
+        T.evaluate(C)
+
+    a, b = (param.type_annotation for param in func.params)
+    assert (a.element_type.dtype, a.storage_scope) == ("float32", "shared")
+    assert (b.element_type.dtype, b.storage_scope) == ("int8", "global")
+    assert only(func, S.LetStmt).var.type_annotation.element_type.dtype == "float32"
+    assert_round_trip(func)

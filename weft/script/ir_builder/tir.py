@@ -73,8 +73,9 @@ def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _device(function: Callable[..., Any]) -> Callable[..., Any]:
     """An intrinsic of a machine; ``dtype=`` of one whose result type is fixed replaces that."""
-    if "dtype" in inspect.signature(function).parameters:
-        return _typed(function)
+    parameters = list(inspect.signature(function).parameters)
+    if "dtype" in parameters:
+        return _typed(function) if parameters[0] == "dtype" else function
 
     def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
@@ -118,7 +119,7 @@ _OTHER = {
     "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
     "ramp": _nodes.Ramp, "sblock": _build.block, "sblock_attr": _build.block_attr,
     "buffer": _value.Buffer, "buffer_decl": _value.Buffer, "buffer_var": _value.ptr,
-    "pow": _op.power, "bool": DTypeConstructor("bool"),
+    "Ptr": _value.PtrProxy(), "pow": _op.power, "bool": DTypeConstructor("bool"),
 }  # fmt: skip
 
 

@@ -81,6 +81,16 @@ def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) ->
     return (SizeVar if is_size_var else Var)("", pointer_of(dtype, storage_scope))
 
 
+class PtrProxy:
+    """``T.Ptr[T.float32]``, ``T.Ptr[T.float32, "shared"]`` and the same with parentheses."""
+
+    def __call__(self, dtype: Any, storage_scope: str = "global") -> Var:
+        return ptr(dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype, storage_scope)
+
+    def __getitem__(self, keys: Any) -> Var:
+        return self(*keys) if isinstance(keys, tuple) else self(keys)
+
+
 def var(dtype: str, name: str = "") -> Var:
     """A fresh variable (the spelling of 2022)."""
     return Var(name, dtype)
