@@ -7,7 +7,7 @@ reason only. At most ten lines: what is wrong, up to six lines of the function, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from weft.support import slots
 from weft.support.errors import ScheduleError

@@ -25,6 +25,7 @@ from weft.tir.schedule.primitive import (
     annotation,
     cache,
     compute_inline,
+    decompose_reduction,
     kinds,
     loops,
     queries,
@@ -281,6 +282,8 @@ class Schedule:
     bind = kinds.bind
     unroll = kinds.unroll
 
+    decompose_reduction = decompose_reduction.decompose_reduction
+
     annotate = annotation.annotate
     unannotate = annotation.unannotate
 
@@ -288,6 +291,8 @@ class Schedule:
     cache_write = cache.cache_write
     cache_inplace = cache.cache_inplace
 
+    compute_at = compute_at.compute_at
+    reverse_compute_at = compute_at.reverse_compute_at
     compute_inline = compute_inline.compute_inline
     reverse_compute_inline = reverse_compute_inline.reverse_compute_inline
 

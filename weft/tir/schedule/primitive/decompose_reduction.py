@@ -1,0 +1,142 @@
+"""decompose_reduction: the init of a reduction as a block of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect, substitute
+from weft.tir import op
+from weft.tir.expr import And, IterVar, Var
+from weft.tir.schedule import checks, flags
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.loops import loop_of
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class LoopPositionError(ScheduleFailure):
+    """The loop is not around the block."""
+
+
+class LoopHeightError(ScheduleFailure):
+    """A loop of the reduction is outside of the loop at which it shall be decomposed."""
+
+
+class InitPredicateError(ScheduleFailure):
+    """A condition of the block ties its spatial axes to its reduction."""
+
+
+@primitive("DecomposeReduction", "block loop")
+def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+    """Move the init of a reduction to just before ``loop``; returns the new block, ``<name>_init``.
+
+    The block must be a reduction block, and every loop of its reduction must be ``loop`` or inside
+    of it. What is left of the block is called ``<name>_update``.
+    """
+    state, sref, at = self.state, self._sref(block), self._sref(loop)
+    loops = flags.loops_above(sref)
+    _check(state, sref, at, loops)
+    old = sref.stmt
+    assert isinstance(old, Block)
+    realize = flags.realize_of(state, sref)
+    init, used = _init_realize(old, realize)
+    inner = loops[loops.index(at) :]
+    chosen = [item for item in inner if loop_of(item).loop_var in used]
+    dropped = {loop_of(item).loop_var for item in inner if item not in chosen}
+    init = init.with_(predicate=_kept_predicate(state, sref, realize.predicate, dropped))
+    update = old.with_(name_hint=f"{old.name_hint}_update", init=None, reads=_update_reads(old))
+    state.replace(sref, update)
+    state.replace(at, seq(_loops_around(init, chosen), loop_of(at)))
+    return self._block_rv(init.block)
+
+
+def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtSRef]) -> None:
+    scope = checks.scope_root(state, sref)
+    if at not in loops:
+        raise LoopPositionError(state, f"{name_of(at)} is not around {name_of(sref)}", (at, sref))
+    checks.check_reduction_block(state, sref, scope)
+    realize = flags.realize_of(state, sref)
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type != IterVar.CommReduce:
+            continue
+        used = set(collect(value, Var))
+        for outer in loops[: loops.index(at)]:
+            if loop_of(outer).loop_var in used:
+                raise LoopHeightError(
+                    state,
+                    f"{name_of(outer)} runs the reduction axis {axis.var.name} and is outside of "
+                    f"{name_of(at)}",
+                    (outer, at),
+                    f"decompose at {loop_of(outer).loop_var.name} or a loop around it",
+                )
+
+
+def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, set[Var]]:
+    """The init as a block over the spatial axes, and the loops that these use."""
+    assert block.init is not None
+    axes, values, mapping = [], [], {}
+    for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type == IterVar.DataPar:
+            fresh = axis.var.copy_with_suffix("")
+            mapping[axis.var] = fresh
+            axes.append(IterVar(axis.dom, fresh, axis.iter_type, axis.thread_tag))
+            values.append(value)
+    made = Block(
+        axes, [], substitute(block.writes, mapping), f"{block.name_hint}_init",
+        substitute(block.init, mapping), annotations=block.annotations,
+    )  # fmt: skip
+    return BlockRealize(values, IntImm("bool", 1), made), set(collect(values, Var))
+
+
+def _kept_predicate(state: ScheduleState, sref: StmtSRef, predicate: Any, dropped: set[Var]) -> Any:
+    """The conditions without those on loops that the init does not run.
+
+    A condition on such a loop and others together could guard what the init writes: refused.
+    """
+    kept: Any = IntImm("bool", 1)
+    for part in _conjuncts(predicate):
+        used = set(collect(part, Var))
+        if used.isdisjoint(dropped):
+            kept = op.logical_and(kept, part)
+        elif not used <= dropped:
+            raise InitPredicateError(
+                state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
+            )
+    return kept
+
+
+def _conjuncts(expr: Any) -> list[Any]:
+    return [*_conjuncts(expr.a), *_conjuncts(expr.b)] if isinstance(expr, And) else [expr]
+
+
+def _update_reads(block: Block) -> list[Any]:
+    """What the update reads: also what it adds to."""
+    read = {region.buffer for region in block.reads}
+    return [*[region for region in block.writes if region.buffer not in read], *block.reads]
+
+
+def _loops_around(init: BlockRealize, chosen: list[StmtSRef]) -> Stmt:
+    """The init under copies of the loops that its axes use."""
+    renamed = {
+        loop_of(item).loop_var: loop_of(item).loop_var.copy_with_suffix("_init") for item in chosen
+    }
+    values, predicate = substitute([init.iter_values, init.predicate], renamed)
+    body: Stmt = init.with_(iter_values=values, predicate=predicate)
+    for item in reversed(chosen):
+        loop = loop_of(item)
+        binding = loop.thread_binding
+        if binding is not None:
+            binding = IterVar(
+                binding.dom, binding.var.copy_with_suffix(""), binding.iter_type, binding.thread_tag
+            )
+        body = For(
+            renamed[loop.loop_var], substitute(loop.min, renamed), substitute(loop.extent, renamed),
+            loop.kind, body, binding,
+        )  # fmt: skip
+    return body
