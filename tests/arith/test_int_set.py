@@ -5,7 +5,16 @@ import itertools
 import pytest
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.int_set import IntervalSet, IntSet, eval_set, intersect, neg_inf, pos_inf, union
+from weft.arith.int_set import (
+    IntervalSet,
+    IntSet,
+    eval_set,
+    intersect,
+    neg_inf,
+    pos_inf,
+    union,
+    union_lower_bound,
+)
 from weft.ir.expr import Range
 from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
@@ -116,3 +125,15 @@ def test_sums_and_differences_of_unbounded_sets():
     assert (total.min_value.value, total.max_value) == (4, pos_inf())
     difference = eval_set(y - x, {x: above, y: IntSet.interval(1, 4)})
     assert (difference.min_value, difference.max_value.value) == (neg_inf(), 1)
+
+
+def test_union_lower_bound_drops_what_leaves_a_gap():
+    near = [IntervalSet(0, 3), IntervalSet(4, 6), IntervalSet(9, 12)]
+    found = union_lower_bound(near)
+    assert (found.min_value.value, found.max_value.value) == (0, 6)
+    endless = [IntervalSet(neg_inf(), 0), IntervalSet(1, pos_inf()), IntSet.nothing()]
+    assert union_lower_bound(endless).is_everything()
+    assert union_lower_bound([]).is_nothing()
+    x = Var("x", "int32")
+    found = union_lower_bound([IntervalSet(x, x + 3), IntervalSet(x + 4, x + 9)])
+    assert Analyzer().can_prove_equal(found.max_value, x + 9)

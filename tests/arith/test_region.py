@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from weft.arith.analyzer import Analyzer
 from weft.arith.region import (
     estimate_region_lower_bound,
     estimate_region_strict_bound,
     estimate_region_upper_bound,
 )
-from weft.ir.expr import Range
+from weft.ir.expr import Range, as_prim_expr
 from weft.tir.expr import Var
 
 I, J = (Var(name, "int32") for name in "ij")
@@ -24,3 +31,81 @@ def test_region_bounds():
     holes = [Range.from_min_extent(I * 4, 2)]
     assert estimate_region_lower_bound(holes, LOOPS) is None
     assert ends(estimate_region_upper_bound(holes, LOOPS)) == [(0, 29)]
+
+
+def regions(*pairs):
+    return [Range.from_min_extent(start, extent) for start, extent in pairs]
+
+
+STRICT = [
+    ("one loop", [(I, 1)], [(0, 7)]),
+    ("windows that touch", [(I * 4, 4)], [(0, 31)]),
+    ("windows that overlap", [(I * 4, 6)], [(0, 33)]),
+    ("backwards", [(20 - J * 4, 16)], [(8, 35)]),
+    ("backwards with holes", [(20 - J * 4, 3)], None),
+    ("two axes", [(I, 1), (J * 2, 2)], [(0, 7), (0, 7)]),
+    ("one loop on two axes", [(I, 2), (I + 2, 2)], None),
+    ("sliding window", [(I + J, 1)], [(0, 10)]),
+    ("nothing", [(I, 0)], "nothing"),
+    ("constant", [(3, 5)], [(3, 7)]),
+    ("extent of a loop", [(I, J)], None),
+]
+
+
+@pytest.mark.parametrize(("starts", "expected"), [row[1:] for row in STRICT])
+def test_strict_bound(starts, expected):
+    found = estimate_region_strict_bound(regions(*starts), LOOPS)
+    if expected is None:
+        assert found is None
+    elif expected == "nothing":
+        assert found[0].is_nothing()
+    else:
+        assert ends(found) == expected
+
+
+def test_symbolic_extent():
+    n = Var("n", "int32")
+    (found,) = estimate_region_strict_bound(regions((I * n, n)), {I: Range(0, 8)})
+    assert Analyzer().can_prove_equal(found.max_value, n * 8 - 1)
+
+
+def test_upper_bound_takes_each_axis_for_itself():
+    x, inside = I * 4 + J, I * 4 + J < 31
+    region = regions((x * 4, 8), (x * 3, 5))
+    assert estimate_region_strict_bound(region, LOOPS, inside) is None
+    assert ends(estimate_region_upper_bound(region, LOOPS, inside)) == [(0, 127), (0, 94)]
+
+
+def test_facts_of_the_analyzer_count():
+    n, analyzer = Var("n", "int32"), Analyzer()
+    analyzer.bind(n, Range(4, 8))
+    assert estimate_region_strict_bound(regions((I * 4, n)), LOOPS) is None
+    assert estimate_region_strict_bound(regions((I * 4, n)), LOOPS, True, analyzer) is not None
+
+
+@settings(max_examples=300, deadline=None)
+@given(random=st.randoms(use_true_random=False), bounded=st.booleans())
+def test_random_regions(space_of, random, bounded):
+    """Strict bounds are exactly what is touched; upper ones hold all of it."""
+    space = space_of(random)
+    starts = [as_prim_expr(index) for index in space.indices()]
+    assume(not bounded or space.where(space.bound()))
+    extents = [random.randint(1, 4) for _ in starts]
+    touched = set()
+    for corner in zip(*[space.values(start).tolist() for start in starts], strict=True):
+        sides = [range(low, low + size) for low, size in zip(corner, extents, strict=True)]
+        touched |= set(itertools.product(*sides))
+    region = regions(*zip(starts, extents, strict=True))
+    options = (region, space.domain, space.predicate)
+    strict = estimate_region_strict_bound(*options)
+    if strict is not None:
+        assert touched == box(space, strict)
+        assert touched == box(space, estimate_region_lower_bound(*options))
+    assert touched <= box(space, estimate_region_upper_bound(*options))
+
+
+def box(space, sets):
+    sides = [
+        range(space.values(each.min_value)[0], space.values(each.max_value)[0] + 1) for each in sets
+    ]
+    return set(itertools.product(*sides))

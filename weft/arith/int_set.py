@@ -19,7 +19,7 @@ from weft.tir.expr import Var
 
 __all__ = [
     "IntSet", "IntervalSet", "as_int_set", "eval_region", "eval_set", "intersect", "neg_inf",
-    "pos_inf", "union",
+    "pos_inf", "union", "union_lower_bound",
 ]  # fmt: skip
 
 
@@ -47,6 +47,32 @@ def eval_region(
 def union(sets: Iterable[IntervalSet], analyzer: Analyzer | None = None) -> IntervalSet:
     """The smallest interval that holds all the sets."""
     return interval.union(sets, analyzer or Analyzer())
+
+
+def union_lower_bound(sets: Iterable[IntervalSet]) -> IntervalSet:
+    """An interval that lies inside the union of the sets.
+
+    Sets that leave a gap to the ones before are dropped.
+    """
+    analyzer = Analyzer()
+    result = IntSet.nothing()
+    for item in sets:
+        if item.is_nothing():
+            continue
+        if result.is_nothing():
+            result = item
+        elif _reaches(result, item, analyzer) and _reaches(item, result, analyzer):
+            result = interval.union([result, item], analyzer)
+    return result
+
+
+def _reaches(first: IntervalSet, second: IntervalSet, analyzer: Analyzer) -> bool:
+    """Whether ``second`` begins right after the end of ``first``, or before."""
+    if second.min_value is neg_inf() or first.max_value is pos_inf():
+        return True
+    if second.min_value is pos_inf() or first.max_value is neg_inf():
+        return False
+    return analyzer.can_prove(second.min_value <= first.max_value + 1)
 
 
 def intersect(sets: Iterable[IntervalSet], analyzer: Analyzer | None = None) -> IntervalSet:

@@ -1,27 +1,25 @@
-"""Bounds of buffer regions as loops run: exact ones through iteration maps, else by intervals."""
+"""Bounds of buffer regions as loops run: exact ones through iteration maps, else by intervals.
+
+A region is exact where its starts are independent of each other (together they take every
+combination), and where in each dimension the steps leave no hole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, IterSumExpr, detect_iter_map
+from weft.arith.iter_map.constraint import uses
+from weft.arith.iter_map.integer import add, const_like, is_value, mul, sub
 from weft.ir.expr import Range, as_prim_expr
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import GE, Var
-
-
-def _analyzer_of(var_dom: Mapping[Var, Range], given: Analyzer | None) -> Analyzer:
-    """``given``, or a new analyzer, that knows the domains."""
-    analyzer = Analyzer() if given is None else given
-    for var, dom in var_dom.items():
-        analyzer.bind(var, dom, allow_override=True)
-    return analyzer
+from weft.tir.expr import GE, LT, Var
+from weft.tir.op import match_types
 
 
 @deep_recursion
@@ -32,32 +30,42 @@ def estimate_region_strict_bound(
     analyzer: Analyzer | None = None,
 ) -> Array | None:
     """The exact set of each dimension, or None where the region is no independent product."""
-    found = detect_iter_map(
-        [rng.min for rng in region], var_dom, predicate, IterMapLevel.Surjective
-    )
+    for rng in region:
+        if uses(rng.extent, var_dom):
+            return None
+    analyzer = analyzer or Analyzer()
+    starts = [rng.min for rng in region]
+    found = detect_iter_map(starts, var_dom, predicate, IterMapLevel.Surjective, analyzer=analyzer)
     if len(found.indices) != len(region):
         return None
-    analyzer = _analyzer_of(var_dom, analyzer)
     sets = []
     for rng, total in zip(region, found.indices, strict=True):
-        exact = _exact(rng, total, analyzer)
+        exact = _exact(total, rng.extent, analyzer)
         if exact is None:
             return None
         sets.append(exact)
     return Array(sets)
 
 
-def _exact(rng: Range, total: IterSumExpr, analyzer: Analyzer) -> IntervalSet | None:
-    """[base, ...] of one dimension; None where the steps leave holes."""
-    one = fold.const(rng.extent.dtype, 1)
-    if not total.args:
-        return as_int_set(Range.from_min_extent(total.base, rng.extent), analyzer)
-    (split,) = total.args
-    if not analyzer.can_prove(GE(rng.extent, split.scale)):
-        return None
-    reach = fold.mul(fold.sub(split.extent, one), split.scale)
-    last = fold.sub(fold.add(fold.add(total.base, reach), rng.extent), one)
-    return IntervalSet(analyzer.simplify(total.base), analyzer.simplify(last))
+def _exact(total: IterSumExpr, extent: Any, analyzer: Analyzer) -> IntervalSet | None:
+    """The union of ``extent`` values from each start on; None where the steps leave holes."""
+    if is_value(extent, 0):
+        return IntervalSet.nothing()
+    low, reach = total.base, extent
+    if total.args:
+        (split,) = total.args
+        if is_value(split.extent, 0):
+            return IntervalSet.nothing()
+        scale = split.scale
+        last = mul(sub(split.extent, const_like(split.extent, 1)), scale)
+        zero = const_like(scale, 0)
+        if analyzer.can_prove(LT(scale, zero)):
+            low, last, scale = add(low, last), sub(zero, last), sub(zero, scale)
+        if not analyzer.can_prove(GE(*match_types(extent, scale))):
+            return None
+        reach = add(extent, last)
+    high = sub(add(low, reach), const_like(reach, 1))
+    return IntervalSet(analyzer.simplify(low), analyzer.simplify(high))
 
 
 def estimate_region_lower_bound(
@@ -77,13 +85,20 @@ def estimate_region_upper_bound(
     predicate: Any = True,
     analyzer: Analyzer | None = None,
 ) -> Array:
-    """Sets that hold everything touched: exact where possible, else interval by interval."""
+    """Sets that hold everything touched: exact where possible, in each dimension for itself."""
     exact = estimate_region_strict_bound(region, var_dom, predicate, analyzer)
     if exact is not None:
         return exact
-    analyzer = _analyzer_of(var_dom, analyzer)
+    if analyzer is None:
+        analyzer = Analyzer()
+        for var, dom in var_dom.items():
+            analyzer.bind(var, dom)
     sets = []
     with analyzer.constraint_scope(as_prim_expr(predicate)):
         for rng in region:
-            sets.append(eval_set(as_int_set(rng, analyzer), var_dom, analyzer))
+            alone = estimate_region_strict_bound([rng], var_dom, predicate, analyzer)
+            if alone is not None:
+                sets.append(alone[0])
+            else:
+                sets.append(eval_set(as_int_set(rng, analyzer), var_dom, analyzer))
     return Array(sets)
