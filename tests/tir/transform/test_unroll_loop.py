@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+import weft
+from weft.ir.functor import collect
+from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
-from weft.tir.transform import UnrollLoop
+from weft.support.errors import PassError
+from weft.tir.stmt import For, ForKind
+from weft.tir.transform import LowerOpaqueBlock, UnrollLoop
 
 
 def test_an_unrolled_loop_is_its_bodies(becomes):
@@ -36,3 +43,41 @@ def test_copies_define_variables_of_their_own(becomes):
             c[1] = w * w
 
     becomes(UnrollLoop(), before, expected)
+
+
+@T.prim_func
+def hinted(a: T.Buffer((8, 3), "int32"), c: T.Buffer((8, 3), "int32")):
+    for i in T.serial(8, annotations={"pragma_auto_unroll_max_step": 16}):
+        for j in range(3):
+            c[i, j] = a[i, j] + 1
+
+
+@T.prim_func
+def hinted_to_llvm(a: T.Buffer((8, 3), "int32"), c: T.Buffer((8, 3), "int32")):
+    for i in T.serial(
+        8, annotations={"pragma_auto_unroll_max_step": 16, "pragma_unroll_explicit": 0}
+    ):
+        for j in range(3):
+            c[i, j] = a[i, j] + 1
+
+
+def test_loops_below_the_number_of_steps_unroll():
+    steps = Sequential([LowerOpaqueBlock(), UnrollLoop()])
+    after = steps(weft.IRModule({"main": hinted}))["main"]
+    assert [loop.extent.value for loop in collect(after.body, For)] == [8]
+
+
+def test_not_explicit_leaves_the_loop_to_llvm():
+    steps = Sequential([LowerOpaqueBlock(), UnrollLoop()])
+    after = steps(weft.IRModule({"main": hinted_to_llvm}))["main"]
+    kinds = {loop.extent.value: loop.kind for loop in collect(after.body, For)}
+    assert kinds == {8: ForKind.SERIAL, 3: ForKind.UNROLLED}
+    text = weft.build(hinted_to_llvm, name="main").get_source("ll")
+    assert "llvm.loop.unroll.full" in text
+    assert "llvm.loop.unroll.full" not in weft.build(hinted, name="main").get_source("ll")
+
+
+def test_an_option_that_is_not_there():
+    with PassContext(config={"tir.UnrollLoop": {"max_step": 3}}):
+        with pytest.raises(PassError, match="there is no option 'max_step'; there are: auto_max"):
+            UnrollLoop()(weft.IRModule({"main": hinted}))

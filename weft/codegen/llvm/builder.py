@@ -72,11 +72,14 @@ class FunctionBuilder:
             self.lines.append(f"  br label %{label}")
             self.terminated = True
 
-    def branch_if(self, condition: str, then: str, other: str, weights: str = "") -> None:
-        """End the block with a conditional jump."""
+    def branch_if(
+        self, condition: str, then: str, other: str, weights: str = "", loop: str = ""
+    ) -> None:
+        """End the block with a conditional jump; ``loop`` is metadata of the loop it closes."""
         if self.terminated:
             return
         tail = f", !prof {weights}" if weights else ""
+        tail += f", !llvm.loop {loop}" if loop else ""
         self.lines.append(f"  br i1 {condition}, label %{then}, label %{other}{tail}")
         self.terminated = True
 

@@ -9,6 +9,7 @@ from weft.codegen.llvm import integer, mathlib, memory, packed
 from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened, zero
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, StringImm
+from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
@@ -105,7 +106,10 @@ def _first(em: Emitter, expr: Any) -> str:
 
 
 def _assume(em: Emitter, expr: Any) -> str:
-    em.bounds.assume(expr.args[0], promised=True)
+    condition = expr.args[0]
+    em.bounds.assume(condition, promised=True)
+    if condition.dtype.lanes == 1 and not collect(condition, (e.BufferLoad, e.Call)):
+        em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
     return "true"
 
 

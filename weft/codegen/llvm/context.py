@@ -7,6 +7,9 @@ from typing import Any
 
 from weft.support.errors import CodegenError
 
+FIRST_LOOP = 2
+"""Numbers below are the branch weights that every module has."""
+
 
 @dataclass
 class ModuleContext:
@@ -25,6 +28,8 @@ class ModuleContext:
     functions: list[str] = field(default_factory=list)
     signatures: dict[str, Any] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
+    loops: list[str] = field(default_factory=list)
+    """Metadata of single loops; the first number is ``FIRST_LOOP``."""
     _serial: int = 0
 
     def unique(self, stem: str) -> str:
@@ -38,6 +43,15 @@ class ModuleContext:
         if name not in self.declarations:
             self.declarations[name] = f"declare {result} {operand}({params}) {attributes}"
         return operand
+
+    def unrolled_loop(self, whole: bool) -> str:
+        """Metadata that asks LLVM to unroll one loop, wholly if its extent is constant."""
+        number = FIRST_LOOP + 2 * len(self.loops)
+        how = "llvm.loop.unroll.full" if whole else "llvm.loop.unroll.enable"
+        self.loops.append(
+            f'!{number} = distinct !{{!{number}, !{number + 1}}}\n!{number + 1} = !{{!"{how}"}}'
+        )
+        return f"!{number}"
 
     def string(self, text: str) -> str:
         """A pointer to the text as UTF-8 ending in NUL."""
@@ -54,7 +68,7 @@ class ModuleContext:
     def text(self, header: str) -> str:
         """The whole module."""
         parts = [header, *self.constants, *self.declarations.values(), *self.helpers.values()]
-        return "\n".join([*parts, *self.functions, ""])
+        return "\n".join([*parts, *self.functions, *self.loops, ""])
 
 
 _PLAIN = frozenset(range(32, 127)) - {ord('"'), ord("\\")}

@@ -158,10 +158,16 @@ def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> Non
     b.start(latch)
     b.lines.append(f"  {following} = add nsw i64 {counter}, 1")
     again = b.op(f"icmp slt i64 {following}, {end}")
-    b.branch_if(again, body, done)
+    metadata = ""
+    if stmt.kind is ForKind.UNROLLED:
+        short = isinstance(stmt.extent, IntImm) and stmt.extent.value <= _WHOLE
+        metadata = em.context.unrolled_loop(short)
+    b.branch_if(again, body, done, loop=metadata)
     b.start(done)
 
 
+_WHOLE: Final = 64
+"""A loop of more iterations is unrolled by a factor, not wholly."""
 _JUMPS: Final = ("tir.break_loop", "tir.continue_loop")
 
 STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {

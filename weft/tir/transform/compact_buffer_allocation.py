@@ -213,7 +213,7 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
 
 def _alignments(block: Block) -> list[tuple[int, ...]]:
     """The annotation that storage_align leaves: ``[buffer, axis, factor, offset]``, several."""
-    found = []
+    found: list[tuple[int, ...]] = []
     for entry in block.annotations.get("buffer_dim_align", ()):
         numbers = tuple([int(getattr(item, "value", item)) for item in entry])
         if len(numbers) != 4 or numbers[2] < 1:

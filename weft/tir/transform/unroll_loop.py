@@ -1,16 +1,19 @@
 """UnrollLoop: loops of kind ``unrolled`` (or under a pragma) become their bodies in a row.
 
 ``pragma_auto_unroll_max_step``, or the option ``{"tir.UnrollLoop": {"auto_max_step": n}}`` of the
-pass context, unrolls serial loops while the steps stay below its value. A body
-larger than ``LIMIT`` statements in all stays a loop that LLVM may unroll.
+pass context, unrolls serial loops while the steps stay below its value. Under
+``pragma_unroll_explicit`` 0 (option ``explicit_unroll``), and where the bodies would be more than
+``LIMIT`` statements, loops stay, of kind ``unrolled``: code generation tells LLVM to unroll them.
 """
 
 from __future__ import annotations
 
-from weft.ir.expr import IntImm
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass, PassContext
-from weft.support.errors import IRValueError
+from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -23,42 +26,99 @@ from weft.tir.stmt import (
     For,
     ForKind,
     LetStmt,
+    SeqStmt,
     Stmt,
     seq,
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
-LIMIT = 4096
+LIMIT: Final = 4096
+
+
+OPTIONS: Final = ("auto_max_step", "auto_max_depth", "auto_max_extent", "explicit_unroll")
 
 
 class _Unroll(StmtMutator):
-    def __init__(self, max_step: int) -> None:
+    """Expands loops from the inside out; ``depth`` counts unrolled loops inside the current one."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
         super().__init__()
-        self.max_step = max_step
+        self.max_step = int(options.get("auto_max_step", 0))
+        self.max_depth = int(options.get("auto_max_depth", 8))
+        self.max_extent = int(options.get("auto_max_extent", 0))
+        self.explicit = bool(options.get("explicit_unroll", True))
+        self.depth = 0
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
-        if attr.attr_key == "pragma_auto_unroll_max_step" and isinstance(attr.value, IntImm):
-            outer, self.max_step = self.max_step, attr.value.value
-            body: Stmt = self.visit(attr.body)
-            self.max_step = outer
-            return body
-        if attr.attr_key in ("pragma_unroll_explicit", "pragma_auto_unroll_max_depth"):
-            return self.visit(attr.body)
-        return self.visit_default(attr)
+        value = attr.value.value if isinstance(attr.value, IntImm) else 0
+        field = _PRAGMAS.get(attr.attr_key)
+        if field is None:
+            changed: Stmt = self.visit_default(attr)
+            return changed
+        outer = getattr(self, field)
+        setattr(self, field, type(outer)(value))
+        body: Stmt = self.visit(attr.body)
+        setattr(self, field, outer)
+        return body
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        visited, outer, deepest = [], self.depth, 0
+        for item in stmt.seq:
+            self.depth = 0
+            visited.append(self.visit(item))
+            deepest = max(deepest, self.depth)
+        self.depth = max(outer, deepest)
+        if all(new is old for new, old in zip(visited, stmt.seq, strict=True)):
+            return stmt
+        return seq(*visited)
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
         wanted = loop.kind == ForKind.UNROLLED
         if not isinstance(loop.extent, IntImm):
-            if wanted and not loop.extent.dtype.is_integral:
-                raise IRValueError("UnrollLoop: the extent of an unrolled loop must be constant")
             return loop.with_(kind=ForKind.SERIAL) if wanted else loop
-        steps = loop.extent.value * max(1, len(collect(loop.body, (BufferStore, Evaluate))))
-        if wanted and steps > LIMIT:
-            return loop.with_(kind=ForKind.SERIAL)
-        if not wanted and (loop.kind != ForKind.SERIAL or steps > self.max_step):
+        count = loop.extent.value
+        if not wanted and not self.chosen(loop, count):
             return loop
-        return unrolled(loop, loop.extent.value)
+        self.depth += 1
+        if not (self.explicit or (count == 1 and self.max_extent == 1)):
+            return loop if wanted else loop.with_(kind=ForKind.UNROLLED)
+        if count * max(1, _statements(loop.body)) > LIMIT:
+            return loop.with_(kind=ForKind.UNROLLED)
+        return unrolled(loop, count) if count > 0 else Evaluate(0)
+
+    def chosen(self, loop: For, count: int) -> bool:
+        """Whether a serial loop is short enough to unroll by itself."""
+        if loop.kind != ForKind.SERIAL or self.depth > self.max_depth:
+            return False
+        if any(inner.kind != ForKind.UNROLLED for inner in collect(loop.body, For)):
+            return False
+        return count <= self.max_extent or count * max(1, _statements(loop.body)) <= self.max_step
+
+
+_PRAGMAS: Final = {
+    "pragma_auto_unroll_max_step": "max_step", "pragma_auto_unroll_max_depth": "max_depth",
+    "pragma_unroll_explicit": "explicit",
+}  # fmt: skip
+
+
+def _statements(stmt: Any) -> int:
+    """The stores and calls that a statement runs, its loops run through."""
+    if isinstance(stmt, For):
+        extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else 1
+        return max(extent, 1) * _statements(stmt.body)
+    if isinstance(stmt, BufferStore | Evaluate):
+        return 1
+    total = 0
+    for name in stmt.CHILDREN:
+        value = getattr(stmt, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Stmt):
+                total += _statements(item)
+    return total
 
 
 def unrolled(loop: For, count: int) -> Stmt:
@@ -97,7 +157,12 @@ def _fresh(var: Var) -> Var:
 def unroll_loop(func: PrimFunc) -> PrimFunc:
     """The function with its unrolled loops expanded (option ``tir.UnrollLoop``)."""
     options = PassContext.current().config.get("tir.UnrollLoop", {})
-    return rewrite_body(func, _Unroll(int(options.get("auto_max_step", 0))))
+    unknown = sorted(set(options) - {*OPTIONS, "unroll_local_access"})
+    if unknown:
+        raise PassError(
+            f"tir.UnrollLoop: there is no option {unknown[0]!r}; there are: {', '.join(OPTIONS)}"
+        )
+    return rewrite_body(func, _Unroll(options))
 
 
 def UnrollLoop() -> Pass:  # noqa: N802 - TVM's name
