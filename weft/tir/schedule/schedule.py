@@ -24,6 +24,7 @@ from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive import (
     annotation,
     cache,
+    compute_at,
     compute_inline,
     decompose_reduction,
     kinds,
@@ -291,8 +292,8 @@ class Schedule:
     cache_write = cache.cache_write
     cache_inplace = cache.cache_inplace
 
-    compute_at = compute_at.compute_at
     reverse_compute_at = compute_at.reverse_compute_at
+    compute_at = compute_at.compute_at
     compute_inline = compute_inline.compute_inline
     reverse_compute_inline = reverse_compute_inline.reverse_compute_inline
 
