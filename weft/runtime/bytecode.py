@@ -46,6 +46,8 @@ class NativeEntry:
     ``checks`` are the match_casts that may fail, ``(what, wanted, resolved, actual, known)``: the
     wanted shape as written, the same over the symbols of the inputs, the shape there is, and the
     values of symbols in ``wanted`` as pairs of name and text.
+    ``layout`` tells, where some argument is a tuple or a shape, how the arguments hold the inputs:
+    ``("leaf", input)``, ``("same", text)`` for a number equal to it, or ``("tuple", layouts)``.
     """
 
     spec: FunctionSpec
@@ -54,6 +56,7 @@ class NativeEntry:
     arena: int | str = 0
     constants: tuple[int, ...] = ()
     checks: tuple[tuple[Any, ...], ...] = ()
+    layout: tuple[tuple[Any, ...], ...] | None = None
 
 
 @dataclass(frozen=True)

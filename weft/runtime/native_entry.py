@@ -21,7 +21,7 @@ from weft.runtime.spec import Extent, FunctionSpec
 from weft.runtime.vm_patterns import as_ndarray, match_extents
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
-from weft.support.errors import IRValueError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 
 MAX_NESTED: Final = 32
@@ -70,6 +70,45 @@ class EntryWriter(WrapperWriter):
         self.outputs: list[str] = []
         self.handles: list[str] = []
         self.tuples = 0
+        self.layout: tuple[tuple[Any, ...], ...] | None = None
+        self.same: list[tuple[str, Extent]] = []
+        self.places: dict[int, str] = {}
+
+    def _unpack(self) -> None:
+        """Arguments to inputs; tuples and shapes are opened, as the layout says."""
+        if self.layout is None:
+            super()._unpack()
+            return
+        self.names["unfit"] = _unfit
+        todo: list[tuple[str, str, tuple[Any, ...]]] = [("args", "", self.layout)]
+        while todo:
+            source, path, layouts = todo.pop(0)
+            targets = []
+            for index, (kind, content) in enumerate(layouts):
+                target = f"a{content}" if kind == "leaf" else f"{source}_{index}"
+                targets.append(f"{target}, ")
+                place = f"{path}[{index}]" if path else f"argument {index}"
+                if kind == "tuple":
+                    todo.append((target, place, content))
+                elif kind == "leaf":
+                    self.places[content] = place
+                elif kind == "same":
+                    self.same.append((target, content))
+            self.lines += [
+                f"if not isinstance({source}, (tuple, list)) or len({source}) != {len(targets)}:",
+                "    raise unfit(name)",
+                f"{''.join(targets)}= {source}" if targets else "pass",
+            ]
+
+    def checks(self) -> None:
+        """Those of every function; also the numbers in shapes that are no new symbols."""
+        super().checks()
+        for index, place in self.places.items():
+            param = self.spec.params[index]
+            checker = self.names[f"{'R' if param.kind == 'buffer' else 'C'}{index}"]
+            checker.prefix = f"{self.spec.name}: {place} ({param.name})"
+        for target, extent in self.same:
+            self.lines += [f"if {target} != {self._value(extent)}:", "    raise unfit(name)"]
 
     def value(self, extent: Extent) -> str:
         """An extent as a Python expression over the bound symbols."""
@@ -101,6 +140,7 @@ def make_entry(
     used = [constants[index] for index in entry.constants]
     table = constant_table(used)
     writer = EntryWriter(entry.spec, host.address, _input_count(entry))
+    writer.layout = entry.layout
     writer.checks()
     writer.names.update(
         aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
@@ -125,6 +165,11 @@ def make_entry(
 def _input_count(entry: NativeEntry) -> int:
     handles = (entry.arena != 0) + bool(entry.constants)
     return len(entry.spec.params) - len(entry.outputs) - handles
+
+
+def _unfit(name: str) -> IRTypeError:
+    """An argument has the wrong form; the virtual machine says more (VirtualMachine._callable)."""
+    return IRTypeError(f"{name}: the arguments do not have the form of the parameters")
 
 
 def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:

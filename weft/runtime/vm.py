@@ -26,6 +26,7 @@ from weft.support.errors import (
     IRTypeError,
     IRValueError,
     RuntimeFault,
+    TVMError,
     UnsupportedError,
 )
 from weft.support.recursion import deep_recursion
@@ -177,6 +178,8 @@ class VirtualMachine:
             if function.native is not None and self._native and self._instrument is None:
                 host = self.executable.hosts[name]
                 made = make_entry(function.native, host, self.executable.program.constants)
+                if function.native.layout is not None:
+                    made = _explained(made, function)
             else:
                 made = _Interpreted(self, function)
             self._callables[name] = made
@@ -282,6 +285,19 @@ def _checked(function: VMFunction, arguments: Sequence[Any], symbols: dict[str, 
             zip(arguments, function.params, strict=True)
         )
     ]
+
+
+def _explained(entry: Callable[..., Any], function: VMFunction) -> Callable[..., Any]:
+    """The entry of a function with nested parameters; its errors name the place in the argument."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return entry(*arguments)
+        except TVMError:
+            _checked(function, arguments, {})
+            raise
+
+    return call
 
 
 class _Frame:

@@ -83,6 +83,9 @@ class HostFunction:
     has_arena: bool
     constants: list[Constant]
     checks: list[ShapeCheck]
+    layout: list[Any] | None = None
+    """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
+    ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""
 
     @property
     def symbol(self) -> str:
@@ -123,38 +126,65 @@ class HostBuilder:
         }
         self.state = _State()
         self.values: dict[int, Any] = {}
+        self.params: list[Any] = []
         self.inlined: list[Function] = []
 
     def build(self) -> HostFunction:
         """The host function; raises NotNative."""
-        params: list[Any] = []
+        layouts = []
         for index, param in enumerate(self.function.params):
-            value = self.parameter(param, index)
-            self.values[id(param)] = value
-            params.append(value)
+            name = param.name_hint or f"arg{index}"
+            self.values[id(param)], layout = self.parameter(name, param.struct_info)
+            layouts.append(layout)
+        params = self.params
         result = self.body(self.function.body)
         inputs = {id(param) for param in params}
         outputs: list[Buffer] = []
         shape_of_result = self.result(result, inputs, params, outputs)
         chosen = {id(buffer) for buffer in outputs}
         plan = ArenaPlan(self.lives(chosen))
-        return self.assemble(params, outputs, shape_of_result, plan)
+        host = self.assemble(params, outputs, shape_of_result, plan)
+        host.layout = layouts if any(kind != "leaf" for kind, _ in layouts) else None
+        return host
 
-    def parameter(self, param: Var, index: int) -> Any:
-        """A tensor parameter as a buffer, a scalar one as a variable."""
-        info = param.struct_info
+    def parameter(self, name: str, info: StructInfo | None) -> tuple[Any, Any]:
+        """The value of a parameter and its layout; adds what it is natively to ``params``."""
         if isinstance(info, TensorStructInfo):
-            name = param.name_hint or f"arg{index}"
             if info.shape is None and info.ndim >= 0:
-                extents = [TirVar(f"{name}_{axis}", INT64) for axis in range(info.ndim)]
-                self.symbols.update({extent: extent for extent in extents})
-                info = TensorStructInfo(extents, info.dtype)
-            return self.tensor(name, info)
+                info = TensorStructInfo(self.extents(name, info.ndim), info.dtype)
+            return self.native(self.tensor(name, info))
         if isinstance(info, PrimStructInfo) and info.value is None:
-            return TirVar(param.name_hint, info.dtype)
-        if isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
-            return info.value
-        raise NotNative(f"parameter {param.name_hint} is neither a tensor nor a scalar")
+            return self.native(TirVar(name, info.dtype))
+        if isinstance(info, PrimStructInfo) and self.is_new(info.value):
+            return self.native(info.value)
+        if isinstance(info, TupleStructInfo):
+            pairs = [
+                self.parameter(f"{name}_{index}", field) for index, field in enumerate(info.fields)
+            ]
+            return [value for value, _ in pairs], ("tuple", [layout for _, layout in pairs])
+        if isinstance(info, ShapeStructInfo) and info.ndim >= 0:
+            extents = self.extents(name, info.ndim) if info.values is None else list(info.values)
+            layouts = [
+                self.native(extent)[1] if self.is_new(extent) else ("same", extent)
+                for extent in extents
+            ]
+            return _Shape(extents), ("tuple", layouts)
+        raise NotNative(f"parameter {name} is no tensor, scalar, shape of known rank or tuple")
+
+    def native(self, param: Any) -> tuple[Any, Any]:
+        """Add a parameter of the native function; the value and where it stands."""
+        self.params.append(param)
+        return param, ("leaf", len(self.params) - 1)
+
+    def is_new(self, extent: Any) -> bool:
+        """Whether a scalar is a symbol that no parameter passes yet."""
+        return isinstance(extent, TirVar) and not any(extent is param for param in self.params)
+
+    def extents(self, name: str, ndim: int) -> list[PrimExpr]:
+        """New symbols for the extents of a parameter of known rank."""
+        found = [TirVar(f"{name}_{axis}", INT64) for axis in range(ndim)]
+        self.symbols.update({extent: extent for extent in found})
+        return list(found)
 
     def tensor(self, name: str, info: TensorStructInfo) -> Buffer:
         """A buffer of a tensor's struct info."""

@@ -96,6 +96,7 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
         entry = NativeEntry(
             spec, tuple(outputs), _result(host.result, symbols), arena, constants,
             tuple([_check(check, symbols) for check in host.checks]),
+            None if host.layout is None else tuple([_layout(x, symbols) for x in host.layout]),
         )  # fmt: skip
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)
@@ -133,6 +134,14 @@ def _symbols_of(func: PrimFunc, name: str) -> Symbols:
             symbols.names[id(param)] = described.name
             symbols.vars[described.name] = param
     return symbols
+
+
+def _layout(layout: Any, symbols: Symbols) -> tuple[Any, ...]:
+    """A layout as plain data; see NativeEntry."""
+    kind, content = layout
+    if kind == "tuple":
+        return ("tuple", tuple([_layout(item, symbols) for item in content]))
+    return (kind, symbols.text(content) if kind == "same" else content)
 
 
 def _check(check: ShapeCheck, symbols: Symbols) -> tuple[Any, ...]:
