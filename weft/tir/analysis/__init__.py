@@ -4,6 +4,7 @@ from weft.support.facade import module_getattr
 
 # Imported here, not by the table: they are the names of the submodules too, and the first import of
 # a submodule sets the package's attribute.
+from weft.tir.analysis.domain_touched import domain_touched as domain_touched
 from weft.tir.analysis.undefined_vars import undefined_vars as undefined_vars
 from weft.tir.analysis.verify_well_formed import verify_well_formed as verify_well_formed
 
@@ -16,6 +17,7 @@ _NAMES = {
     "calculate_allocated_bytes": "weft.tir.analysis.resources",
     "check_bounds": "weft.tir.analysis.bounds",
     "detect_buffer_access_lca": "weft.tir.analysis.buffer_access_lca",
+    "domain_touched": "weft.tir.analysis.domain_touched",
     "estimate_tir_flops": "weft.tir.analysis.resources",
     "expr_deep_equal": "weft.arith.deep_equal",
     "get_block_access_region": "weft.tir.analysis.block_access_region",
