@@ -61,6 +61,10 @@ RULES: Final[tuple[Rule, ...]] = (
          "c2 > 0 and c1 % c2 == 0"),
     Rule("div-sum-offset-scaled-down", "(x * c1 + c3) // c2", "x // (c2 // c1) + c3 // c2",
          "c1 > 0 and c2 > 0 and c2 % c1 == 0 and c3 % c2 < c1 and c3 != 0"),
+    Rule("div-scaled-residue", "(x * c1) // c2", "x * (c1 // c2)",
+         "c2 > 0 and c1 > c2 and within(x * (c1 % c2), 0, c2)"),
+    Rule("div-sum-scaled-residue", "(x * c1 + c3) // c2", "x * (c1 // c2) + c3 // c2",
+         "c2 > 0 and c1 > c2 and within(x * (c1 % c2) + c3 % c2, 0, c2)"),
     # floor remainder: what the bounds decide
     Rule("mod-small", "x % c1", "x", "c1 > 0 and within(x, 0, c1)"),
     Rule("mod-small-negative", "x % c1", "x + c1", "c1 > 0 and within(x, 0 - c1, 0)"),
