@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import tir
 from weft.script import tir as T
 from weft.support.errors import IRValueError, RuntimeFault
 from weft.tir import op
@@ -123,3 +124,14 @@ def test_constant_zeros_are_ordered_by_sign():
     high = op.maximum(op.const(-0.0, "float32"), op.const(0.0, "float32"))
     assert np.signbit(low.value)
     assert not np.signbit(high.value)
+
+
+@pytest.mark.parametrize("base", [0, 5, (1 << 63) + 7, (1 << 64) - 2])
+def test_a_ramp_wraps_in_its_own_type(base):
+    out = tir.decl_buffer((4,), "uint64", "out")
+    start = tir.IntImm("uint64", base)
+    value = tir.Ramp(start, tir.IntImm("uint64", 3), 4)
+    store = tir.BufferStore(out, value, [tir.Ramp(tir.IntImm("int32", 0), tir.IntImm("int32", 1), 4)])
+    found = np.zeros(4, "uint64")
+    run(tir.PrimFunc([out], store), found)
+    assert found.tolist() == [(base + 3 * lane) % (1 << 64) for lane in range(4)]

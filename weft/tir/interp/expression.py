@@ -125,8 +125,14 @@ class ExprCompiler:
 
     def compile_Ramp(self, expr: Ramp) -> Thunk:
         base, stride, lanes = (self.compile(x) for x in (expr.base, expr.stride, expr.lanes))
-        end = arithmetic.finish(expr.dtype)
-        return lambda state: end(base(state) + stride(state) * np.arange(lanes(state)))
+        kind = expr.dtype.element.numpy  # every step wraps in the type itself
+
+        def ramp(state: Any) -> Any:
+            count = lanes(state)
+            steps = np.full(count, stride(state), kind) * np.arange(count).astype(kind)
+            return np.full(count, base(state), kind) + steps
+
+        return ramp
 
     def compile_Broadcast(self, expr: Broadcast) -> Thunk:
         value, lanes = self.compile(expr.value), self.compile(expr.lanes)
