@@ -45,6 +45,7 @@ class Checker:
         self.analyzer = analyzer
         self.padder = padder
         self.level = level
+        self.remark = ""
 
     def check(
         self,
@@ -67,6 +68,7 @@ class Checker:
             if unused and self.level == IterMapLevel.Bijective:
                 raise NotAffine("not bijective: a predicate bounds loops that no index uses whole")
             add_digits(used, unused)
+            self.remark = "; a predicate bounds loops that no index uses whole" if unused else ""
         for mark, digits in used.values():
             covered = self.covered(mark, digits)
             self.check_extent(mark, digits, covered)
@@ -95,7 +97,7 @@ class Checker:
             if not self.padder.divides(expected, digit.lower_factor):
                 raise NotAffine(
                     f"not independent: digits of {self.text(mark)} overlap, one starts at "
-                    f"{digit.lower_factor}, the ones below end at {expected}"
+                    f"{digit.lower_factor}, the ones below end at {expected}{self.remark}"
                 )
             if self.padder.divides(digit.lower_factor, lowest.lower_factor):
                 lowest = digit
