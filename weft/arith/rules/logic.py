@@ -17,6 +17,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("lt-sub-self", "x < x - y", "y < 0"),
     Rule("lt-self-add", "x + y < x", "y < 0"),
     Rule("lt-self-sub", "x - y < x", "0 < y"),
+    Rule("lt-mod-self", "x % y < y", "True", "nonconst(y) and nonneg(y)"),
     # x < y: constants
     Rule("lt-add-constant", "x + c1 < c2", "x < c2 - c1"),
     Rule("lt-constant-add", "c1 < x + c2", "c1 - c2 < x"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.tir.buffer import Buffer
+from weft.tir.expr import IterVar
 from weft.tir.schedule import errors, flags, tree
 from weft.tir.schedule.errors import name_of
 from weft.tir.stmt import Block, BufferRegion, For
@@ -79,8 +80,18 @@ def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> N
         reason = _neither(state, sref, subtree)
         if reason is not None:
             raise errors.NotCompactDataflowError(
-                state, f"below {name_of(subtree)}, {name_of(sref)} {reason}", (subtree, sref)
-            )
+                state,
+                f"below {name_of(subtree)}, {name_of(sref)} {reason}",
+                (subtree, sref),
+                "do this before decompose_reduction, which keeps the kinds of loops"
+                if _is_update(realize.block) else None,
+            )  # fmt: skip
+
+
+def _is_update(block: Block) -> bool:
+    """Whether the block is what decompose_reduction leaves of a reduction."""
+    reduces = any(axis.iter_type == IterVar.CommReduce for axis in block.iter_vars)
+    return reduces and block.init is None
 
 
 def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:
@@ -98,7 +109,10 @@ def check_not_output_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef
     for region in _block(sref).writes:
         if region.buffer.data not in allocated:
             raise errors.OutputBlockError(
-                state, f"{name_of(sref)} writes {region.buffer.name}, an output of the scope", sref
+                state,
+                f"{name_of(sref)} is an output block: it writes {region.buffer.name}, an output of "
+                "the scope",
+                sref,
             )
 
 

@@ -24,6 +24,7 @@ from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect, substitute
+from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
@@ -338,7 +339,10 @@ def _covers(
             continue
         if made.is_nothing():
             return False
-        whole = IntervalSet(IntImm(extent.dtype, 0), extent - 1)
+        dtype = made.min_value.dtype  # indices of one buffer may be of several types
+        if used.min_value.dtype is not dtype and used.is_bounded:
+            used = IntervalSet(op.cast(dtype, used.min_value), op.cast(dtype, used.max_value))
+        whole = IntervalSet(IntImm(dtype, 0), op.cast(dtype, extent) - 1)
         made, used = intersect([made, whole], analyzer), intersect([used, whole], analyzer)
         low, high = made.min_value - used.min_value, used.max_value - made.max_value
         if not (analyzer.can_prove(low <= 0) and analyzer.can_prove(high <= 0)):

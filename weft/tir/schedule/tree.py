@@ -81,7 +81,7 @@ def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
 
 
 def is_only_loops_and_blocks(stmt: For | Block) -> bool:
-    """Whether between ``stmt`` and its blocks there is nothing but loops and sequences."""
+    """Whether only loops, sequences and constants are between ``stmt`` and its blocks."""
     result: bool = derived(stmt, "schedule.plain", _is_plain)
     return result
 
@@ -91,7 +91,7 @@ def _is_plain(stmt: Stmt) -> bool:
         if isinstance(inner, For):
             if not is_only_loops_and_blocks(inner):
                 return False
-        elif isinstance(inner, SeqStmt):
+        elif isinstance(inner, SeqStmt | AllocateConst | DeclBuffer):
             if not _is_plain(inner):
                 return False
         elif not isinstance(inner, BlockRealize):

@@ -60,7 +60,9 @@ def solve(
 ) -> list[AxisDomain]:
     """The domain of each axis, inside of ``box``, so that what is required is provided."""
     found = {axis.var: UNKNOWN for axis in axes}
-    for buffer, need in required.items():
+    for buffer, regions in required.items():
+        pairs = zip(provided[buffer], regions, strict=True)
+        need = [_as(have.min_value.dtype, part) for have, part in pairs]
         made = _by_inverse(axes, buffer, provided[buffer], need, analyzer)
         if made is None:
             made = _by_dimension(axes, buffer, provided[buffer], need, analyzer)
@@ -69,7 +71,7 @@ def solve(
     result = []
     for axis, limits in zip(axes, box, strict=True):
         known = found[axis.var]
-        limit = as_int_set(limits, analyzer)
+        limit = _as(axis.var.dtype, as_int_set(limits, analyzer))
         bound = limit
         if not known.bound.is_nothing():
             bound = interval.intersect([known.bound, limit], analyzer)
@@ -133,7 +135,7 @@ def _by_inverse(
     except IRValueError:
         return None
     needed = dict(zip(outputs, required, strict=True))
-    whole = {var: _whole(n) for var, n in zip(outputs, buffer.shape, strict=True)}
+    whole = {var: _whole(n, var.dtype) for var, n in zip(outputs, buffer.shape, strict=True)}
     return [
         (axis.var, AxisDomain(*[_image(value, sets, analyzer) for sets in (needed, whole)]))
         for axis in axes
@@ -145,9 +147,19 @@ def _image(value: Any, sets: Mapping[Var, IntervalSet], analyzer: Analyzer) -> I
     return _simple(eval_set(value, sets, analyzer), analyzer)
 
 
-def _whole(extent: Any) -> IntervalSet:
-    zero = IntImm(extent.dtype, 0)
-    return IntervalSet(zero, op.max(extent - 1, zero))
+def _whole(extent: Any, dtype: Any) -> IntervalSet:
+    zero = IntImm(dtype, 0)
+    return IntervalSet(zero, op.max(op.cast(dtype, extent) - 1, zero))
+
+
+def _as(dtype: Any, part: IntervalSet) -> IntervalSet:
+    """The interval with ends of a type; indices of one buffer may be of several."""
+    low, high = part.min_value, part.max_value
+    if low is not interval.neg_inf() and low is not interval.pos_inf():
+        low = op.cast(dtype, low)
+    if high is not interval.neg_inf() and high is not interval.pos_inf():
+        high = op.cast(dtype, high)
+    return IntervalSet(low, high)
 
 
 # ---- each dimension by itself
@@ -162,7 +174,8 @@ def _by_dimension(
         if variables.isdisjoint(collect([have.min_value, have.max_value], Var)):
             continue  # the same for every instance
         have, need = _simple(have, analyzer), _simple(need, analyzer)
-        made.append(_solve(variables, have, need, _whole(extent), analyzer))
+        whole = _whole(extent, have.min_value.dtype)
+        made.append(_solve(variables, have, need, whole, analyzer))
     return made
 
 

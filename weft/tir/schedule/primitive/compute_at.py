@@ -109,7 +109,7 @@ class _Move:
         self, state: ScheduleState, block: StmtSRef, loop: StmtSRef, *, producing: bool
     ) -> None:
         self.state, self.sref, self.loop, self.producing = state, block, loop, producing
-        self.scope = checks.scope_root(state, block, stage_pipeline=True)
+        self.scope = checks.scope_root(state, block)
         assert isinstance(block.stmt, Block)
         assert isinstance(self.scope.stmt, Block)
         self.block, self.root = block.stmt, self.scope.stmt
@@ -121,6 +121,7 @@ class _Move:
     def run(self, keep_units: bool, index: int) -> None:
         """Check, then move."""
         checks.check_complete_or_reduction_block(self.state, self.sref, self.scope)
+        checks.scope_root(self.state, self.sref, stage_pipeline=True)
         self.check_places()
         if self.producing:
             checks.check_not_output_block(self.state, self.sref, self.scope)

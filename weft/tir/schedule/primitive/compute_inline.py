@@ -64,9 +64,10 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     state = self.state
     check_no_init(state, sref)
     buffer = single_write(state, sref)
-    scope = checks.scope_root(state, sref, stage_pipeline=True)
+    scope = checks.scope_root(state, sref)
     checks.check_not_output_block(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
+    checks.scope_root(state, sref, stage_pipeline=True)
     store = single_store(state, sref)
     value = _value_at(state, sref, store)
     left = surgery.edited(block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))

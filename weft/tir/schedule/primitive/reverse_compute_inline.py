@@ -77,9 +77,10 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     sref = self._sref(block)
     state = self.state
     check_no_init(state, sref)
-    scope = checks.scope_root(state, sref, stage_pipeline=True)
+    scope = checks.scope_root(state, sref)
     buffer = _single_read(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
+    checks.scope_root(state, sref, stage_pipeline=True)
     producer = _producer(state, sref, scope, buffer)
     checks.check_not_output_block(state, producer.chain[0], scope)
     store = _consumer_store(state, sref)
