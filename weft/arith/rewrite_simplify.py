@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith import fold
+from weft.arith.call_rules import call_rule
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.extensions import Extension, product_and_sum_range
@@ -19,6 +20,7 @@ from weft.arith.facts import Facts, is_index
 from weft.arith.fold import BUILDERS, ConstantOverflow
 from weft.arith.rule import Matcher, Predicates, shape_of
 from weft.arith.rule_tables import compiled_rules
+from weft.arith.vector_rules import vector_rule
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
 from weft.ir.node import Array
 from weft.tir.expr import (
@@ -193,7 +195,8 @@ class RewriteSimplifier(Predicates):
             rebuilt = self.rebuild_children(expr, visit)
             if name == "tir.likely" and type(rebuilt.args[0]) is IntImm:
                 return rebuilt.args[0]
-            return rebuilt
+            result = call_rule(rebuilt, name, self)
+            return rebuilt if result is None else result
         condition = visit(expr.args[0])
         if type(condition) is IntImm:
             return visit(expr.args[1] if condition.value else expr.args[2])
@@ -216,6 +219,9 @@ class RewriteSimplifier(Predicates):
         if kind in _LEAVES or id(expr) in self.facts.settled:
             return expr
         visit = visit or self.visit
+        if expr.dtype.lanes != 1 or expr.dtype.is_scalable:
+            result = vector_rule(expr, self)
+            return expr if result is None else visit(result)
         if kind in _COMPARISONS or kind in (Min, Max):
             result = self.apply_ordered(expr, visit)
         elif kind is Cast:

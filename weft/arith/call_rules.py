@@ -1,0 +1,122 @@
+"""Rewrite rules of calls: bit operations and roundings of constants, masks that change nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.arith import fold
+from weft.arith.data import has_data
+from weft.ir.expr import FloatImm, IntImm
+from weft.tir import op
+from weft.tir.expr import Call
+
+if TYPE_CHECKING:
+    from weft.arith.rewrite_simplify import RewriteSimplifier
+
+
+def call_rule(call: Any, name: str, simplifier: RewriteSimplifier) -> Any:
+    """What a rule makes of a call with simplified arguments, or None."""
+    rule = _RULES.get(name)
+    return None if rule is None or call.dtype.lanes != 1 else rule(call, simplifier)
+
+
+def _likely(call: Any, simplifier: RewriteSimplifier) -> Any:
+    known = simplifier.literal(call.args[0])
+    return known if type(known) is IntImm else None
+
+
+def _bits(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
+    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+        a, b = call.args
+        if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
+            found = compute(a, b)
+            return found if type(found) is IntImm else None
+        return None
+
+    return rule
+
+
+def _shift(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
+    """Shifts of constants, shifts by 0, and right shifts that leave nothing."""
+    constants = _bits(compute)
+
+    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+        a, b = call.args
+        if type(b) is not IntImm or not 0 <= b.value < a.dtype.bits:
+            return None
+        if b.value == 0 and a.dtype is call.dtype:
+            return a
+        if compute is op.shift_right and not has_data(a):
+            low, high = simplifier.range_of(a)
+            if low >= 0 and high < 1 << b.value:
+                return fold.const(call.dtype, 0)
+        return constants(call, simplifier)
+
+    return rule
+
+
+def _and(call: Any, simplifier: RewriteSimplifier) -> Any:
+    """``x & (2**k - 1)`` of a number in [0, 2**k) is that number."""
+    for value, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
+        if type(mask) is not IntImm or value.dtype is not call.dtype:
+            continue
+        if mask.value == 0:
+            return mask
+        if mask.value > 0 and mask.value & (mask.value + 1) == 0 and not has_data(value):
+            low, high = simplifier.range_of(value)
+            if low >= 0 and high <= mask.value:
+                return value
+    return _bits(op.bitwise_and)(call, simplifier)
+
+
+def _or(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
+    """``x | 0`` and ``x ^ 0`` are x."""
+
+    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+        for value, zero in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
+            if type(zero) is IntImm and zero.value == 0 and value.dtype is call.dtype:
+                return value
+        return _bits(compute)(call, simplifier)
+
+    return rule
+
+
+def _leading_zeros(call: Any, simplifier: RewriteSimplifier) -> Any:
+    value = call.args[0]
+    if type(value) is not IntImm:
+        return None
+    bits = value.dtype.bits
+    return fold.const(call.dtype, bits - (value.value % (1 << bits)).bit_length())
+
+
+def _ones(call: Any, simplifier: RewriteSimplifier) -> Any:
+    value = call.args[0]
+    if type(value) is not IntImm:
+        return None
+    return fold.const(call.dtype, (value.value % (1 << value.dtype.bits)).bit_count())
+
+
+def _ceil(call: Any, simplifier: RewriteSimplifier) -> Any:
+    """``ceil(log2(c))``: what launch heuristics compute."""
+    inner = call.args[0]
+    if isinstance(inner, Call) and getattr(inner.op, "name", "") == "tir.log2":
+        value = inner.args[0]
+        if isinstance(value, FloatImm) and value.value > 0 and math.isfinite(value.value):
+            mantissa, exponent = math.frexp(value.value)
+            return FloatImm(call.dtype, float(exponent - 1 if mantissa == 0.5 else exponent))
+    return op.ceil(inner) if isinstance(inner, FloatImm) else None
+
+
+_RULES: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "tir.likely": _likely,
+    "tir.shift_left": _shift(op.shift_left),
+    "tir.shift_right": _shift(op.shift_right),
+    "tir.bitwise_and": _and,
+    "tir.bitwise_or": _or(op.bitwise_or),
+    "tir.bitwise_xor": _or(op.bitwise_xor),
+    "tir.clz": _leading_zeros,
+    "tir.popcount": _ones,
+    "tir.ceil": _ceil,
+}

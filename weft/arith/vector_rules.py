@@ -1,0 +1,137 @@
+"""Rewrite rules of vectors: arithmetic on ``ramp`` and ``broadcast`` becomes that of scalars.
+
+Every rule holds lane by lane. Sums, differences and products hold for arithmetic that wraps too;
+quotients and remainders of ramps are left alone where the numbers may wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.arith import fold
+from weft.arith.data import has_data
+from weft.arith.deep_equal import BINARY, expr_deep_equal
+from weft.arith.facts import is_index
+from weft.ir.expr import IntImm
+from weft.tir.expr import (
+    LT,
+    Add,
+    Broadcast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Ramp,
+    Sub,
+)
+
+if TYPE_CHECKING:
+    from weft.arith.rewrite_simplify import RewriteSimplifier
+
+
+def vector_rule(expr: Any, simplifier: RewriteSimplifier) -> Any:
+    """What a rule makes of a vector with simplified operands, or None."""
+    kind = type(expr)
+    if kind is Not:
+        return Broadcast(fold.not_(expr.a.value), expr.a.lanes) if _is(expr.a, Broadcast) else None
+    if kind not in BINARY:
+        return None
+    a, b = expr.a, expr.b
+    if _is(a, Broadcast) and _is(b, Broadcast):
+        return Broadcast(fold.BUILDERS[kind](a.value, b.value), a.lanes)
+    rule = _RULES.get(kind)
+    return rule(a, b, kind, simplifier) if rule is not None else None
+
+
+def _is(value: Any, kind: type) -> bool:
+    return type(value) is kind
+
+
+def _ramp(base: Any, stride: Any, lanes: Any) -> Any:
+    if type(stride) is IntImm and stride.value == 0:
+        return Broadcast(base, lanes)
+    return Ramp(base, stride, lanes)
+
+
+def _linear(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+    """``ramp ± ramp``, ``ramp ± broadcast`` and ``broadcast ± ramp``."""
+    build = fold.BUILDERS[kind]
+    if _is(a, Ramp) and _is(b, Ramp):
+        return _ramp(build(a.base, b.base), build(a.stride, b.stride), a.lanes)
+    if _is(a, Ramp) and _is(b, Broadcast):
+        return _ramp(build(a.base, b.value), a.stride, a.lanes)
+    if _is(a, Broadcast) and _is(b, Ramp):
+        stride = fold.const(b.stride.dtype, 0)
+        return _ramp(build(a.value, b.base), build(stride, b.stride), b.lanes)
+    return None
+
+
+def _product(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+    """``ramp * broadcast``."""
+    if _is(a, Broadcast) and _is(b, Ramp):
+        a, b = b, a
+    if not (_is(a, Ramp) and _is(b, Broadcast)):
+        return None
+    return _ramp(fold.mul(a.base, b.value), fold.mul(a.stride, b.value), a.lanes)
+
+
+def _extreme(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+    """``min(min(x, broadcast(y)), broadcast(z))`` joins the scalars; so does max."""
+    if not (_is(a, kind) and _is(b, Broadcast)):
+        return None
+    for inner, rest in ((a.b, a.a), (a.a, a.b)):
+        if _is(inner, Broadcast):
+            scalar = fold.BUILDERS[kind](inner.value, b.value)
+            return kind(rest, Broadcast(scalar, b.lanes))
+    return None
+
+
+def _less(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+    """Ramps of one stride compare as their first elements."""
+    if not (_is(a, Ramp) and _is(b, Ramp) and expr_deep_equal(a.stride, b.stride)):
+        return None
+    if not is_index(a.base.dtype) or has_data(a) or has_data(b):
+        return None
+    return Broadcast(fold.lt(a.base, b.base), a.lanes)
+
+
+def _division(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+    """``ramp // c`` and ``ramp % c`` where all lanes share a quotient, or the stride is aligned."""
+    if not (_is(a, Ramp) and _is(b, Broadcast)):
+        return None
+    base, stride, by = a.base, a.stride, b.value
+    if type(stride) is not IntImm or type(by) is not IntImm or by.value <= 0:
+        return None
+    if not is_index(base.dtype) or has_data(base):
+        return None
+    if kind in (Div, Mod) and simplifier.range_of(a)[0] < 0:
+        return None
+    quotient = kind is FloorDiv or kind is Div
+    divide, modulo = (fold.BUILDERS[k] for k in ((Div, Mod) if kind in (Div, Mod) else (
+        FloorDiv, FloorMod)))  # fmt: skip
+    if stride.value % by.value == 0:
+        if quotient:
+            return _ramp(divide(base, by), divide(stride, by), a.lanes)
+        return Broadcast(modulo(base, by), a.lanes)
+    if type(a.lanes) is not IntImm:
+        return None
+    low, high = simplifier.range_of(simplifier.visit(fold.floormod(base, by)))
+    span = stride.value * (a.lanes.value - 1)
+    if low + min(span, 0) >= 0 and high + max(span, 0) < by.value:
+        if quotient:
+            return Broadcast(divide(base, by), a.lanes)
+        return _ramp(modulo(base, by), stride, a.lanes)
+    if not quotient and low == high and type(base) is not IntImm:
+        return kind(_ramp(fold.const(base.dtype, low), stride, a.lanes), b)
+    return None
+
+
+_RULES: Final[dict[type, Callable[[Any, Any, type, Any], Any]]] = {
+    Add: _linear, Sub: _linear, Mul: _product, Min: _extreme, Max: _extreme, LT: _less,
+    FloorDiv: _division, FloorMod: _division, Div: _division, Mod: _division,
+}  # fmt: skip
