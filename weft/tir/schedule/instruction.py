@@ -8,12 +8,14 @@ applied again, printed and written as JSON by one generic rule.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from weft.ir.expr import FloatImm, IntImm, StringImm
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.tir.index_map import IndexMap
 
 DECISION = "decision"
 """The parameter of sampling methods that is neither an input nor an attribute."""
@@ -146,9 +148,16 @@ def python_text(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, IntImm | FloatImm | StringImm):
         return python_text(value.value)
+    if isinstance(value, IndexMap):
+        return index_map_text(value)
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return str(value)
+
+
+def index_map_text(index_map: IndexMap) -> str:
+    """An index map as a lambda whose numbers are plain: they take the type of the axes."""
+    return re.sub(r"T\.int64\((-?\d+)\)", r"\1", index_map.to_python_string())
 
 
 @dataclass(eq=False)

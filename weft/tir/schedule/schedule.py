@@ -30,6 +30,8 @@ from weft.tir.schedule.primitive import (
     kinds,
     loops,
     queries,
+    reindex,
+    reindex_cache,
     reverse_compute_inline,
 )
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
@@ -291,6 +293,9 @@ class Schedule:
     cache_read = cache.cache_read
     cache_write = cache.cache_write
     cache_inplace = cache.cache_inplace
+    reindex_cache_read = reindex_cache.reindex_cache_read
+    reindex_cache_write = reindex_cache.reindex_cache_write
+    reindex = reindex.reindex
 
     reverse_compute_at = compute_at.reverse_compute_at
     compute_at = compute_at.compute_at

@@ -12,7 +12,13 @@ from weft.ir.node import Node
 from weft.support import slots
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.tir.expr import Var
-from weft.tir.schedule.instruction import Instruction, InstructionKind, Name
+from weft.tir.index_map import IndexMap
+from weft.tir.schedule.instruction import (
+    Instruction,
+    InstructionKind,
+    Name,
+    index_map_text,
+)
 from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 
 INDENT = "  "
@@ -214,6 +220,8 @@ def _named(value: Any, names: Mapping[int, str]) -> Any:
         return Name(_lookup(value, names))
     if isinstance(value, list | tuple):
         return [_named(item, names) for item in value]
+    if isinstance(value, IndexMap):
+        return Name(index_map_text(_renamed(value, names)))
     if isinstance(value, Node) and not isinstance(value, IntImm | FloatImm | StringImm):
         return Name(str(_renamed(value, names)))
     return value

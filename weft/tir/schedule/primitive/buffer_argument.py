@@ -21,7 +21,7 @@ def buffer_position(
     """``("read", i)`` or ``("write", i)`` of a buffer given as that, a name, or a Buffer.
 
     With ``required`` ("read" or "write") a number alone is a place among those; the place itself is
-    not checked.
+    not checked. Of a buffer that is read and written, a name means the write, a Buffer the read.
     """
     found = schedule.get(block)
     assert isinstance(found, Block)
@@ -66,4 +66,5 @@ def _found(block: Block, given: str | Buffer, required: str | None) -> tuple[str
         )
     if any(buffer is not places[0][2] for _, _, buffer in places):
         raise IRValueError(f"block {block.name_hint} has several buffers called {name}")
-    return places[0][0], places[0][1]
+    kind, index, _ = places[-1 if isinstance(given, str) else 0]
+    return kind, index

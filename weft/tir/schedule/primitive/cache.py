@@ -16,7 +16,7 @@ from weft.ir.functor import substitute
 from weft.tir.buffer import Buffer
 from weft.tir.schedule import checks, flags, rewrite, tree
 from weft.tir.schedule.define import primitive
-from weft.tir.schedule.dependence import DepKind, hazards_below
+from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import cache_checks as legal
 from weft.tir.schedule.primitive.buffer_argument import buffer_position
@@ -275,13 +275,8 @@ def _split_readers(
     given: Sequence[StmtSRef],
 ) -> tuple[list[Block], list[Block]]:
     """The readers after the writer that use the cache, and the others."""
-    assert isinstance(scope.stmt, Block)
-    readers = legal.readers_of(buffer, scope)
-    edges = hazards_below(scope.stmt).of_source.get(id(writer), [])
-    after = {id(edge.dst) for edge in edges if edge.kind is DepKind.RAW}
-    early = [item for item in readers if id(item) not in after]
+    early, late = legal.readers_around(state, buffer, scope, writer)
     legal.check_not_carried(state, buffer, writer, early)
-    late = [item for item in readers if id(item) in after]
     consumers = _given_readers(state, buffer, scope, writer, given, late) if given else []
     legal.check_covered(state, buffer, scope, consumers)
     used = {id(item) for item in consumers}

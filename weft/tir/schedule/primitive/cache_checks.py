@@ -84,6 +84,20 @@ def readers_of(buffer: Buffer, scope: StmtSRef) -> list[Block]:
     ]
 
 
+def readers_around(
+    state: ScheduleState, buffer: Buffer, scope: StmtSRef, writer: Block
+) -> tuple[list[Block], list[Block]]:
+    """The readers of a buffer before its writer, and those after it."""
+    del state
+    assert isinstance(scope.stmt, Block)
+    edges = hazards_below(scope.stmt).of_source.get(id(writer), [])
+    after = {id(edge.dst) for edge in edges if edge.kind is DepKind.RAW}
+    readers = readers_of(buffer, scope)
+    # An edge may be there for another buffer of the writer, but then its target is after it too.
+    late = [item for item in readers if id(item) in after]
+    return [item for item in readers if id(item) not in after], late
+
+
 def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block | None:
     """The one block of the scope that writes the buffer; None if no block does."""
     assert isinstance(scope.stmt, Block)
@@ -332,6 +346,13 @@ def check_surely_written(
             f"a copy of {BufferRegion(region.buffer, ranges)} would overwrite them",
             sref,
         )
+
+
+def check_writes_all(state: ScheduleState, sref: StmtSRef, region: BufferRegion) -> None:
+    """Each instance of a block writes all of a region."""
+    assert isinstance(sref.stmt, Block)
+    if not _writes_all(sref.stmt, region):
+        raise PartialWriteError(state, f"{name_of(sref)} may run without writing {region}", sref)
 
 
 def _exact(ranges: Sequence[Range], loops: dict[Var, Range], predicate: PrimExpr) -> Any:
