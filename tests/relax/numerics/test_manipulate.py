@@ -224,6 +224,19 @@ def slices_third():
         lambda x, i: np.stack([x[0, i[0, 0]], x[1, i[1, 0]]]),
         batch_dims=1,
     )
+    yield row(
+        "layout_transform",
+        [t(5, 6)],
+        lambda x: np.pad(x, ((0, 3), (0, 0)), constant_values=2.5).reshape(2, 4, 6),
+        index_map=lambda i, j: [i // 4, i % 4, j],
+        pad_value=2.5,
+    )
+    yield row(
+        "layout_transform",
+        [t(5, 6, dtype="int32")],
+        lambda x: np.pad(x.T, ((0, 0), (1, 2))).reshape(6, 2, 4),
+        index_map=lambda i, j: [j, (i + 1) // 4, (i + 1) % 4],
+    )
     for axis in (-1, 0):
         yield Case(
             "one_hot",

@@ -128,6 +128,8 @@ CASES = {
     "gather_elements": (lambda x, i: op.gather_elements(x, i, 1), [SHIFT, np.abs(INTS) % 3],
                         np.take_along_axis(SHIFT, np.abs(INTS) % 3, 1)),
     "gather_nd": (op.gather_nd, [X, np.array([[0, 1], [1, 2]])], X[[0, 1], [1, 2]]),
+    "layout_transform": (lambda x: op.layout_transform(x, lambda i, j, k: [k // 2, i, j, k % 2]),
+                         [X], X.reshape(2, 3, 2, 2).transpose(2, 0, 1, 3)),
     "one_hot": (lambda i: op.one_hot(i, relax.PrimValue(1), relax.PrimValue(0), 4), [SHIFT],
                 np.eye(4, dtype="int64")[SHIFT]),
     "take": (lambda x, i: op.take(x, i, 1), [X, np.array([2, 0])], X[:, [2, 0]]),

@@ -6,6 +6,7 @@ from weft import relax
 from weft.ir.op import Op
 from weft.relax.op.definition import FUNCTIONS
 from weft.testing.round_trip import assert_round_trip
+from weft.tir.index_map import IndexMap
 
 
 def T(*shape, dtype="float32"):  # noqa: N802 - stands for a type
@@ -94,6 +95,10 @@ CASES = {
     "nn.prelu": ([X, T(4)], {"axis": 2}),
     "nn.rms_norm": ([X, V], {"axes": [1], "epsilon": 1e-7}),
     "nn.softplus": ([X], {"beta": 2.5, "threshold": 10.0}),
+    "layout_transform": ([T(14, 6)], {
+        "index_map": IndexMap.from_func(lambda i, j: [i // 4, j, i % 4]),
+        "pad_value": F(2.5), "axis_separators": [1], "input_axis_separators": [1],
+    }),
     "one_hot": ([IDS], {"on_value": F(2), "off_value": F(-1), "depth": 7, "axis": 0}),
     "ones": ([], {"shape": [2, 3], "dtype": "int8"}),
     "ones_like": ([X], {"dtype": "int8"}),
@@ -123,7 +128,6 @@ CASES = {
 ELSEWHERE = {
     "hint_on_device": "tests/script/printer/test_relax_nodes.py: devices need a module",
     "to_vdevice": "as hint_on_device",
-    "layout_transform": "needs an IndexMap, which is to come",
 }
 
 

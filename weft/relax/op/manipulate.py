@@ -34,7 +34,8 @@ from weft.relax.shape_arith import (
     simplified,
 )
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.index_map import IndexMap
 from weft.tir.op import ceildiv, floordiv
 from weft.tir.op import min as tir_min
 
@@ -413,19 +414,21 @@ def layout_transform(
     axis_separators: Any = None,
     input_axis_separators: Any = None,
 ) -> Any:
-    """Elements moved by an index map (``tir.IndexMap``)."""
-    if not hasattr(index_map, "map_shape"):
-        raise UnsupportedError(
-            "relax.layout_transform: expected a tir.IndexMap; functions as index_map are not "
-            "supported yet"
-        )
+    """Elements moved by an index map (``tir.IndexMap``, or a function of index variables)."""
+    if not isinstance(index_map, IndexMap):
+        if not callable(index_map):
+            raise IRTypeError(
+                "relax.layout_transform: expected a tir.IndexMap or a function as index_map, got "
+                f"{type(index_map).__name__}"
+            )
+        index_map = IndexMap.from_func(index_map)
     info = getattr(x, "struct_info", None)
     value = pad_value
     if pad_value is not None and not isinstance(pad_value, Expr):
         dtype = getattr(info, "dtype", VOID)
         value = PrimValue(PrimValue(pad_value).value.astype(str(dtype)))
     return {
-        "pad_value": value, "axis_separators": axis_separators or Array(),
+        "index_map": index_map, "pad_value": value, "axis_separators": axis_separators or Array(),
         "input_axis_separators": input_axis_separators or Array(),
     }  # fmt: skip
 

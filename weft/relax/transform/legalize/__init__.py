@@ -26,7 +26,6 @@ LEGALIZE: dict[Op, Rule] = {
 NOT_LEGALIZED: dict[str, str] = {
     "bucketize": "a binary search in data, which topi does not have yet",
     "dynamic_strided_slice": "its output shape is data",
-    "layout_transform": "needs tir.IndexMap",
     "nn.dropout": "frontends drop it for inference; training is not compiled",
     "nonzero": "its output shape is data",
     "unique": "its output shape is data",

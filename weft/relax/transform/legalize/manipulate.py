@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from weft.relax.transform.legalize.rule import (
     tuple_fields,
     with_attrs,
 )
+from weft.tir.index_map import IndexMap
+from weft.tir.op import const as tir_const
+from weft.tir.op import if_then_else, is_const_int
 
 
 def _shape(call: Call, index: int) -> Any:
@@ -215,6 +219,29 @@ def _squeeze(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(topi.squeeze, call.args[0], axis, primfunc_name_hint="squeeze")
 
 
+def te_layout_transform(x: Any, index_map: IndexMap, pad_value: Any) -> Any:
+    """Each element of the result is read where the inverse map says, or is padding."""
+    inverse, padding = index_map.non_surjective_inverse(x.shape)
+    where = IndexMap(inverse.initial_indices, [padding])
+    fill = tir_const(0, str(x.dtype)) if pad_value is None else pad_value
+
+    def moved(*indices: Any) -> Any:
+        value = x(*inverse.map_indices(indices))
+        (is_padding,) = where.map_indices(indices)
+        return value if is_const_int(is_padding, 0) else if_then_else(is_padding, fill, value)
+
+    return te.compute(index_map.map_shape(x.shape), moved, name="layout_transform")
+
+
+def _layout_transform(bb: BlockBuilder, call: Call) -> Any:
+    if call.attrs["axis_separators"] or call.attrs["input_axis_separators"]:
+        return call
+    value = call.attrs["pad_value"]
+    fill = value.value if isinstance(value, PrimValue) else value
+    made = partial(te_layout_transform, index_map=call.attrs["index_map"], pad_value=fill)
+    return bb.call_te(made, call.args[0], primfunc_name_hint="layout_transform")
+
+
 TABLE = table(
     {
         "broadcast_to": _to_shape(topi.broadcast_to, "broadcast_to"),
@@ -233,6 +260,7 @@ TABLE = table(
         "collapse_sum_like": _collapse,
         "gather_elements": _gather_elements,
         "gather_nd": with_attrs(te_gather_nd, "batch_dims", hint="gather_nd"),
+        "layout_transform": _layout_transform,
         "one_hot": _one_hot,
         "take": _take,
         "strided_slice": _strided_slice,
