@@ -157,8 +157,9 @@ class Analyzer:
 
     def _extended(self, result: Any) -> Any:
         """The result in the form that the enabled extensions ask for."""
-        wanted = self._rewriter.extensions & Extension.ConvertBooleanToAndOfOrs
-        if wanted and result.dtype.is_bool and type(result) in (And, Or, Not):
+        if type(result) not in (And, Or, Not) or not result.dtype.is_bool:
+            return result
+        if self._rewriter.extensions & Extension.ConvertBooleanToAndOfOrs:
             return to_and_of_ors(result, self._rewriter.visit)
         return result
 
@@ -169,7 +170,7 @@ class Analyzer:
 
     @enabled_extensions.setter
     def enabled_extensions(self, flags: Extension | int) -> None:
-        self._rewriter.extensions = Extension(flags)
+        self._rewriter.enable(Extension(flags))
         self._facts.forget()
 
     @property

@@ -333,9 +333,12 @@ class CanonicalSimplifier:
         opposite = self.mutate(LT(b, a))
         if type(opposite) is not LT:
             return self.simplify(fold.not_(opposite))
-        if opposite.a is b and opposite.b is a and type(expr) is LE:
-            return self.rewriter.literal(expr)
-        return self.rewriter.literal(LE(opposite.b, opposite.a))
+        same = opposite.a is b and opposite.b is a and type(expr) is LE
+        found = expr if same else LE(opposite.b, opposite.a)
+        result = self.rewriter.literal(found)
+        if result is found and id(opposite) in self.facts.settled:
+            self.facts.settled[id(found)] = found  # its rules are those of the opposite
+        return result
 
     def compare_with_zero(self, total: Sum, expr: Any) -> Any:
         """``total < 0``: what is added stands on the left, what is subtracted on the right."""

@@ -54,8 +54,6 @@ _LEAVES: Final = frozenset({IntImm, FloatImm, StringImm, Var, SizeVar})
 _SWAPPED: Final = {GT: LT, GE: LE}
 _COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
 _CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
-_BRANCHES: Final = Extension.ApplyConstraintsToBooleanBranches
-_PRODUCTS: Final = Extension.ComparisonOfProductAndSum
 _matchers: Final[dict[tuple[Any, ...], tuple[tuple[str, Matcher], ...]]] = {}
 
 
@@ -97,7 +95,13 @@ class RewriteSimplifier(Predicates):
         self.depth = 0
         self.hits: dict[str, int] = {}
         self.stats = RewriteSimplifierStats()
-        self.extensions = Extension.NoExtensions
+        self.enable(Extension.NoExtensions)
+
+    def enable(self, extensions: Extension) -> None:
+        """Choose what is done beyond the rules for everyone."""
+        self.extensions = extensions
+        self.joined_branches = bool(extensions & Extension.ApplyConstraintsToBooleanBranches)
+        self.compares_products = bool(extensions & Extension.ComparisonOfProductAndSum)
 
     def range_of(self, expr: Any) -> tuple[int, int]:
         if type(expr) is Sub and is_index(expr.dtype):
@@ -127,7 +131,7 @@ class RewriteSimplifier(Predicates):
         """``expr`` with visited operands; constants fold."""
         kind = type(expr)
         if kind in BINARY:
-            if (kind is And or kind is Or) and self.extensions & _BRANCHES:
+            if self.joined_branches and (kind is And or kind is Or):
                 return self.rebuild_branches(expr, visit)
             a, b = visit(expr.a), visit(expr.b)
             if a is expr.a and b is expr.b and not (type(a) is IntImm and type(b) is IntImm):
@@ -262,7 +266,7 @@ class RewriteSimplifier(Predicates):
     def decide(self, kind: type, a: Any, b: Any) -> Any:
         """The result where the bounds of ``a - b`` or its remainders tell, else None."""
         low, high = self.differences.range(a, b)
-        if self.extensions & _PRODUCTS and low <= 0 <= high:
+        if self.compares_products and low <= 0 <= high:
             low, high = product_and_sum_range(a, b, self.bounds.bound)
         if kind is LT:
             return _known(high < 0, low >= 0)
