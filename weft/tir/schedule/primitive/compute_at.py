@@ -171,6 +171,7 @@ class _Move:
         """The place in the loop's body; an error if not all required blocks are there."""
         inside = [_blocks_of(part) for part in stmt_list(loop_of(self.loop).body)]
         self.check_required({block for part in inside for block in part})
+        self.check_order({block for part in inside for block in part})
         after = [i for i, part in enumerate(inside) if not part.isdisjoint(self.producers)]
         before = [i for i, part in enumerate(inside) if not part.isdisjoint(self.consumers)]
         first = after[-1] + 1 if after else 0
@@ -190,6 +191,21 @@ class _Move:
                 f"give {first} to {last}, -1 for the last or -2 for the first of these",
             )  # fmt: skip
         return place
+
+    def check_order(self, inside: set[Block]) -> None:
+        """Other producers come before the loop, other consumers after it."""
+        blocks = dependence.hazards_below(self.root).blocks
+        places = [i for i, block in enumerate(blocks) if block in inside]
+        for i, block in enumerate(blocks):
+            early = i < places[0] and block in self.consumers
+            late = i > places[-1] and block in self.producers
+            if early or late:
+                raise InsertionPointError(
+                    self.state,
+                    f"{block.name_hint}, a {'consumer' if early else 'producer'} of "
+                    f"{name_of(self.sref)}, is {'before' if early else 'after'} {name_of(self.loop)}",
+                    (self.loop, self.state.sref_of(block)),
+                )
 
     def check_required(self, inside: set[Block]) -> None:
         """All consumers (or producers) are below the loop."""
@@ -256,6 +272,8 @@ class _Move:
         required = self.required_regions(provided)
         mine = {buffer: self.union(provided[buffer]) for buffer in required}
         self.check_independent(mine)
+        if not self.producing:
+            self.check_all_read(mine, box)
         need = {buffer: self.union(parts) for buffer, parts in required.items()}
         try:
             return block_domain.solve(self.block.iter_vars, box, mine, need, self.analyzer)
@@ -316,6 +334,28 @@ class _Move:
                         self.state,
                         f"axis {axis.var.name} of {name_of(self.sref)} does not index "
                         f"{buffer.name}, but one of {', '.join([b.name for b in provided])}",
+                        (self.loop, self.sref),
+                    )
+
+    def check_all_read(
+        self, provided: Mapping[Buffer, Sequence[IntervalSet]], box: Sequence[Range]
+    ) -> None:
+        """Each instance of a consumer reads an element that exists: so one that is written."""
+        analyzer = surgery.outer_analyzer(self.state, self.sref)
+        for axis, limits in zip(self.block.iter_vars, box, strict=True):
+            analyzer.bind(axis.var, limits)
+        for buffer, region in provided.items():
+            for extent, part in zip(buffer.shape, region, strict=True):
+                conditions = (
+                    op.greater_equal(part.min_value, 0),
+                    op.less(part.max_value, extent),
+                    op.less_equal(part.min_value, part.max_value),
+                )
+                if not all(analyzer.can_prove(c, ProofStrength.SYMBOLIC_BOUND) for c in conditions):
+                    raise LostInstancesError(
+                        self.state,
+                        f"{name_of(self.sref)} may read {buffer.name} at {part.min_value}, outside "
+                        f"of {extent}: no iteration of {name_of(self.loop)} would be its own",
                         (self.loop, self.sref),
                     )
 

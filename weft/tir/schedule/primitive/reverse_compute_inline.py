@@ -83,6 +83,7 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     checks.scope_root(state, sref, stage_pipeline=True)
     producer = _producer(state, sref, scope, buffer)
     checks.check_not_output_block(state, producer.chain[0], scope)
+    _check_only_consumer(state, sref, scope, producer)
     store = _consumer_store(state, sref)
     box = _executed(state, sref)
     _check_same_value(state, sref, producer)
@@ -151,6 +152,20 @@ def _producer(state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buf
     return _Producer(around, chain, body, condition)
 
 
+def _check_only_consumer(
+    state: ScheduleState, sref: StmtSRef, scope: StmtSRef, producer: _Producer
+) -> None:
+    """No other block needs the buffer that disappears."""
+    for block in dependence.consumers_of(block_of(producer.chain[0]), block_of(scope)):
+        if block is not sref.stmt:
+            raise SingleProducerError(
+                state,
+                f"{producer.store.buffer.name} is read by block {block.name_hint} too",
+                (sref, state.sref_of(block)),
+                "inline that block first, or use compute_inline on the producer",
+            )
+
+
 def _consumer_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
     """The store that is the body of the block, which has no predicate and no effects."""
     store = single_store(state, sref)
@@ -208,8 +223,8 @@ def _reads_are_fixed(producer: _Producer, meeting: For) -> bool:
 
 
 def _once(state: ScheduleState, sref: StmtSRef) -> bool:
-    loops = [loop.stmt for loop in flags.loops_above(sref)]
-    return surgery.runs_once_per_instance(flags.realize_of(state, sref), loops)  # type: ignore[arg-type]
+    loops = [loop.stmt for loop in flags.loops_above(sref) if isinstance(loop.stmt, For)]
+    return surgery.runs_once_per_instance(flags.realize_of(state, sref), loops)
 
 
 # ---- the instance of the block that belongs to one of the producer
