@@ -16,6 +16,10 @@ _NAMES = {
     "Filter": "weft.tir.transform.apply",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
     "LoopPartition": "weft.tir.transform.loop_partition",
+    "HoistExpression": "weft.tir.transform.hoist_expression",
+    "HoistIfThenElse": "weft.tir.transform.hoist_expression",
+    "HoistedConditionals": "weft.tir.transform.hoist_expression",
+    "HoistedLetBindings": "weft.tir.transform.hoist_expression",
     "LowerCrossThreadReduction": "weft.tir.transform.cross_thread_reduction",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
@@ -43,8 +47,7 @@ _PLANNED = {
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals "
-        "HoistedLetBindings InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
+        "ForceNarrowIndexToInt32 InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "

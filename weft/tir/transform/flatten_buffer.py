@@ -1,11 +1,15 @@
-"""FlattenBuffer: every buffer becomes one dimension, addressed by an int64 element offset.
+"""FlattenBuffer: every buffer becomes one dimension, addressed by an element offset.
 
 Before: ``A[i, j]`` of shape (m, n). After: ``A_1[int64(i) * n + int64(j)]`` where
-``A_1 = T.decl_buffer((m * n,), data=A.data)``. Strides and element offsets of parameters are part
-of the offset. bool keeps its type (one byte each).
+``A_1 = T.Buffer((m * n,), data=A.data)``. Offsets are int64, unless the constant size of the buffer
+shows that the type of the indices holds them. Strides and element offsets of parameters are part of
+the offset. Declarations go: a buffer over the data of another needs none. bool keeps its type (one
+byte each).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -52,13 +56,15 @@ class _Flatten(Mutator):
         return call.with_(args=Array(args))
 
     def visit_DeclBuffer(self, decl: DeclBuffer) -> Stmt:
-        return DeclBuffer(self.flattened(decl.buffer), self.visit(decl.body), span=decl.span)
+        body: Stmt = self.visit(decl.body)
+        return body
 
     def visit_Allocate(self, alloc: Allocate) -> Stmt:
         body = self.visit(alloc.body)
-        extent: PrimExpr = IntImm(INT64, 1)
+        kind = _small(alloc.extents) or INT64
+        extent: PrimExpr = IntImm(kind, 1)
         for size in alloc.extents:
-            extent = op.multiply(extent, op.cast(INT64, size))
+            extent = op.multiply(extent, op.cast(kind, size))
         return alloc.with_(extents=Array([extent]), body=body)
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
@@ -66,11 +72,11 @@ class _Flatten(Mutator):
         buffer = region.buffer
         lows = [self.visit(dom.min) for dom in region.region]
         steps = [op.subtract(self.visit(dom.extent), 1) for dom in region.region]
-        start = op.cast(INT64, buffer.elem_offset)
+        start = op.cast(offset_type(buffer), buffer.elem_offset)
         span = op.subtract(flat_offset(buffer, Array(steps)), start)  # offsets are linear
         analyzer = Analyzer()
         first = analyzer.simplify(flat_offset(buffer, Array(lows)))
-        extent = analyzer.simplify(op.add(span, IntImm(INT64, 1)))
+        extent = analyzer.simplify(op.add(span, IntImm(span.dtype, 1)))
         return BufferRegion(self.flattened(buffer), [Range.from_min_extent(first, extent)])
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
@@ -86,44 +92,78 @@ class _Flatten(Mutator):
         return BufferStore(flat, value, [offset], predicate, span=store.span)
 
 
+def _small(sizes: Sequence[PrimExpr]) -> DataType | None:
+    """The type of constant sizes if it holds their product, else None."""
+    count = 1
+    for size in sizes:
+        if not isinstance(size, IntImm) or size.dtype.bits > 32:
+            return None
+        count *= max(size.value, 1)
+    fits = bool(sizes) and count < 1 << (sizes[0].dtype.bits - 1)
+    return sizes[0].dtype if fits else None
+
+
+def offset_type(buffer: Buffer) -> DataType:
+    """The type of element offsets: that of the shape where it is constant and small, else int64."""
+    small = _small(buffer.shape)
+    if small is None or constant_offset(buffer) != 0:
+        return INT64
+    reach = 0
+    for size, stride in zip(buffer.shape, buffer.strides, strict=False):
+        if not isinstance(stride, IntImm) or not isinstance(size, IntImm):
+            return INT64
+        reach += abs(stride.value) * size.value
+    return small if reach < 1 << 31 else INT64
+
+
+def constant_offset(buffer: Buffer) -> int | None:
+    """The buffer's element offset if it is constant."""
+    offset = buffer.elem_offset
+    return offset.value if isinstance(offset, IntImm) else None
+
+
 def _count(buffer: Buffer) -> PrimExpr:
-    """How many elements the buffer spans, int64."""
+    """How many elements the buffer spans."""
+    kind = offset_type(buffer)
     if buffer.strides and buffer.shape:
-        span: PrimExpr = IntImm(INT64, 1)
+        span: PrimExpr = IntImm(kind, 1)
         for size, stride in zip(buffer.shape, buffer.strides, strict=True):
-            last = op.subtract(op.cast(INT64, size), IntImm(INT64, 1))
-            span = op.add(span, op.multiply(last, op.cast(INT64, stride)))
-        return op.add(span, op.cast(INT64, buffer.elem_offset))
-    count: PrimExpr = IntImm(INT64, 1)
+            last = op.subtract(op.cast(kind, size), IntImm(kind, 1))
+            span = op.add(span, op.multiply(last, op.cast(kind, stride)))
+        return op.add(span, op.cast(kind, buffer.elem_offset))
+    count: PrimExpr = IntImm(kind, 1)
     for size in buffer.shape:
-        count = op.multiply(count, op.cast(INT64, size))
-    return op.add(count, op.cast(INT64, buffer.elem_offset))
+        count = op.multiply(count, op.cast(kind, size))
+    return op.add(count, op.cast(kind, buffer.elem_offset))
 
 
 def flat_offset(buffer: Buffer, indices: Array) -> PrimExpr:
-    """The int64 element offset of ``indices``; a vector index makes a vector offset."""
-    offset = op.cast(INT64, buffer.elem_offset)
+    """The element offset of ``indices``; a vector index makes a vector offset."""
+    kind = offset_type(buffer)
+    if kind is not INT64 and any(index.dtype.bits > kind.bits for index in indices):
+        kind = INT64
+    offset = op.cast(kind, buffer.elem_offset)
     if not indices:
         return offset
-    values = [_wide(index) for index in indices]
+    values = [_wide(index, kind) for index in indices]
     if buffer.strides:
-        steps = [op.cast(INT64, stride) for stride in buffer.strides]
+        steps = [op.cast(kind, stride) for stride in buffer.strides]
         for value, step in zip(values, steps, strict=True):
             offset = _add(offset, _scale(value, step))
         return offset
     total = values[0]
     for value, extent in zip(values[1:], buffer.shape[1:], strict=True):
-        total = _add(_scale(total, op.cast(INT64, extent)), value)
+        total = _add(_scale(total, op.cast(kind, extent)), value)
     return _add(total, offset)
 
 
-def _wide(index: PrimExpr) -> PrimExpr:
+def _wide(index: PrimExpr, kind: DataType) -> PrimExpr:
     if isinstance(index, Ramp):
-        return Ramp(op.cast(INT64, index.base), op.cast(INT64, index.stride), index.lanes)
+        return Ramp(op.cast(kind, index.base), op.cast(kind, index.stride), index.lanes)
     dtype = index.dtype
     if dtype.lanes != 1 or dtype.is_scalable:
-        return op.cast(INT64.with_lanes(dtype.lanes, dtype.is_scalable), index)
-    return op.cast(INT64, index)
+        return op.cast(kind.with_lanes(dtype.lanes, dtype.is_scalable), index)
+    return op.cast(kind, index)
 
 
 def _scale(value: PrimExpr, factor: PrimExpr) -> PrimExpr:
@@ -143,13 +183,7 @@ def _add(lhs: PrimExpr, rhs: PrimExpr) -> PrimExpr:
 
 def flatten_buffer(func: PrimFunc) -> PrimFunc:
     """The function over one-dimensional buffers; ``buffer_map`` keeps the parameters' shapes."""
-    flattener = _Flatten()
-    body = flattener.visit(func.body)
-    for param in reversed(func.params):
-        buffer = func.buffer_map.get(param)
-        if buffer is not None and id(buffer) in flattener.flat:
-            body = DeclBuffer(flattener.flattened(buffer), body)
-    return func.with_(body=body)
+    return func.with_(body=_Flatten().visit(func.body))
 
 
 def FlattenBuffer() -> Pass:  # noqa: N802 - TVM's name

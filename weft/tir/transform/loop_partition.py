@@ -40,6 +40,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.condition_range import (
     OPPOSITE,
+    conjuncts,
     is_call,
     is_empty,
     is_plain,
@@ -143,9 +144,10 @@ class _Finder(Visitor):
 
     def consider(self, condition: PrimExpr) -> None:
         """Find out where each comparison in a condition holds."""
-        if self.settings.guarded and isinstance(self.analyzer.simplify(condition), IntImm):
-            return  # decided already: simplifying takes it away
-        for part in _comparisons(condition):
+        parts = [part for part in _comparisons(condition) if not self.decided(part)]
+        if self.settings.guarded and isinstance(condition, And) and self.never(condition):
+            return  # simplifying takes it away
+        for part in parts:
             if any(id(var) in self.local for var in collect(part, Var)):
                 continue
             if self.settings.guarded and type(part) in (EQ, NE) and not self.points:
@@ -156,6 +158,17 @@ class _Finder(Visitor):
             false = None if opposite is None else self.where(opposite(part.a, part.b))
             if true is not None or false is not None:
                 self.found.append(_Found(part, true, false))
+
+    def decided(self, part: PrimExpr) -> bool:
+        """Whether a comparison has one value for the loops as they are."""
+        return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
+
+    def never(self, condition: And) -> bool:
+        """Whether a part of a conjunction is proved false."""
+        for part in conjuncts(condition):
+            if is_plain(part) and getattr(self.analyzer.simplify(part), "value", 1) == 0:
+                return True
+        return False
 
     def where(self, condition: PrimExpr) -> IntervalSet | None:
         """The values of the loop variable for which the condition holds."""

@@ -1,0 +1,319 @@
+"""HoistExpression and HoistIfThenElse: conditions and lets that a loop does not change leave it.
+
+``for i: for j: if i < 3: S`` becomes ``for i: if i < 3: for j: S``. What is looked at is chosen by
+the flags of the options ``{"tir.HoistExpression": {"hoisted_conditionals": n,
+"hoisted_let_bindings": n}}`` (``HoistedConditionals``, ``HoistedLetBindings``). What reads memory,
+calls a function or may divide by zero stays.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect
+from weft.ir.transform import Pass, PassContext
+from weft.support.dtype import DataType
+from weft.support.errors import PassError
+from weft.tir.expr import (
+    And,
+    BufferLoad,
+    Call,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Mod,
+    Not,
+    Or,
+    ProducerLoad,
+    Var,
+)
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
+from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.remove_no_op import is_no_op
+from weft.tir.transform.thread_scope import binding_of
+from weft.tir.transform.unroll_loop import renewed
+
+
+class HoistedConditionals(enum.Flag):
+    """Which conditions HoistExpression looks at."""
+
+    Never = 0
+    IfElseStmt = 1
+    IfElseExpr = 2
+    BooleanExpression = 4
+    UsingBlockVar = 8
+    All = 15
+
+
+class HoistedLetBindings(enum.Flag):
+    """Which lets HoistExpression moves."""
+
+    Never = 0
+    RequiredByConditional = 1
+    LetStmt = 2
+    LetExpr = 4
+    All = 7
+
+
+def _is_pure(expr: PrimExpr) -> bool:
+    """Whether the expression means the same wherever its variables are known, and never faults."""
+    if collect(expr, (BufferLoad, ProducerLoad, Call)):
+        return False
+    return all(
+        isinstance(item.b, IntImm) and item.b.value != 0
+        for item in collect(expr, (Div, Mod, FloorDiv, FloorMod))
+    )
+
+
+class _Candidates(Visitor):
+    """The first condition or let below a loop that does not depend on it."""
+
+    def __init__(self, owner: _Hoist, loop_var: Var) -> None:
+        self.owner = owner
+        self.inner: set[int] = {id(loop_var)}
+        self.condition: PrimExpr | None = None
+        self.let: LetStmt | Let | None = None
+
+    def done(self) -> bool:
+        return self.condition is not None or self.let is not None
+
+    def visit(self, node: Any) -> None:
+        if not self.done():
+            super().visit(node)
+
+    def visit_For(self, loop: For) -> None:
+        self.inner.add(id(loop.loop_var))
+        self.visit_default(loop)
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        binding = binding_of(attr)
+        if binding is not None:
+            self.inner.add(id(binding.var))
+        self.visit_default(attr)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.consider_let(let, HoistedLetBindings.LetStmt)
+
+    def visit_Let(self, let: Let) -> None:
+        self.consider_let(let, HoistedLetBindings.LetExpr)
+
+    def consider_let(self, let: Any, flag: HoistedLetBindings) -> None:
+        wanted = flag in self.owner.lets or (
+            HoistedLetBindings.RequiredByConditional in self.owner.lets and let.var.dtype.is_bool
+        )
+        if wanted and self.is_free(let.value) and not let.var.dtype.is_handle:
+            self.let = let
+            return
+        self.inner.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        if HoistedConditionals.IfElseStmt in self.owner.conditionals:
+            self.consider(stmt.condition)
+        self.visit_default(stmt)
+
+    def visit_Call(self, call: Call) -> None:
+        if is_call(call, "if_then_else"):
+            if HoistedConditionals.IfElseExpr in self.owner.conditionals:
+                self.consider(call.args[0])
+        self.visit_default(call)
+
+    def consider(self, condition: PrimExpr) -> None:
+        """Take the condition, or a part of it, if it is free of the loop."""
+        if is_call(condition, "likely"):
+            condition = condition.args[0]  # type: ignore[attr-defined]
+        if self.done() or isinstance(condition, IntImm):
+            return
+        if self.is_free(condition):
+            self.condition = condition
+        elif isinstance(condition, And | Or):
+            if HoistedConditionals.BooleanExpression in self.owner.conditionals:
+                self.consider(condition.a)
+                self.consider(condition.b)
+
+    def is_free(self, expr: PrimExpr) -> bool:
+        variables = collect(expr, Var)
+        if any(id(var) in self.inner for var in variables):
+            return False
+        blocks = [var for var in variables if id(var) in self.owner.threads]
+        if blocks and HoistedConditionals.UsingBlockVar not in self.owner.conditionals:
+            return False
+        return _is_pure(expr)
+
+
+class _Decide(StmtMutator):
+    """A condition, wherever it stands, has a value; others may follow from it."""
+
+    def __init__(self, condition: PrimExpr, value: bool, analyzer: Analyzer) -> None:
+        super().__init__()
+        self.condition, self.analyzer = condition, analyzer
+        self.value = IntImm(DataType("bool"), int(value))
+        self.plain = {id(var) for var in collect(condition, Var)}
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
+        if expr.dtype.is_bool and expr_deep_equal(expr, self.condition):
+            return self.value
+        return self.visit_default(expr)
+
+    def visit_And(self, expr: And) -> Any:
+        new = self.visit_PrimExpr(expr)
+        return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
+
+    def visit_Or(self, expr: Or) -> Any:
+        new = self.visit_PrimExpr(expr)
+        return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new
+
+    def known(self, condition: PrimExpr) -> PrimExpr:
+        """The condition, or its value."""
+        new: PrimExpr = self.visit(condition)
+        if isinstance(new, IntImm) or not _is_pure(new):
+            return new
+        if not {id(var) for var in collect(new, Var)} <= self.plain:
+            return new
+        found = self.analyzer.simplify(new)
+        return found if isinstance(found, IntImm) else new
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        condition = self.known(stmt.condition)
+        if isinstance(condition, IntImm):
+            if condition.value:
+                return self.visit(stmt.then_case)
+            return Evaluate(0) if stmt.else_case is None else self.visit(stmt.else_case)
+        other = None if stmt.else_case is None else self.visit(stmt.else_case)
+        return stmt.with_(
+            condition=condition, then_case=self.visit(stmt.then_case), else_case=other
+        )
+
+    def visit_Call(self, call: Call) -> Any:
+        if is_call(call, "if_then_else"):
+            condition = self.known(call.args[0])
+            if isinstance(condition, IntImm):
+                return self.visit(call.args[1 if condition.value else 2])
+        return self.visit_default(call)
+
+
+class _Unlet(StmtMutator):
+    """Without one let, whose variable is defined further out."""
+
+    def __init__(self, gone: Any) -> None:
+        super().__init__()
+        self.gone = gone
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        return let.body if let is self.gone else self.visit_default(let)
+
+    def visit_Let(self, let: Let) -> PrimExpr:
+        return let.body if let is self.gone else self.visit_default(let)
+
+
+class _Hoist(StmtMutator):
+    def __init__(self, conditionals: HoistedConditionals, lets: HoistedLetBindings) -> None:
+        super().__init__()
+        self.conditionals, self.lets = conditionals, lets
+        self.threads: set[int] = set()
+        self.analyzer = Analyzer()
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_For(self, loop: For) -> Stmt:
+        if loop.kind is ForKind.THREAD_BINDING:
+            self.threads.add(id(loop.loop_var))
+        return self.hoisted(loop.with_(body=self.visit(loop.body)), loop.loop_var)
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        binding = binding_of(attr)
+        if binding is not None:
+            self.threads.add(id(binding.var))
+        new = attr.with_(body=self.visit(attr.body))
+        if binding is None or HoistedConditionals.UsingBlockVar not in self.conditionals:
+            return new
+        return self.hoisted(new, binding.var)
+
+    def hoisted(self, loop: Any, var: Var) -> Stmt:
+        """The loop with what does not depend on it outside."""
+        search = _Candidates(self, var)
+        search.visit(loop.body)
+        if search.let is not None:
+            let = search.let
+            inside = loop.with_(body=_Unlet(let).visit(loop.body))
+            return LetStmt(let.var, let.value, self.hoisted(inside, var))
+        condition = search.condition
+        if condition is None:
+            return loop
+        yes = self.decided(loop, var, condition, True)
+        no = self.decided(loop, var, condition, False)
+        if is_no_op(no):
+            return IfThenElse(condition, yes)
+        return IfThenElse(condition, yes, renewed(no))
+
+    def decided(self, loop: Any, var: Var, condition: PrimExpr, value: bool) -> Stmt:
+        """The loop where the condition holds (or does not)."""
+        with self.analyzer.constraint_scope(condition if value else Not(condition)):
+            body = _Decide(condition, value, self.analyzer).visit(loop.body)
+            if is_no_op(body):
+                return Evaluate(0)
+            return self.hoisted(loop.with_(body=body), var)
+
+
+def hoist_expression(
+    func: PrimFunc, conditionals: HoistedConditionals, lets: HoistedLetBindings
+) -> PrimFunc:
+    """The function with what the flags choose outside of the loops that do not change it."""
+    return rewrite_body(func, _Hoist(conditionals, lets))
+
+
+def _flags(option: str, names: dict[str, Any]) -> dict[str, Any]:
+    given = PassContext.current().config.get(option, {})
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise PassError(
+            f"{option}: there is no option {unknown[0]!r}; there are: {', '.join(names)}"
+        )
+    return {name: given.get(name, default) for name, default in names.items()}
+
+
+def HoistExpression() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.HoistExpression``."""
+
+    def run(func: PrimFunc) -> PrimFunc:
+        flags = _flags(
+            "tir.HoistExpression",
+            {"hoisted_conditionals": HoistedConditionals.All, "hoisted_let_bindings": 7},
+        )
+        conditionals = flags["hoisted_conditionals"]
+        lets = flags["hoisted_let_bindings"]
+        return hoist_expression(
+            func,
+            HoistedConditionals(getattr(conditionals, "value", conditionals)),
+            HoistedLetBindings(getattr(lets, "value", lets)),
+        )
+
+    return make_pass("HoistExpression", run)
+
+
+def HoistIfThenElse(variant: str | None = None) -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.HoistIfThenElse``: conditions of branches only.
+
+    ``variant="basic"`` hoists none that use a thread index, nor over the launch of threads; else
+    the option ``{"tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}`` says so.
+    """
+    if variant not in (None, "basic"):
+        raise PassError(f"HoistIfThenElse: variant: expected None or 'basic', got {variant!r}")
+
+    def run(func: PrimFunc) -> PrimFunc:
+        option = _flags("tir.HoistIfThenElse", {"support_block_scope_hoisting": False})
+        conditionals = HoistedConditionals.IfElseStmt
+        if variant is None and option["support_block_scope_hoisting"]:
+            conditionals |= HoistedConditionals.UsingBlockVar
+        return hoist_expression(func, conditionals, HoistedLetBindings.RequiredByConditional)
+
+    return make_pass("HoistIfThenElse", run)
