@@ -68,9 +68,18 @@ class CanonicalSimplifier:
             return expr if expr_deep_equal(form, expr) else form
         result = form.build()
         if expr_deep_equal(result, expr):
-            return expr
-        self.facts.canonical_memo[id(result)] = result, form
+            result = expr
+        self.note(result, form)
         return result
+
+    def note(self, expr: Any, form: Split | Sum) -> None:
+        """Remember the form of an expression; no rewrite rule changes a sum of scaled variables."""
+        self.facts.canonical_memo[id(expr)] = expr, form
+        for split in form.splits if type(form) is Sum else (form,):
+            if type(split.index) is not Var or split.lower != 1 or split.upper is not None:
+                return
+        if type(expr) is not IntImm:
+            self.facts.rewrite_memo[id(expr)] = expr, expr
 
     def mutate(self, expr: Any) -> Any:
         """The form as an expression, a Split or a Sum."""
@@ -353,11 +362,10 @@ class CanonicalSimplifier:
             return self.other(expr)
         if expr_deep_equal(lhs, expr.a) and expr_deep_equal(rhs, expr.b):
             return self.rewriter.apply(expr, self.simplify)
-        memo = self.facts.canonical_memo
         if len(left) > 1:
-            memo[id(lhs)] = lhs, Sum(total.dtype, left, base if to_left else 0)
+            self.note(lhs, Sum(total.dtype, left, base if to_left else 0))
         if len(right) > 1:
-            memo[id(rhs)] = rhs, Sum(total.dtype, right, 0 if to_left else -base)
+            self.note(rhs, Sum(total.dtype, right, 0 if to_left else -base))
         return self.rewriter.apply(fold.lt(lhs, rhs), self.simplify)
 
     def visit_cast(self, expr: Any) -> Any:
