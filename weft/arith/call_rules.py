@@ -23,6 +23,8 @@ def call_rule(call: Any, name: str, simplifier: RewriteSimplifier) -> Any:
 
 
 def _likely(call: Any, simplifier: RewriteSimplifier) -> Any:
+    if not call.args[0].dtype.is_bool:  # an integer may stand for a condition
+        return None
     known = simplifier.literal(call.args[0])
     return known if type(known) is IntImm else None
 
