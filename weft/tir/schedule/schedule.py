@@ -30,6 +30,7 @@ from weft.tir.schedule.primitive import (
     kinds,
     loops,
     queries,
+    read_write_at,
     reindex,
     reindex_cache,
     reverse_compute_inline,
@@ -296,6 +297,8 @@ class Schedule:
     reindex_cache_read = reindex_cache.reindex_cache_read
     reindex_cache_write = reindex_cache.reindex_cache_write
     reindex = reindex.reindex
+    read_at = read_write_at.read_at
+    write_at = read_write_at.write_at
 
     reverse_compute_at = compute_at.reverse_compute_at
     compute_at = compute_at.compute_at

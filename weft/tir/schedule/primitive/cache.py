@@ -316,7 +316,7 @@ def cache_inplace(
     realize = flags.realize_of(state, sref)
     mapping = tree.bindings_of(realize)
     inward, outward = substitute([reads.region, writes.region], mapping)
-    if not legal.is_within(inward, outward):
+    if not legal.covers(inward, outward):
         legal.check_surely_written(state, sref, writes, place.sref)
     cache = cached_buffer(buffer, storage_scope)
     plain = not buffer.strides and rewrite.is_constant(buffer.elem_offset, 0)

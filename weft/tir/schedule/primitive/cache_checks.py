@@ -22,7 +22,7 @@ from weft.tir.expr import Var
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.cache_stage import points, region_of
+from weft.tir.schedule.primitive.cache_stage import points, region_of, region_text
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
 
 if TYPE_CHECKING:
@@ -335,24 +335,35 @@ def check_surely_written(
     state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
 ) -> None:
     """All of a region, over the loops below ``place``, is written whenever they run."""
-    realize = flags.realize_of(state, sref)
-    ranges = substitute(region.region, tree.bindings_of(realize))
     loops = flags.domains(flags.loops_above(sref, stop=place))
-    exact = _exact(ranges, loops, realize.predicate)
-    if exact is None or not _writes_all(realize.block, region):
+    if surely_written(state, sref, region, loops) is None:
+        realize = flags.realize_of(state, sref)
+        ranges = substitute(region.region, tree.bindings_of(realize))
         raise PartialWriteError(
             state,
             f"{name_of(sref)} may leave parts of {region.buffer.name} as the caller passed them, "
-            f"a copy of {BufferRegion(region.buffer, ranges)} would overwrite them",
+            f"a copy of {region_text(BufferRegion(region.buffer, ranges))} would overwrite them",
             sref,
         )
+
+
+def surely_written(
+    state: ScheduleState, sref: StmtSRef, region: BufferRegion, loops: dict[Var, Range]
+) -> Any:
+    """What a block writes of a region over some loops, exactly; None where that is not known."""
+    realize = flags.realize_of(state, sref)
+    ranges = substitute(region.region, tree.bindings_of(realize))
+    exact = _exact(ranges, loops, realize.predicate)
+    return exact if exact is not None and _writes_all(realize.block, region) else None
 
 
 def check_writes_all(state: ScheduleState, sref: StmtSRef, region: BufferRegion) -> None:
     """Each instance of a block writes all of a region."""
     assert isinstance(sref.stmt, Block)
     if not _writes_all(sref.stmt, region):
-        raise PartialWriteError(state, f"{name_of(sref)} may run without writing {region}", sref)
+        raise PartialWriteError(
+            state, f"{name_of(sref)} may run without writing {region_text(region)}", sref
+        )
 
 
 def _exact(ranges: Sequence[Range], loops: dict[Var, Range], predicate: PrimExpr) -> Any:
@@ -432,10 +443,11 @@ class _SureWrites(Visitor):
             return
         exact = _exact(ranges, self.loops, predicate)
         if exact is not None:
-            self.found = _covers(exact, self.region.region)
+            self.found = covers(exact, self.region.region)
 
 
-def _covers(exact: Sequence[Any], wanted: Sequence[Range]) -> bool:
+def covers(exact: Sequence[Any], wanted: Sequence[Range]) -> bool:
+    """Whether the sets or ranges surely hold all of the ranges."""
     analyzer = Analyzer()
     for part, rng in zip(exact, wanted, strict=True):
         if isinstance(part, Range):
@@ -451,8 +463,3 @@ def _covers(exact: Sequence[Any], wanted: Sequence[Range]) -> bool:
         ):
             return False
     return True
-
-
-def is_within(outer: Sequence[Range], inner: Sequence[Range]) -> bool:
-    """Whether ranges surely lie inside others."""
-    return _covers(outer, inner)

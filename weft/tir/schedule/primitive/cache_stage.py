@@ -87,6 +87,15 @@ def region_of(regions: Iterable[BufferRegion], buffer: Buffer) -> BufferRegion |
     return next((region for region in regions if region.buffer is buffer), None)
 
 
+def region_text(region: BufferRegion) -> str:
+    """A region as a message shows it: ``A[i * 8:i * 8 + 8, k]``."""
+    parts = []
+    for rng in region.region:
+        one = rewrite.is_constant(rng.extent, 1)
+        parts.append(f"{rng.min}" if one else f"{rng.min}:{op.add(rng.min, rng.extent)}")
+    return f"{region.buffer.name}[{', '.join(parts)}]"
+
+
 def relaxed_ranges(
     state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
 ) -> list[Range]:

@@ -31,6 +31,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     place_after_all,
     place_between,
     point_copy_block,
+    region_text,
 )
 from weft.tir.schedule.primitive.reindex import (
     AccessPatternError,
@@ -189,12 +190,15 @@ def _plan(
     assert isinstance(block, Block)
     if any(not rewrite.is_constant(rng.extent, 1) for rng in region.region):
         raise AccessPatternError(
-            state, f"{name_of(sref)} accesses {region}, more than one element", sref
+            state, f"{name_of(sref)} accesses {region_text(region)}, more than one element", sref
         )
     original = single_access(state, sref, buffer)
     if not equal_indices(original, [rng.min for rng in region.region]):
         raise AccessPatternError(
-            state, f"{name_of(sref)} declares {region}, it accesses [{original}]", sref
+            state,
+            f"{name_of(sref)} declares {region_text(region)}, it accesses "
+            f"[{', '.join([str(index) for index in original])}]",
+            sref,
         )
     axes = list(block.iter_vars)
     analyzer = Analyzer()
