@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from weft.arith.analyzer import Analyzer
+from weft.arith.analyzer import Analyzer, ProofStrength
 from weft.arith.const_int_bound import ConstIntBound
 from weft.arith.modular_set import ModularSet
 from weft.ir.expr import IntImm, Range
@@ -252,3 +252,31 @@ def test_remainders_by_negative_numbers_may_be_zero():
     remainder = nodes.FloorMod(x, op.minimum(y, IntImm("int64", -1)))
     assert Analyzer().const_int_bound(remainder).max_value == 0
     assert not isinstance(Analyzer().simplify(nodes.EQ(remainder, IntImm("int64", 0))), IntImm)
+
+
+def test_conditions_nested_to_the_right_are_nested_to_the_left():
+    names = [Var(f"p{index}", "bool") for index in range(40)]
+    right, left = names[-1], names[0]
+    for name in names[-2::-1]:
+        right = nodes.And(name, right)
+    for name in names[1:]:
+        left = nodes.And(left, name)
+    assert structural_equal(Analyzer().simplify(right), left)
+
+
+def test_many_ranges_up_to_one_symbol():
+    analyzer, extent = Analyzer(), Var("n", "int32")
+    loops = [Var(f"i{index}", "int32") for index in range(20)]
+    for loop in loops:
+        analyzer.bind(loop, Range(0, extent))
+    for loop in loops:
+        assert analyzer.can_prove(loop < extent)
+        assert not analyzer.can_prove(loop < extent - 1)
+    total = loops[0] + loops[1]
+    assert analyzer.can_prove(total < extent * 2, ProofStrength.SYMBOLIC_BOUND)
+
+
+def test_counts_of_bits_have_bounds():
+    value = Var("x", "int32")
+    bound = Analyzer().const_int_bound(op.popcount(value))
+    assert (bound.min_value, bound.max_value) == (0, 32)

@@ -75,7 +75,7 @@ class CanonicalSimplifier:
     def note(self, expr: Any, form: Split | Sum) -> None:
         """Remember the form of an expression; no rewrite rule changes a sum of scaled variables."""
         self.facts.canonical_memo[id(expr)] = expr, form
-        for split in form.splits if type(form) is Sum else (form,):
+        for split in form.splits if isinstance(form, Sum) else (form,):
             if type(split.index) is not Var or split.lower != 1 or split.upper is not None:
                 return
         if type(expr) is not IntImm:

@@ -241,6 +241,8 @@ class BoundAnalyzer:
             return self.bound(expr.args[0])
         if name == "tir.vscale":
             return 1, limits[1]
+        if name in ("tir.clz", "tir.popcount"):
+            return 0, expr.args[0].dtype.bits
         if name == "tir.shift_left" and _plain_indices(expr):
             a, b = self.bound(expr.args[0]), self.bound(expr.args[1])
             top = a[1] << b[1] if a[0] >= 0 <= b[0] and b[1] < 64 and a[1] < _FAR else POS_INF

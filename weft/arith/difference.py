@@ -14,6 +14,7 @@ from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, clamp
 from weft.arith.linear_form import Split, Sum
 from weft.ir.expr import PrimExpr
+from weft.tir.expr import Var
 
 Bound = tuple[int, int]
 
@@ -25,6 +26,8 @@ class LinearFact:
     total: Sum
     low: int
     high: int
+    variables: frozenset[int]
+    """Identities of the variables that are terms: two sums that cancel have the same."""
 
 
 class DifferenceAnalyzer:
@@ -83,8 +86,9 @@ class DifferenceAnalyzer:
     def chain_range(self, total: Sum, used: LinearFact) -> Bound:
         """Bounds of a sum that another fact states as it is."""
         low, high = NEG_INF, POS_INF
+        wanted = _variables(total)
         for fact in self.facts:
-            if fact is used or len(fact.total.splits) != len(total.splits):
+            if fact is used or fact.variables != wanted:
                 continue
             if not total.plus(fact.total, -1).splits:
                 low, high = max(low, fact.low + total.base), min(high, fact.high + total.base)
@@ -107,7 +111,11 @@ class DifferenceAnalyzer:
         base = total.base
         limits = clamp(low - base if low > NEG_INF else NEG_INF,
                         high - base if high < POS_INF else POS_INF)  # fmt: skip
-        self.facts.append(LinearFact(bare, *limits))
+        self.facts.append(LinearFact(bare, *limits, _variables(bare)))
+
+
+def _variables(total: Sum) -> frozenset[int]:
+    return frozenset([id(split.index) for split in total.splits if isinstance(split.index, Var)])
 
 
 def _related(fact: Sum, total: Sum) -> bool:
@@ -120,5 +128,3 @@ def _related(fact: Sum, total: Sum) -> bool:
 
 def _same_term(mine: Split, its: Split) -> bool:
     return mine.lower == its.lower and mine.upper == its.upper and mine.same_index(its)
-
-

@@ -131,6 +131,8 @@ class RewriteSimplifier(Predicates):
         """``expr`` with visited operands; constants fold."""
         kind = type(expr)
         if kind in BINARY:
+            if (kind is And or kind is Or) and type(expr.b) is kind:
+                expr = _left_nested(expr)
             if self.joined_branches and (kind is And or kind is Or):
                 return self.rebuild_branches(expr, visit)
             a, b = visit(expr.a), visit(expr.b)
@@ -378,6 +380,21 @@ def _negation(expr: Any) -> Any:
     if kind is NE:
         return EQ(expr.a, expr.b)
     return expr.a if kind is Not else Not(expr)
+
+
+def _left_nested(expr: Any) -> Any:
+    """``p and (q and r)`` as ``(p and q) and r``; so for ``or``."""
+    kind, waiting, parts = type(expr), [expr], []
+    while waiting:
+        part = waiting.pop()
+        if type(part) is kind:
+            waiting += [part.b, part.a]
+        else:
+            parts.append(part)
+    result = parts[0]
+    for part in parts[1:]:
+        result = kind(result, part)
+    return result
 
 
 def _known(yes: bool, no: bool) -> Any:
