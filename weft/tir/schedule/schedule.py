@@ -24,6 +24,7 @@ from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive import (
     annotation,
     cache,
+    cache_index,
     compute_at,
     compute_inline,
     decompose_reduction,
@@ -34,6 +35,7 @@ from weft.tir.schedule.primitive import (
     reindex,
     reindex_cache,
     reverse_compute_inline,
+    rfactor,
 )
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -287,6 +289,7 @@ class Schedule:
     unroll = kinds.unroll
 
     decompose_reduction = decompose_reduction.decompose_reduction
+    rfactor = rfactor.rfactor
 
     annotate = annotation.annotate
     unannotate = annotation.unannotate
@@ -294,6 +297,7 @@ class Schedule:
     cache_read = cache.cache_read
     cache_write = cache.cache_write
     cache_inplace = cache.cache_inplace
+    cache_index = cache_index.cache_index
     reindex_cache_read = reindex_cache.reindex_cache_read
     reindex_cache_write = reindex_cache.reindex_cache_write
     reindex = reindex.reindex

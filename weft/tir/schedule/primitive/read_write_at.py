@@ -210,10 +210,10 @@ def _check_copied_back(
                 exact = legal.surely_written(state, sref, region, loops)
                 if exact is not None and legal.covers(exact, domain):
                     return
-    region = region_text(BufferRegion(buffer, domain))
+    shown = region_text(BufferRegion(buffer, domain))
     raise legal.PartialWriteError(
         state,
-        f"in {name_of(at)} parts of {region} may not be written, and the copy would overwrite them",
+        f"in {name_of(at)} parts of {shown} may not be written, and the copy would overwrite them",
         at,
     )
 
