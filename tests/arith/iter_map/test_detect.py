@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -305,3 +306,52 @@ def test_random_simplification_keeps_values(space_of, random):
         assert (space.values(before) == space.values(after)).all()
     normal = normalize_to_iter_sum(indices[0], space.domain)
     assert (space.values(indices[0]) == space.values(normalize_iter_map_to_expr(normal))).all()
+
+
+N_, M_ = Var("n", "int32"), Var("m", "int32")
+SYMBOLIC = [
+    op.const(4),
+    op.const(3),
+    N_,
+    M_,
+    N_ * 4,
+    N_ * M_,
+    N_ * 2,
+    op.floordiv(N_ + 3, 4),
+    N_ + 1,
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(random=st.randoms(use_true_random=False))
+def test_random_symbolic_maps(space_of, random):
+    """What is said of extents n and m holds for numbers in their place."""
+    extents = [random.choice(SYMBOLIC) for _ in range(2)]
+    total = J * extents[0] + I if random.random() < 0.8 else J * random.choice(SYMBOLIC) + I
+    divisor = random.choice(SYMBOLIC)
+    indices = [total // divisor, total % divisor][: random.randint(1, 2)]
+    domain = {I: Range(0, extents[0]), J: Range(0, extents[1])}
+    predicate = total < random.choice(SYMBOLIC) if random.random() < 0.3 else op.const(True)
+    found = detect_iter_map(indices, domain, predicate)
+    for n, m in ((1, 1), (1, 3), (2, 3), (3, 2), (4, 4), (5, 3)):
+        sizes = {N_: op.const(n), M_: op.const(m)}
+        space = space_of(random)
+        space.loops = [I, J]
+        numbers = [Analyzer().simplify(substitute(extent, sizes)).value for extent in extents]
+        space.points = np.array(list(itertools.product(*[range(number) for number in numbers])))
+        if not found.indices or not space.where(substitute(predicate, sizes)):
+            continue
+        columns, axes = [], []
+        for index, sum_ in zip(indices, found.indices, strict=True):
+            columns.append(space.values(substitute(index, sizes)))
+            plain = substitute(normalize_iter_map_to_expr(sum_), sizes)
+            assert (columns[-1] == space.values(plain)).all()
+            base = space.values(substitute(sum_.base, sizes))[0]
+            digits = [
+                [space.values(substitute(part, sizes))[0] for part in (split.scale, split.extent)]
+                for split in sum_.args
+            ]
+            scale, extent = digits[0] if digits else (1, 1)
+            axes.append([base + scale * number for number in range(extent)])
+        reached = set(zip(*[column.tolist() for column in columns], strict=True))
+        assert reached == set(itertools.product(*axes))

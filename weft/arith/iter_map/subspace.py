@@ -140,7 +140,9 @@ class _Divider:
         if is_value(total.base, 0):
             return part
         inner = as_sum(part.inner)
-        moved = IterSumExpr(inner.args, add(inner.base, total.base))
+        if not is_value(inner.base, 0):  # the base of a part that runs over [0, extent)
+            inner = as_sum(whole(IterMark(inner, part.inner_extent)))
+        moved = IterSumExpr(inner.args, total.base)
         return _Division(part.outer, part.outer_extent, moved, part.inner_extent, part.side)
 
     def split(self, split: IterSplitExpr) -> _Division:
