@@ -129,10 +129,17 @@ class _Move(Move):
 
     def executed(self) -> list[Range]:
         """The instances that are executed now, as a range of each axis."""
+        loops = [loop_of(loop) for loop in flags.loops_above(self.sref)]
+        if self.reduces and not surgery.adds_each_term_once(self.realize, loops):
+            raise PartialReductionError(
+                self.state, f"{name_of(self.sref)} may add terms of its sums several times",
+                self.sref,
+            )  # fmt: skip
         found = surgery.executed_box(self.state, self.sref)
-        if found is not None:
-            return found
         analyzer = surgery.outer_analyzer(self.state, self.sref)
+        if found is not None:
+            self.check_starts(found, analyzer)
+            return found
         declared = [surgery.domain(axis) for axis in self.block.iter_vars]
         if (
             self.producing
@@ -149,6 +156,19 @@ class _Move(Move):
             f"{values}{where}",
             self.sref,
         )
+
+    def check_starts(self, box: Sequence[Range], analyzer: Analyzer) -> None:
+        """A reduction executes its first instance, which runs the init."""
+        for axis, part in zip(self.block.iter_vars, box, strict=True):
+            start = surgery.domain(axis).min
+            if axis.iter_type == IterVar.CommReduce and part.min is not start:
+                if not analyzer.can_prove_equal(part.min, start):
+                    raise PartialReductionError(
+                        self.state,
+                        f"axis {axis.var.name} of {name_of(self.sref)} starts at {part.min}, its "
+                        f"domain at {start}: the init does not run",
+                        self.sref,
+                    )
 
     def sums_whole(self, analyzer: Analyzer) -> bool:
         """Whether the axes of reduction run over all of their domains."""
@@ -299,9 +319,8 @@ class _Move(Move):
         And a consumer in a loop that its producers are in too runs once an instance.
         """
         shared = isinstance(self.meeting.stmt, For)
-        reduces = any(axis.iter_type == IterVar.CommReduce for axis in self.block.iter_vars)
         if self.producing:
-            if reduces and shared:
+            if self.reduces and shared:
                 self.check_reduced_inside()
             return
         if not shared and (self.block.init is None or self.is_whole(domains, box)):
@@ -312,8 +331,8 @@ class _Move(Move):
             loops.append(inner)
             inner = inner.body
         once = surgery.runs_once_per_instance(realize, loops)
-        if not once or (reduces and not flags.affine_binding_of(realize, loops)):
-            kind = PartialReductionError if reduces else LostInstancesError
+        if not once or (self.reduces and not flags.affine_binding_of(realize, loops)):
+            kind = PartialReductionError if self.reduces else LostInstancesError
             raise kind(
                 self.state,
                 f"below {name_of(self.loop)}, {name_of(self.sref)} might run an instance several "

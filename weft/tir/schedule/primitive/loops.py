@@ -15,8 +15,9 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, flags, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive import surgery
 from weft.tir.schedule.random_variable import ExprRV, LoopRV
-from weft.tir.stmt import For, ForKind, Stmt
+from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -267,6 +268,7 @@ def reorder(self: Schedule, *ordered_loops: LoopRV) -> None:
     for position, sref in zip(positions, srefs, strict=True):
         order[position] = sref
     _check_bounds_after(self.state, order)
+    _check_sums_stay_whole(self.state, chain, order)
     body = loop_of(chain[-1]).body
     for sref in reversed(order):
         body = loop_of(sref).with_(body=body)
@@ -314,6 +316,41 @@ def check_reorderable_blocks(state: ScheduleState, top: StmtSRef) -> None:
         checks.check_affine_binding(state, sref)
     if len(realizes) > 1:
         checks.scope_root(state, top, stage_pipeline=True)
+
+
+def _check_sums_stay_whole(
+    state: ScheduleState, chain: Sequence[StmtSRef], order: Sequence[StmtSRef]
+) -> None:
+    """The first term of each sum, which runs its init, stays the first.
+
+    It does in any order if spatial axes and axes of reduction use different loops and no instance
+    runs twice; else the loops that matter keep their order.
+    """
+    for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():
+        terms, places = _variables_in_bindings(realize)
+        if realize.block.init is None or not terms:
+            continue
+        loops = [loop_of(s) for s in flags.loops_above(state.sref_of(realize))]
+        once = surgery.runs_once_per_instance(realize, loops)
+        if once and terms.isdisjoint(places):
+            continue
+        fixed = [s for s in chain if not once or loop_of(s).loop_var in terms]
+        if [sref for sref in order if sref in fixed] != fixed:
+            names = ", ".join([loop_of(sref).loop_var.name for sref in fixed])
+            raise LoopOrderError(
+                state,
+                f"block {realize.block.name_hint} might not add the first term of each sum first; "
+                f"keep {names} in this order",
+                tuple(fixed),
+            )
+
+
+def _variables_in_bindings(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
+    """The variables in the values of axes of reduction, and of other axes."""
+    used: dict[bool, set[Var]] = {False: set(), True: set()}
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        used[axis.iter_type == IterVar.CommReduce].update(collect(value, Var))
+    return used[True], used[False]
 
 
 def _check_bounds_after(state: ScheduleState, order: Sequence[StmtSRef]) -> None:

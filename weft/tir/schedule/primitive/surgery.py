@@ -187,7 +187,7 @@ def executed_box(state: ScheduleState, sref: StmtSRef) -> list[Range] | None:
     analyzer = outer_analyzer(state, sref)
     points = [Range.from_min_extent(v, IntImm(v.dtype, 1)) for v in realize.iter_values]
     found = estimate_region_lower_bound(points, flags.domains(loops), realize.predicate, analyzer)
-    if found is None:
+    if found is None or any(part.is_nothing() or not part.is_bounded for part in found):
         return None
     box = []
     for axis, part in zip(axes, found, strict=True):
@@ -235,6 +235,10 @@ def runs_once_per_instance(
     realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer | None = None
 ) -> bool:
     """Whether no two iterations of the loops execute the same instance of the block."""
+    repeating = {loop.loop_var for loop in loops if not rewrite.is_constant(loop.extent, 1)}
+    plain = [value for value in realize.iter_values if isinstance(value, Var)]
+    if len(set(plain)) == len(plain) and repeating.issubset(plain):
+        return True
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
     found = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
@@ -243,3 +247,19 @@ def runs_once_per_instance(
     if realize.iter_values:
         return bool(found.indices)
     return all(rewrite.is_constant(loop.extent, 1) for loop in loops)
+
+
+def adds_each_term_once(realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether a reduction runs whole, from its init on, without a term twice.
+
+    From the outermost loop over terms inwards, no instance runs twice. Loops further out may
+    repeat the whole sum.
+    """
+    values = [
+        value
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+        if axis.iter_type == IterVar.CommReduce
+    ]
+    used = set(collect(values, Var))
+    first = next((i for i, loop in enumerate(loops) if loop.loop_var in used), len(loops))
+    return runs_once_per_instance(realize, loops[first:])
