@@ -28,6 +28,8 @@ class LinearFact:
     high: int
     variables: frozenset[int]
     """Identities of the variables that are terms: two sums that cancel have the same."""
+    ends: tuple[Var, Var] | None
+    """(x, y) of a fact about x - y."""
 
 
 class DifferenceAnalyzer:
@@ -81,7 +83,30 @@ class DifferenceAnalyzer:
                     continue
                 rest_low, rest_high = clamp(rest_low + fact_low, rest_high + fact_high)
                 low, high = max(low, rest_low), min(high, rest_high)
+        ends = _ends(bare) if len(self.facts) > 2 else None
+        if ends is not None:
+            low = max(low, -self.path_bound(ends[1], ends[0]))
+            high = min(high, self.path_bound(*ends))
         return clamp(low + total.base, high + total.base)
+
+    def path_bound(self, start: Var, goal: Var) -> int:
+        """The least upper bound of ``start - goal`` that any chain of facts gives."""
+        edges: list[tuple[Var, Var, int]] = []
+        for fact in self.facts:
+            if fact.ends is not None:
+                u, v = fact.ends
+                edges += [(u, v, fact.high)] if fact.high < POS_INF else []
+                edges += [(v, u, -fact.low)] if fact.low > NEG_INF else []
+        best = {start: 0}
+        for _ in range(len(edges)):
+            changed = False
+            for u, v, width in edges:
+                reached = best.get(u, POS_INF)
+                if reached < POS_INF and reached + width < best.get(v, POS_INF):
+                    best[v], changed = reached + width, True
+            if not changed:
+                break
+        return best.get(goal, POS_INF)
 
     def chain_range(self, total: Sum, used: LinearFact) -> Bound:
         """Bounds of a sum that another fact states as it is."""
@@ -111,11 +136,24 @@ class DifferenceAnalyzer:
         base = total.base
         limits = clamp(low - base if low > NEG_INF else NEG_INF,
                         high - base if high < POS_INF else POS_INF)  # fmt: skip
-        self.facts.append(LinearFact(bare, *limits, _variables(bare)))
+        self.facts.append(LinearFact(bare, *limits, _variables(bare), _ends(bare)))
 
 
 def _variables(total: Sum) -> frozenset[int]:
     return frozenset([id(split.index) for split in total.splits if isinstance(split.index, Var)])
+
+
+def _ends(total: Sum) -> tuple[Var, Var] | None:
+    """(x, y) where the sum is x - y."""
+    if len(total.splits) != 2:
+        return None
+    plus, minus = total.splits
+    if plus.scale < 0:
+        plus, minus = minus, plus
+    if plus.scale != 1 or minus.scale != -1 or not (plus.is_plain and minus.is_plain):
+        return None
+    x, y = plus.index, minus.index
+    return (x, y) if isinstance(x, Var) and isinstance(y, Var) else None
 
 
 def _related(fact: Sum, total: Sum) -> bool:
