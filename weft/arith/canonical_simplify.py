@@ -360,6 +360,8 @@ class CanonicalSimplifier:
         low, high = integer_range(total.dtype)
         if not (low <= base <= high and low <= -base <= high):
             return self.other(expr)
+        if self.bounds.may_wrap(lhs) or self.bounds.may_wrap(rhs):
+            return self.rewriter.apply(expr, self.simplify)
         if expr_deep_equal(lhs, expr.a) and expr_deep_equal(rhs, expr.b):
             return self.rewriter.apply(expr, self.simplify)
         if len(left) > 1:

@@ -245,7 +245,8 @@ class BoundAnalyzer:
             return 0, expr.args[0].dtype.bits
         if name == "tir.shift_left" and _plain_indices(expr):
             a, b = self.bound(expr.args[0]), self.bound(expr.args[1])
-            top = a[1] << b[1] if a[0] >= 0 <= b[0] and b[1] < 64 and a[1] < _FAR else POS_INF
+            known = 0 <= a[0] <= a[1] < _FAR and 0 <= b[0] <= b[1] < 64  # not those of empty loops
+            top = a[1] << b[1] if known else POS_INF
             return (a[0] << b[0], top) if top <= limits[1] and top < _FAR else limits
         if name in ("tir.shift_right", "tir.bitwise_and") and expr.dtype.is_integral:
             a, b = self.bound(expr.args[0]), self.bound(expr.args[1])

@@ -1,0 +1,29 @@
+"""What ``make fuzz`` found in the simplifiers, as small expressions."""
+
+import pytest
+
+from weft import tir
+from weft.arith import Analyzer
+from weft.ir.expr import IntImm, Range
+from weft.tir.stmt_functor import ir_transform
+
+
+@pytest.mark.parametrize("low", [(1 << 63) - 1, (1 << 63) - 5, 3, 1, 0, -(1 << 63)])
+def test_a_comparison_of_data_takes_no_constant_to_where_it_may_wrap(low):
+    wide, short = tir.decl_buffer((4,), "int64"), tir.decl_buffer((4,), "int8")
+    less = tir.LT(wide[0], tir.Cast("int64", short[0]) - tir.IntImm("int64", 4))
+    found = Analyzer().simplify(less)
+
+    def loaded(node):
+        return IntImm(node.dtype, low if node.buffer is wide else 5)
+
+    value = Analyzer().simplify(ir_transform(found, None, loaded, ["tir.BufferLoad"]))
+    assert bool(value.value) == (low < 1)
+
+
+def test_a_shift_by_a_variable_of_an_empty_loop_has_the_bounds_of_its_type():
+    i = tir.Var("i", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(i, Range(0, 0))
+    bound = analyzer.const_int_bound(tir.shift_left(IntImm("int32", 2), i))
+    assert bound.min_value <= bound.max_value
