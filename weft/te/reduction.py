@@ -16,6 +16,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
 from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
+from weft.tir.reducer import declare_reducer
 
 Combine = Callable[[Any, Any], Any]
 
@@ -66,6 +67,7 @@ def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, 
         results, identities = [fcombine(lhs[0], rhs[0])], [fidentity(dtypes[0])]
     results, identities = _typed(name, results, dtypes), _typed(name, identities, dtypes)
     combiner = CommReducer(lhs, rhs, results, identities)
+    declare_reducer(combiner)
     start = () if init is None else tuple(init) if several else (init,)
     starts = _typed(name, start, dtypes) if start else Array()
     condition = op.const(True, "bool") if where is None else as_prim_expr(where)

@@ -17,6 +17,7 @@ _NAMES = {
     "ScheduleState": "weft.tir.schedule.state",
     "StmtSRef": "weft.tir.schedule.state",
     "Trace": "weft.tir.schedule.trace",
+    "register_reducer": "weft.tir.reducer",
 }
 _PLANNED = dict.fromkeys("BlockDependenceInfo analysis transform".split(), "schedules")
 __getattr__, __dir__ = module_getattr(

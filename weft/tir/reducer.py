@@ -1,0 +1,178 @@
+"""The commutative reductions that are known: how partial results combine, and what to start from.
+
+A reduction over part of its iterations gives a partial result; a commutative and associative
+combiner joins such parts in any order. rfactor rests on that, and on this table. The first rows are
+those of TVM's ``ReducerRegistry``; every reducer with which ``te.comm_reducer`` has built an
+expression is known too, for the dtypes it was built for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.structural import structural_equal, structural_hash
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import op
+from weft.tir.expr import CommReducer, Var
+
+Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+Identity = Callable[[Sequence[PrimExpr]], Sequence[Any]]
+
+
+class ReducerRule(NamedTuple):
+    """A reduction of ``size`` values at once, for any dtypes.
+
+    ``identity`` is None where combining a value with itself gives that value (min, max, argmax):
+    partial results may then start from whatever the whole starts from.
+    """
+
+    size: int
+    combine: Combine
+    identity: Identity | None
+
+    def instance(self, dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> CommReducer:
+        """The reducer of these dtypes; ``start`` is its identity where the rule has none."""
+        lhs = [Var(f"x{i}", dtype) for i, dtype in enumerate(dtypes)]
+        rhs = [Var(f"y{i}", dtype) for i, dtype in enumerate(dtypes)]
+        units = start if self.identity is None else self.identity(start)
+        typed = [
+            unit if isinstance(unit, PrimExpr) else op.const(unit, dtype)
+            for unit, dtype in zip(units, dtypes, strict=True)
+        ]
+        result = [as_prim_expr(item) for item in self.combine(lhs, rhs)]
+        return CommReducer(lhs, rhs, result, typed)
+
+
+class KnownReducer(NamedTuple):
+    """A reducer for certain dtypes; ``any_start`` as in rules without an identity."""
+
+    reducer: CommReducer
+    any_start: bool
+
+
+# ---- the table
+
+Test = Callable[[Any, Any], PrimExpr]
+Pair = Sequence[Any]
+
+
+def _keeps_left(better: Test) -> Combine:
+    """(index, value) pairs by value; of equal values the left one's."""
+
+    def combine(x: Pair, y: Pair) -> list[PrimExpr]:
+        return [
+            op.select(better(x[1], y[1]), x[0], y[0]),
+            op.select(better(x[1], y[1]), x[1], y[1]),
+        ]
+
+    return combine
+
+
+def _breaks_ties(better: Test, first: Test = op.less, *, nan: bool = False) -> Combine:
+    """(index, value) pairs by value; of equal values by index; with ``nan``, NaN is best."""
+
+    def combine(x: Pair, y: Pair) -> list[PrimExpr]:
+        wins, same = better(x[1], y[1]), op.equal(x[1], y[1])
+        if nan:
+            mine, its = op.isnan(x[1]), op.isnan(y[1])
+            wins = op.logical_or(wins, op.logical_and(mine, op.logical_not(its)))
+            same = op.logical_or(same, op.logical_and(mine, its))
+        left = op.logical_or(wins, op.logical_and(same, first(x[0], y[0])))
+        return [op.select(left, x[0], y[0]), op.select(wins, x[1], y[1])]
+
+    return combine
+
+
+def _sums(x: Pair, y: Pair) -> list[PrimExpr]:
+    return [a + b for a, b in zip(x, y, strict=True)]
+
+
+def _product(x: Pair, y: Pair) -> list[PrimExpr]:
+    return [x[0] * y[0]]
+
+
+def _zeros(start: Sequence[PrimExpr]) -> list[int]:
+    return [0] * len(start)
+
+
+def _one(_: Sequence[PrimExpr]) -> list[int]:
+    return [1]
+
+
+RULES: Final[list[ReducerRule]] = [
+    ReducerRule(1, _sums, _zeros),
+    ReducerRule(1, _product, _one),
+    ReducerRule(1, lambda x, y: [op.minimum(x[0], y[0])], None),
+    ReducerRule(1, lambda x, y: [op.maximum(x[0], y[0])], None),
+    ReducerRule(2, _sums, _zeros),
+    ReducerRule(2, _keeps_left(op.greater_equal), None),
+    ReducerRule(2, _breaks_ties(op.greater), None),
+    ReducerRule(2, _keeps_left(op.less_equal), None),
+    ReducerRule(2, _breaks_ties(op.less), None),
+]
+"""Sum, product, min, max, two sums, argmax and argmin: in TVM's order."""
+
+BOOLEAN_RULES: Final = (
+    ReducerRule(1, lambda x, y: [op.logical_and(x[0], y[0])], None),
+    ReducerRule(1, lambda x, y: [op.logical_or(x[0], y[0])], None),
+)
+FLOAT_PAIR_RULES: Final = tuple(
+    [
+        ReducerRule(2, _breaks_ties(better, first, nan=nan), None)
+        for better in (op.greater, op.less)
+        for first, nan in ((op.less, True), (op.greater, True))
+    ]
+)
+"""argmax and argmin as ``topi`` builds them: NaN counts as the best value."""
+PAIR_RULES: Final = tuple(
+    [ReducerRule(2, _breaks_ties(better, op.greater), None) for better in (op.greater, op.less)]
+)
+
+_GIVEN: Final[dict[int, list[CommReducer]]] = {}
+"""Reducers that programs have declared, by structural hash."""
+
+
+def known_reducers(dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> Iterator[KnownReducer]:
+    """Every known reducer of these dtypes; ``start`` is what the reduction starts from."""
+    for rule in [*RULES, *_rules_for(dtypes)]:
+        if rule.size == len(dtypes):
+            yield KnownReducer(rule.instance(dtypes, start), rule.identity is None)
+    for same_hash in list(_GIVEN.values()):
+        for reducer in same_hash:
+            if [var.dtype for var in reducer.lhs] == list(dtypes):
+                yield KnownReducer(reducer, any_start=False)
+
+
+def _rules_for(dtypes: Sequence[DataType]) -> tuple[ReducerRule, ...]:
+    last = dtypes[-1]
+    if last.is_bool:
+        return BOOLEAN_RULES
+    return FLOAT_PAIR_RULES if last.is_float and len(dtypes) == 2 else PAIR_RULES
+
+
+def declare_reducer(reducer: CommReducer) -> None:
+    """Take a reducer as commutative and associative, which its author vouches for."""
+    bucket = _GIVEN.setdefault(structural_hash(reducer), [])
+    if not any(structural_equal(reducer, known) for known in bucket):
+        bucket.append(reducer)
+
+
+def register_reducer(n_buffers: int, combiner: Combine, identity: Identity) -> None:
+    """Make a reduction over ``n_buffers`` values known, for all dtypes.
+
+    ``combiner`` takes the variables of both sides, as two lists, and gives the combined values;
+    ``identity`` takes what a reduction starts from (for its dtypes) and gives what it should start
+    from. The caller vouches for its being commutative and associative.
+    TVM's ``tir.schedule.RegisterReducer``.
+
+    Example:
+        >>> register_reducer(1, lambda x, y: [x[0] ^ y[0]], lambda start: [0])  # doctest: +SKIP
+    """
+    if not isinstance(n_buffers, int) or n_buffers < 1:
+        raise IRValueError(f"register_reducer: n_buffers: expected 1 or more, got {n_buffers!r}")
+    if not callable(combiner) or not callable(identity):
+        raise IRTypeError("register_reducer: combiner and identity must be functions")
+    RULES.append(ReducerRule(n_buffers, combiner, identity))
