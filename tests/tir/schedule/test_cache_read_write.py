@@ -283,6 +283,25 @@ def test_element_types_are_kept(dtype):
     assert_same_meaning(copy, sch.mod)
 
 
+def test_constants_and_declared_buffers():
+    @T.prim_func
+    def table(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (4,))
+        C = T.match_buffer(c, (4,))
+        data = T.allocate_const([0.5, 1.0, 1.5, 2.0], "float32", [4])
+        B = T.decl_buffer((4,), data=data)
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] + B[vi]
+
+    sch = tir.Schedule(table)
+    sch.cache_read("C", "B", "shared")
+    sch.cache_read("C", "A", "shared")
+    sch.cache_write("C", "C", "local")
+    assert_same_meaning(table, sch.mod)
+
+
 def test_scalars():
     @T.prim_func
     def scalar(a: T.handle, b: T.handle) -> None:

@@ -13,7 +13,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize
+from weft.tir.stmt import Block, BlockRealize, DeclBuffer
 
 DETECT = "tir.script_parsing_detect_access"
 
@@ -67,6 +67,16 @@ class _Completer(Mutator):
             reads=reads if mask & 1 else made.reads,
             writes=writes if mask & 2 else made.writes,
         )
+
+    def visit_DeclBuffer(self, node: DeclBuffer) -> Any:
+        """Blocks inside see the buffer, unless its memory is known under another one."""
+        data = node.buffer.data
+        if any(buffer.data is data for buffer in self.buffers):
+            return self.visit_default(node)
+        self.buffers.append(node.buffer)
+        made = self.visit_default(node)
+        self.buffers.pop()
+        return made
 
 
 def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array[Any], Array[Any]]:

@@ -177,6 +177,12 @@ class _Glue(Visitor):
     def visit_Buffer(self, node: Any) -> None:
         self.used.add(node.data)
 
+    def visit_DeclBuffer(self, node: Any) -> None:
+        self.visit(node.body)  # other views are found in the blocks that use them
+
+    def visit_AllocateConst(self, node: Any) -> None:
+        self.visit(node.body)
+
     def visit_BufferLoad(self, node: Any) -> None:
         self.loaded.add(node.buffer.data)
         self.visit(node.indices)
