@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import te, tir, topi
 
 SNIPPETS = Path(__file__).parent / "snippets"
 
@@ -53,3 +54,27 @@ def test_scheduled_convolution_of_the_assignment_runs():
     expected = np.einsum("nyxij,fij->nfyx", windows, w[:, 0])
     *_, out = run(parse("target_func"), x, w, np.zeros((4, 32, 26, 26), "float32"))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_section_4_of_the_assignment_gives_its_target_function():
+    """Inline, split, reorder, fuse, parallel, unroll, vectorise, decompose: the text's own target.
+
+    The target has the 32-bit indices of tensor expressions; ``emit_te`` has had 64 since 2022.
+    """
+    x = te.placeholder((4, 1, 28, 28), name="rxplaceholder")
+    w = te.placeholder((32, 1, 3, 3), name="rxplaceholder_1")
+    func = te.create_prim_func([x, w, topi.nn.conv2d(x, w, 1, 0, 1)])
+    sch = tir.Schedule(weft.IRModule({"conv2d": func}))
+    block = sch.get_block("conv2d_nchw", "conv2d")
+    sch.compute_inline(sch.get_block("pad_temp", "conv2d"))
+    n, f, y, x, rc, _, _ = loops = sch.get_loops(block)
+    split = [sch.split(loop, [None, factor]) for loop, factor in ((n, 2), (f, 4), (y, 2), (x, 2))]
+    outer, inner = [parts[0] for parts in split], [parts[1] for parts in split]
+    sch.reorder(*outer, *loops[4:], *inner)
+    sch.parallel(sch.fuse(*outer))
+    sch.unroll(sch.fuse(*inner[:2]))
+    sch.vectorize(sch.fuse(*inner[2:]))
+    sch.decompose_reduction(block, rc)
+    plain = sch.mod["conv2d"].without_attr("tir.noalias")
+    target = parse("target_func").without_attr("tir.noalias").without_attr("global_symbol")
+    weft.ir.assert_structural_equal(plain, target, map_free_vars=True)

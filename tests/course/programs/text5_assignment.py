@@ -255,3 +255,73 @@ def create_model_with_torch_func():
 test_loader = torch.utils.data.DataLoader(test_data, batch_size=batch_size, shuffle=False)
 mod = create_model_with_torch_func()
 check_equivalence(mod, torch_model, test_loader)
+
+# %%
+@T.prim_func
+def before_inline(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (128, 128))
+    B = T.alloc_buffer((128, 128))
+    C = T.match_buffer(c, (128, 128))
+    for i, j in T.grid(128, 128):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(128, 128):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+
+
+sch = tvm.tir.Schedule(before_inline)
+sch.compute_inline(sch.get_block("B"))
+IPython.display.Code(sch.mod["main"].script(), language="python")
+
+# %%
+@T.prim_func
+def before_fuse(a: T.handle, b: T.handle) -> None:
+    A = T.match_buffer(a, (128, 128))
+    B = T.match_buffer(b, (128, 128))
+    for i, j in T.grid(128, 128):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+
+
+sch = tvm.tir.Schedule(before_fuse)
+i, j = sch.get_loops(sch.get_block("B"))
+sch.fuse(i, j)
+IPython.display.Code(sch.mod["main"].script(), language="python")
+
+# %%
+mod = create_model_via_emit_te()
+sch = tvm.tir.Schedule(mod)
+# Step 1. Get blocks
+conv = sch.get_block(name="conv2d_nchw", func_name="conv2d")
+pad = sch.get_block(name="pad_temp", func_name="conv2d")
+
+# Step 2. Inline the padding block (if exists)
+sch.compute_inline(pad)
+
+# Step 3. Get loops
+n, f, y, x, rc, ry, rx = sch.get_loops(conv)
+
+# Step 4. Organize the loops
+n0, n1 = sch.split(n, [2, 2])
+f0, f1 = sch.split(f, [None, 4])
+y0, y1 = sch.split(y, [None, 2])
+x0, x1 = sch.split(x, [None, 2])
+sch.reorder(n0, f0, y0, x0, rc, ry, rx, n1, f1, y1, x1)
+
+# Step 6. fuse + vectorize / fuse + parallel / fuse + unroll (before step 5, which copies loops)
+sch.parallel(sch.fuse(n0, f0, y0, x0))
+sch.unroll(sch.fuse(n1, f1))
+sch.vectorize(sch.fuse(y1, x1))
+
+# Step 5. decompose reduction
+sch.decompose_reduction(conv, rc)
+
+IPython.display.Code(sch.mod.script(), language="python")
+
+# %%
+test_loader = torch.utils.data.DataLoader(test_data, batch_size=batch_size, shuffle=False)
+check_equivalence(sch.mod, torch_model, test_loader)

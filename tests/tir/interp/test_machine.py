@@ -131,7 +131,9 @@ def test_a_ramp_wraps_in_its_own_type(base):
     out = tir.decl_buffer((4,), "uint64", "out")
     start = tir.IntImm("uint64", base)
     value = tir.Ramp(start, tir.IntImm("uint64", 3), 4)
-    store = tir.BufferStore(out, value, [tir.Ramp(tir.IntImm("int32", 0), tir.IntImm("int32", 1), 4)])
+    store = tir.BufferStore(
+        out, value, [tir.Ramp(tir.IntImm("int32", 0), tir.IntImm("int32", 1), 4)]
+    )
     found = np.zeros(4, "uint64")
     run(tir.PrimFunc([out], store), found)
     assert found.tolist() == [(base + 3 * lane) % (1 << 64) for lane in range(4)]
