@@ -159,7 +159,10 @@ class Rewriter:
     def division(self, expr: Any, a: Any, divisor: Any) -> Any:
         """``a // divisor`` or ``a % divisor``; raises NotAffine."""
         total = as_sum(a)
-        if not total.args:
+        if not total.args:  # loops of one value stay as they are; others have cancelled out
+            for var in collect(expr.a, Var):
+                if as_sum(self.iterators.get(var, var)).args:
+                    return _FOLD[type(expr)](total.base, divisor)
             return expr
         if len(total.args) > 1:
             fused = self.fuser.fuse(total)

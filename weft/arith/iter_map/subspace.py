@@ -140,8 +140,6 @@ class _Divider:
         if is_value(total.base, 0):
             return part
         inner = as_sum(part.inner)
-        if not is_value(inner.base, 0):  # the base of a part that runs over [0, extent)
-            inner = as_sum(whole(IterMark(inner, part.inner_extent)))
         moved = IterSumExpr(inner.args, total.base)
         return _Division(part.outer, part.outer_extent, moved, part.inner_extent, part.side)
 
@@ -244,6 +242,8 @@ class _Divider:
         zero = const_like(value, 0)
         self.require(side, op.greater_equal(value, zero))
         self.require(side, op.less(value, extent))
+        if not is_value(base, 0):  # only the base of an index stands outside of [0, extent)
+            total = as_sum(whole(IterMark(total, extent)))
         make = _Division.all_inner if side is _Side.INNER else _Division.all_outer
         return make(total, extent)
 
