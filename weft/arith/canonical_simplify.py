@@ -155,23 +155,18 @@ class CanonicalSimplifier:
         if by == 1:
             return a
         if type(a) is not Sum:
-            if self.within(_normal(a), by):
-                return fold.const(expr.dtype, 0)
+            low, high = self.bounds.bound(_normal(a))
+            if low // by == high // by:
+                return fold.const(expr.dtype, low // by)
             return self.divide(_as_split(a), by, floor=True)
         inside, outside = a.separate(by)
         quotient = inside.divided(by)
         if not outside.splits:
             return quotient.plus(Sum(expr.dtype, (), outside.base // by))
-        if self.sum_within(outside, by):
-            return quotient
-        moved = outside.base // by  # a constant of at least the divisor leaves the quotient
-        reduced = Sum(outside.dtype, outside.splits, outside.base - moved * by)
-        if moved and not self.sum_within(reduced, by):
-            moved, reduced = 0, outside
-        quotient = quotient.plus(Sum(expr.dtype, (), moved))
-        if moved:
-            return quotient
-        return quotient.plus(as_sum(self.divide(_as_split(reduced), by, floor=True)))
+        low, high = self.sum_bound(outside)
+        if low // by == high // by:  # the rest has one quotient
+            return quotient.plus(Sum(expr.dtype, (), low // by))
+        return quotient.plus(as_sum(self.divide(_as_split(outside), by, floor=True)))
 
     def visit_floormod(self, expr: Any) -> Any:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
