@@ -24,6 +24,7 @@ from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocat
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
 
@@ -44,6 +45,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold
     RemoveNoOp(),
+    StorageRewrite(),  # after what removes statements: shorter lives
     ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them
 )
 """From a PrimFunc with blocks to what code generation takes."""

@@ -24,12 +24,14 @@ _NAMES = {
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
+    "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.serialize_threads",
     "Simplify": "weft.tir.transform.simplify",
+    "StorageRewrite": "weft.tir.transform.storage_rewrite",
     "ThreadSync": "weft.tir.transform.thread_sync",
     "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
@@ -39,7 +41,7 @@ _NAMES = {
 _PLANNED = {
     **dict.fromkeys(
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
-        "LowerThreadAllreduce MergeSharedMemoryAllocations "
+        "LowerThreadAllreduce "
         "SplitHostDevice InjectVirtualThread InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
         "LowerWarpMemory".split(),
@@ -51,7 +53,7 @@ _PLANNED = {
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
-        "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern StorageRewrite "
+        "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern "
         "UseAssumeToReduceBranches".split(),
         "more passes over TensorIR",
     ),

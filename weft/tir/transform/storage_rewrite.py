@@ -1,0 +1,189 @@
+"""StorageRewrite: temporaries that are never alive together share memory.
+
+Where a sequence of statements stands under several allocations, a buffer is alive from the first
+statement that mentions it to the last. One that starts to live after another has ended takes that
+one's memory, if both have constant sizes, elements of one width and one storage scope. Before:
+``A = allocate(64); B = allocate(32); use(A); use(B)``. After: ``B`` is a view of ``A``'s memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect, substitute
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, DeclBuffer, SeqStmt, Stmt
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+
+@dataclass
+class _Life:
+    """An allocation, and the statements of the sequence from first to last mention."""
+
+    stmt: Allocate
+    elements: int
+    first: int
+    last: int
+
+
+@dataclass
+class _Storage:
+    """Memory that several buffers use in turn: the first one's, large enough for all."""
+
+    stmt: Allocate
+    elements: int
+    free_after: int
+
+
+def _constant(stmt: Allocate) -> int | None:
+    count = 1
+    for extent in stmt.extents:
+        if not isinstance(extent, IntImm):
+            return None
+        count *= extent.value
+    always = isinstance(stmt.condition, IntImm) and stmt.condition.value
+    return count if always and not stmt.annotations else None
+
+
+def _kind(stmt: Allocate) -> tuple[int, int, str]:
+    """What two allocations must have in common."""
+    annotation: Any = stmt.buffer_var.type_annotation
+    bits = 8 if stmt.dtype.is_bool else stmt.dtype.bits
+    return bits, stmt.dtype.lanes, str(getattr(annotation, "storage_scope", "") or "global")
+
+
+class _Share(StmtMutator):
+    def __init__(self, scopes: tuple[str, ...] | None) -> None:
+        super().__init__()
+        self.scopes = scopes
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        chain, core = _chain(stmt)
+        core = self.visit(core)
+        mapping: dict[Var, _Storage] = {}
+        if isinstance(core, SeqStmt):
+            mapping = self.shared(chain, core)
+        return _rebuilt(chain, core, mapping)
+
+    def shared(self, chain: list[Any], core: SeqStmt) -> dict[Var, _Storage]:
+        """For each data variable, the storage that it uses."""
+        uses = [_mentioned(item) for item in core.seq]
+        lives: list[_Life] = []
+        for stmt in chain:
+            if not isinstance(stmt, Allocate):
+                continue
+            count = _constant(stmt)
+            places = [index for index, names in enumerate(uses) if id(stmt.buffer_var) in names]
+            if count is None or not places or not self.wanted(stmt):
+                continue
+            if _viewed(stmt.buffer_var, chain):
+                lives.append(_Life(stmt, count, places[0], places[-1]))
+        storages: list[_Storage] = []
+        mapping: dict[Var, _Storage] = {}
+        for life in sorted(lives, key=lambda item: item.first):
+            storage = _free(storages, life)
+            if storage is None:
+                storage = _Storage(life.stmt, life.elements, life.last)
+                storages.append(storage)
+            storage.elements = max(storage.elements, life.elements)
+            storage.free_after = life.last
+            mapping[life.stmt.buffer_var] = storage
+        return mapping
+
+    def wanted(self, stmt: Allocate) -> bool:
+        return self.scopes is None or _kind(stmt)[2].partition(".")[0] in self.scopes
+
+
+def _chain(stmt: Stmt) -> tuple[list[Any], Stmt]:
+    """The allocations and declarations around a statement, and that statement."""
+    chain: list[Any] = []
+    while isinstance(stmt, Allocate | DeclBuffer):
+        chain.append(stmt)
+        stmt = stmt.body
+    return chain, stmt
+
+
+def _mentioned(stmt: Stmt) -> set[int]:
+    names = {id(var) for var in collect(stmt, Var)}
+    return names | {id(buffer.data) for buffer in collect(stmt, Buffer)}
+
+
+def _viewed(data: Var, chain: list[Any]) -> bool:
+    """Whether all that is known of the memory is declared here, in a way that can move."""
+    declared = [item for item in chain if isinstance(item, DeclBuffer) and item.buffer.data is data]
+    return len(declared) == 1 and not isinstance(declared[0].buffer.elem_offset, Var)
+
+
+def _free(storages: list[_Storage], life: _Life) -> _Storage | None:
+    """The storage that fits best among those whose last user has ended."""
+    fitting = [
+        item
+        for item in storages
+        if item.free_after < life.first and _kind(item.stmt) == _kind(life.stmt)
+    ]
+    if not fitting:
+        return None
+    return min(fitting, key=lambda item: (item.elements < life.elements, abs(
+        item.elements - life.elements)))  # fmt: skip
+
+
+def _rebuilt(chain: list[Any], core: Stmt, mapping: dict[Var, _Storage]) -> Stmt:
+    body = core
+    moved: dict[Any, Any] = {}
+    for data, storage in mapping.items():
+        if storage.stmt.buffer_var is not data:
+            moved[data] = storage.stmt.buffer_var
+    if moved:
+        for item in chain:
+            if isinstance(item, DeclBuffer) and item.buffer.data in moved:
+                moved[item.buffer] = item.buffer.with_(data=moved[item.buffer.data])
+        body = substitute(core, moved)
+    declared: list[Stmt] = []
+    allocated: list[Allocate] = []
+    for item in chain:
+        if isinstance(item, DeclBuffer):
+            declared.append(item.with_(buffer=moved.get(item.buffer, item.buffer)))
+        elif item.buffer_var not in moved:
+            allocated.append(_sized(item, mapping.get(item.buffer_var)))
+    if not moved:
+        for stmt in reversed(chain):
+            body = stmt.with_(body=body)
+        return body
+    for stmt in [*reversed(declared), *reversed(allocated)]:
+        body = stmt.with_(body=body)
+    return body
+
+
+def _sized(stmt: Allocate, storage: _Storage | None) -> Allocate:
+    if storage is None or storage.elements == _constant(stmt):
+        return stmt
+    return stmt.with_(extents=Array([IntImm(stmt.extents[0].dtype, storage.elements)]))
+
+
+def storage_rewrite(func: PrimFunc, scopes: tuple[str, ...] | None = None) -> PrimFunc:
+    """The function with memory shared, in some storage scopes or in all."""
+    return rewrite_body(func, _Share(scopes))
+
+
+def StorageRewrite() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.StorageRewrite``."""
+    return make_pass("StorageRewrite", storage_rewrite)
+
+
+def MergeSharedMemoryAllocations() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.MergeSharedMemoryAllocations``: shared memory of a block used in turn.
+
+    Run it before ThreadSync, which then puts barriers between the users of one memory.
+    """
+    return make_pass(
+        "MergeSharedMemoryAllocations", lambda func: storage_rewrite(func, ("shared",))
+    )
