@@ -99,6 +99,10 @@ def test_elements_outside_of_the_buffer_are_not_copied():
     assert "T.where(0 <= ax0 - 1 and ax0 - 1 < 10)" in sch.mod.script()
     assert len(sch.get_loops(made)) == 1
     assert_same_meaning(shifted, sch.mod)
+    mapped = tir.Schedule(shifted)
+    mapped.reindex_cache_read("B", 0, "shared", lambda i: i)
+    assert "T.where(0 <= i - 1 and i - 1 < 10)" in mapped.mod.script()
+    assert_same_meaning(shifted, mapped.mod)
 
 
 def test_indices_that_are_loaded_are_declared():

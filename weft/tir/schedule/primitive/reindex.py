@@ -309,7 +309,7 @@ def _reindex_stage(
     reads, writes = (variables, far) if write else (far, variables)
     block = point_copy_block(source, target, reads, writes, made, f"{target.name}_reindex")
     block = with_index_reads(block, far)
-    inside = _inside(buffer, indices, domains_of(axes))
+    inside = inside_conditions(buffer, indices, domains_of(axes))
     condition = substitute(
         op.all(op.const(True, "bool"), *inside), dict(zip(old, loops, strict=True))
     )
@@ -320,7 +320,7 @@ def _reindex_stage(
     return stage, block
 
 
-def _inside(
+def inside_conditions(
     buffer: Buffer, indices: Sequence[PrimExpr], domains: Mapping[Var, Range]
 ) -> list[PrimExpr]:
     """The conditions under which the indices are those of an element, where they may not be."""

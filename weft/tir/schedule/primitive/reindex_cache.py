@@ -39,6 +39,7 @@ from weft.tir.schedule.primitive.reindex import (
     Repoint,
     domains_of,
     equal_indices,
+    inside_conditions,
     is_injective,
     single_access,
     with_index_reads,
@@ -306,6 +307,9 @@ def _mapped_stage(
     name = f"{buffer.name}_{storage_scope}"
     block = with_index_reads(point_copy_block(source, target, first, second, axes, name), far)
     values, predicate = substitute([plan.values, plan.predicate], mapping)
+    inside = inside_conditions(buffer, plan.original, domains_of(plan.axes))
+    bound = dict(zip([axis.var for axis in plan.axes], values, strict=True))
+    predicate = op.all(predicate, *substitute(inside, bound))
     stage: Stmt = BlockRealize(values, predicate, block)
     for loop in reversed(plan.loops):
         low, extent = substitute([loop.min, loop.extent], mapping)
