@@ -15,6 +15,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass
+from weft.support.dtype import DataType
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -166,7 +167,8 @@ def _rebuilt(chain: list[Any], core: Stmt, mapping: dict[Var, _Storage]) -> Stmt
 def _sized(stmt: Allocate, storage: _Storage | None) -> Allocate:
     if storage is None or storage.elements == _constant(stmt):
         return stmt
-    return stmt.with_(extents=Array([IntImm(stmt.extents[0].dtype, storage.elements)]))
+    kind = DataType("int32" if storage.elements < 1 << 31 else "int64")
+    return stmt.with_(extents=Array([IntImm(kind, storage.elements)]))
 
 
 def storage_rewrite(func: PrimFunc, scopes: tuple[str, ...] | None = None) -> PrimFunc:
