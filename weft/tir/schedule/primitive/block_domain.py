@@ -71,6 +71,8 @@ def solve(
     result = []
     for axis, limits in zip(axes, box, strict=True):
         known = found[axis.var]
+        if not known.bound.is_bounded:
+            known = AxisDomain(known.dom, NOTHING)
         limit = _as(axis.var.dtype, as_int_set(limits, analyzer))
         bound = limit
         if not known.bound.is_nothing():
@@ -81,7 +83,7 @@ def solve(
 
 def _settled(given: AxisDomain, analyzer: Analyzer) -> AxisDomain:
     """The domain without a limit that says nothing."""
-    if given.dom.is_nothing():
+    if given.dom.is_nothing() or not given.dom.is_bounded:
         return AxisDomain(_simple(given.bound, analyzer), NOTHING)
     dom, bound = _simple(given.dom, analyzer), _simple(given.bound, analyzer)
     both = _simple(interval.intersect([dom, bound], analyzer), analyzer)
@@ -173,6 +175,8 @@ def _by_dimension(
     for extent, have, need in zip(buffer.shape, provided, required, strict=True):
         if variables.isdisjoint(collect([have.min_value, have.max_value], Var)):
             continue  # the same for every instance
+        if not need.is_bounded:
+            continue  # any instance may be needed
         have, need = _simple(have, analyzer), _simple(need, analyzer)
         whole = _whole(extent, have.min_value.dtype)
         made.append(_solve(variables, have, need, whole, analyzer))
