@@ -311,11 +311,24 @@ def blocks_inside(a: T.handle, b: T.handle) -> None:
                     B[vo * 2 + vi] = A[vo * 2 + vi]
 
 
+@T.prim_func
+def loop_inside(a: T.handle, b: T.handle) -> None:
+    A = T.match_buffer(a, (8, 4))
+    B = T.match_buffer(b, (8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = T.float32(0)
+            for k in range(4):
+                B[vi] = B[vi] + A[vi, k]
+
+
 @pytest.mark.parametrize(
     ("func", "call", "error", "message"),
     [
         (two_places, lambda s: s.reindex("B", "A"), reindex.AccessPatternError,
          r"\[vi, vj\] and \[vj, vi\]"),
+        (loop_inside, lambda s: s.reindex("B", "A"), reindex.AccessPatternError, "that use k"),
         (halves, lambda s: s.reindex("B", "B"), reindex.NotInjectiveError, r"twice: \[vi // 2\]"),
         (some, lambda s: s.reindex("B", "B"), cache_checks.PartialWriteError, "without writing"),
         (not_all, lambda s: s.reindex("B", "B"), cache_checks.PartialWriteError, "not run for all"),

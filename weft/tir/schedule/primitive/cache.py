@@ -33,6 +33,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     place_between,
     region_of,
     relaxed_ranges,
+    without_loads,
 )
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, BufferRegion
@@ -88,7 +89,7 @@ def cache_read(
     legal.check_declared(state, buffer, scope, loads=False)
     legal.check_not_aliased(state, buffer, scope)
     place, region = _source(state, buffer, scope, writer, consumers)
-    made = _make(state, buffer, place, region, storage_scope, reads_original=True)
+    made = _make(state, scope, buffer, place, region, storage_scope, reads_original=True)
     for item in consumers:
         legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)
     redirect = Redirect(buffer, made.cache, made.starts)
@@ -155,7 +156,7 @@ def _source(
         if writer is not None:
             legal.check_not_carried(state, buffer, writer, early)
         declared = region_of(scope.stmt.reads, buffer) or BufferRegion.full_region(buffer)
-        return Place(scope, 0), declared.region
+        return Place(scope, 0), without_loads(declared.region, buffer)
     if early:
         raise legal.ConsumerError(
             state,
@@ -205,6 +206,7 @@ def _is_whole(region: Sequence[Range], buffer: Buffer) -> bool:
 
 def _make(
     state: ScheduleState,
+    scope: StmtSRef,
     buffer: Buffer,
     place: Place,
     region: Sequence[Range],
@@ -213,7 +215,8 @@ def _make(
     reads_original: bool,
 ) -> _Made:
     """The cache of a region and the stage that fills it or copies it back."""
-    del state
+    copied = BufferRegion(buffer, region)
+    legal.check_scope_declares(state, scope, place.sref, copied, write=not reads_original)
     compact = isinstance(place.sref.stmt, Block)
     shape = [rng.extent for rng in region] if compact else None
     cache = cached_buffer(buffer, storage_scope, shape)
@@ -254,11 +257,11 @@ def cache_write(
     legal.check_declared(state, buffer, scope, loads=True)
     legal.check_not_aliased(state, buffer, scope)
     place = place_between(state, scope, writer, others) if others else place_after_all(scope)
+    region = relaxed_ranges(state, sref, declared, place.sref)
     if not legal.is_allocated_in(buffer, scope):
         legal.check_previous_unused(state, sref, buffer)
-        legal.check_surely_written(state, sref, declared, place.sref)
-    region = relaxed_ranges(state, sref, declared, place.sref)
-    made = _make(state, buffer, place, region, storage_scope, reads_original=False)
+        legal.check_surely_written(state, sref, declared, place.sref, region)
+    made = _make(state, scope, buffer, place, region, storage_scope, reads_original=False)
     users = [writer, *consumers]
     for item in users:
         legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)
@@ -315,9 +318,15 @@ def cache_inplace(
     place = place_before(state, scope, sref)
     realize = flags.realize_of(state, sref)
     mapping = tree.bindings_of(realize)
-    inward, outward = substitute([reads.region, writes.region], mapping)
+    inward, outward = [
+        without_loads(ranges, buffer)
+        for ranges in substitute([reads.region, writes.region], mapping)
+    ]
+    for ranges, write in ((inward, False), (outward, True)):
+        region = BufferRegion(buffer, ranges)
+        legal.check_scope_declares(state, scope, place.sref, region, write=write)
     if not legal.covers(inward, outward):
-        legal.check_surely_written(state, sref, writes, place.sref)
+        legal.check_surely_written(state, sref, writes, place.sref, outward)
     cache = cached_buffer(buffer, storage_scope)
     plain = not buffer.strides and rewrite.is_constant(buffer.elem_offset, 0)
     legal.check_redirectable(state, target, buffer, same_layout=plain)

@@ -67,6 +67,12 @@ class PreviousContentError(ScheduleFailure):
     hint = "use cache_inplace, or initialise the buffer in the block (T.init)"
 
 
+class ScopeRegionError(ScheduleFailure):
+    """The copy would access more of the buffer than the block around it declares."""
+
+    hint = "declare more in T.reads or T.writes of the block"
+
+
 class ConsumerError(ScheduleFailure):
     """A block named as a consumer cannot use the copy."""
 
@@ -338,17 +344,20 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
 
 
 def check_surely_written(
-    state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
+    state: ScheduleState,
+    sref: StmtSRef,
+    region: BufferRegion,
+    place: StmtSRef,
+    copied: Sequence[Range],
 ) -> None:
-    """All of a region, over the loops below ``place``, is written whenever they run."""
+    """All that is copied is written by a block whenever the loops below ``place`` run."""
     loops = flags.domains(flags.loops_above(sref, stop=place))
-    if surely_written(state, sref, region, loops) is None:
-        realize = flags.realize_of(state, sref)
-        ranges = substitute(region.region, tree.bindings_of(realize))
+    exact = surely_written(state, sref, region, loops)
+    if exact is None or not covers(exact, copied):
         raise PartialWriteError(
             state,
             f"{name_of(sref)} may leave parts of {region.buffer.name} as the caller passed them, "
-            f"a copy of {region_text(BufferRegion(region.buffer, ranges))} would overwrite them",
+            f"a copy of {region_text(BufferRegion(region.buffer, copied))} would overwrite them",
             sref,
         )
 
@@ -452,9 +461,32 @@ class _SureWrites(Visitor):
             self.found = covers(exact, self.region.region)
 
 
-def covers(exact: Sequence[Any], wanted: Sequence[Range]) -> bool:
+def check_scope_declares(
+    state: ScheduleState,
+    scope: StmtSRef,
+    place: StmtSRef,
+    region: BufferRegion,
+    *,
+    write: bool,
+) -> None:
+    """A copy at a place accesses no more of a buffer than the block around it declares."""
+    block = scope.stmt
+    assert isinstance(block, Block)
+    declared = region_of(block.writes if write else block.reads, region.buffer)
+    if scope.parent is None or declared is None or is_allocated_in(region.buffer, scope):
+        return
+    if not covers(declared.region, region.region, flags.analyzer_above(place)):
+        raise ScopeRegionError(
+            state,
+            f"a copy would access {region_text(region)}, of which {name_of(scope)} declares only "
+            f"{region_text(declared)}",
+            scope,
+        )
+
+
+def covers(exact: Sequence[Any], wanted: Sequence[Range], analyzer: Analyzer | None = None) -> bool:
     """Whether the sets or ranges surely hold all of the ranges."""
-    analyzer = Analyzer()
+    analyzer = analyzer or Analyzer()
     for part, rng in zip(exact, wanted, strict=True):
         if isinstance(part, Range):
             if part.min is rng.min and part.extent is rng.extent:

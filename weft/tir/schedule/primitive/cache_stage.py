@@ -105,12 +105,23 @@ def relaxed_ranges(
     loops = flags.domains(flags.loops_above(sref, stop=place))
     analyzer = Analyzer()
     sets = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
-    found = []
+    found: list[Range] = []
     for part, extent in zip(sets, region.buffer.shape, strict=True):
         covered = part.cover_range(whole(extent), analyzer)
         free = collect([covered.min, covered.extent], Var)
         found.append(whole(extent) if any(var in loops for var in free) else covered)
-    return found
+    return without_loads(found, region.buffer)
+
+
+def without_loads(ranges: Sequence[Range], buffer: Buffer) -> list[Range]:
+    """The ranges, whole dimensions where they depend on what is in memory.
+
+    Where a copy is made, that may be something else than where the copied elements are used.
+    """
+    return [
+        whole(extent) if collect([rng.min, rng.extent], BufferLoad) else rng
+        for rng, extent in zip(ranges, buffer.shape, strict=True)
+    ]
 
 
 # ---- where a stage stands

@@ -32,6 +32,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     members_of,
     region_text,
     whole,
+    without_loads,
 )
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.stmt import (
@@ -263,14 +264,14 @@ def _domain(
             if region.buffer is buffer:
                 ranges = substitute(region.region, bindings)
                 parts.append([eval_set(as_int_set(r, analyzer), loops, analyzer) for r in ranges])
-    found = []
+    found: list[Range] = []
     for extent, *sets in zip(buffer.shape, *parts, strict=True):
         covered = (sets[0] if len(sets) == 1 else union(sets)).cover_range(whole(extent), analyzer)
         low, size = analyzer.simplify(covered.min), analyzer.simplify(covered.extent)
         free = collect([low, size], Var)
         known = not any(var in hidden for var in free)
         found.append(Range.from_min_extent(low, size) if known else whole(extent))
-    return found
+    return without_loads(found, buffer)
 
 
 # ---- the copy
@@ -287,6 +288,8 @@ def _put(
     *,
     write: bool,
 ) -> Block:
+    region = BufferRegion(buffer, domain)
+    legal.check_scope_declares(state, scope, place.sref, region, write=write)
     source, target = (cache, buffer) if write else (buffer, cache)
     around = flags.domains([*flags.loops_above(place.sref), place.sref])
     analyzer = flags.analyzer_above(place.sref)

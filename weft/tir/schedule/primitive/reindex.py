@@ -17,9 +17,9 @@ from weft.ir.functor import collect, substitute
 from weft.support.errors import TVMError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.expr import BufferLoad, IterVar, Let, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, rewrite
+from weft.tir.schedule import checks, flags, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -35,7 +35,7 @@ from weft.tir.schedule.primitive.cache_stage import (
 )
 from weft.tir.schedule.primitive.surgery import executed_box
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, LetStmt, Stmt
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -84,7 +84,34 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
                 state, f"{name_of(sref)} accesses {buffer.name} at [{shown[0]}] and [{shown[1]}]",
                 sref, "the accesses must have the same indices",
             )  # fmt: skip
+    inner = {item.loop_var if isinstance(item, For) else item.var for item in _binders(block)}
+    for var in collect(list(places[0]), Var):
+        if var in inner:
+            raise AccessPatternError(
+                state, f"{name_of(sref)} accesses {buffer.name} at indices that use {var.name}, "
+                "which is defined inside of it", sref,
+            )  # fmt: skip
     return list(places[0])
+
+
+def check_loads_settled(state: ScheduleState, sref: StmtSRef, indices: Sequence[PrimExpr]) -> None:
+    """What is loaded to compute indices is written by no block of the scope."""
+    scope = flags.scope_of(sref)
+    assert scope is not None
+    assert isinstance(scope.stmt, Block)
+    for load in collect(list(indices), BufferLoad):
+        for writer in writers_of(load.buffer, scope.stmt):
+            raise AccessPatternError(
+                state, f"an index of {name_of(sref)} is loaded from {load.buffer.name}, which "
+                f"{writer.name_hint} writes in the scope", (sref, state.sref_of(writer)),
+            )  # fmt: skip
+        legal.check_declared(state, load.buffer, scope, loads=False)
+        legal.check_not_aliased(state, load.buffer, scope)
+
+
+def _binders(block: Block) -> list[For | LetStmt | Let]:
+    """What defines variables in the body of a block."""
+    return collect(block.body, (For, LetStmt, Let))
 
 
 def equal_indices(one: Sequence[PrimExpr], other: Sequence[PrimExpr]) -> bool:
@@ -182,6 +209,7 @@ def reindex(self: Schedule, block: BlockRV | str, buffer: Any) -> BlockRV:
     target, _ = checks.nth_access(state, sref, index, write=write)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
     indices = single_access(state, sref, target)
+    check_loads_settled(state, sref, indices)
     stmt = sref.stmt
     assert isinstance(stmt, Block)
     domains = domains_of(stmt.iter_vars)
@@ -197,6 +225,8 @@ def reindex(self: Schedule, block: BlockRV | str, buffer: Any) -> BlockRV:
         raise AccessPatternError(
             state, f"{name_of(sref)} reads and writes {target.name}", sref, "reindex the write"
         )
+    if scope.parent is not None:
+        check_runs_all(state, sref, legal.ScopeRegionError)
     cache = _reindexed_buffer(target, axes)
     stage, made = _reindex_stage(target, cache, axes, indices, write=write)
     redirect = Repoint(target, cache, [axis.var for axis in axes])
@@ -267,17 +297,24 @@ def _check_written(
     alone = len(writers_of(buffer, scope.stmt)) == 1
     if alone and legal.is_allocated_in(buffer, scope):
         return
+    check_runs_all(state, sref)
+    legal.check_writes_all(state, sref, points(buffer, indices))
+
+
+def check_runs_all(
+    state: ScheduleState, sref: StmtSRef, error: type[ScheduleFailure] = legal.PartialWriteError
+) -> None:
+    """The block runs for all values of its axes, as the copy does."""
     box = executed_box(state, sref)
     block = sref.stmt
     assert isinstance(block, Block)
     if box is None or any(
         mine is not axis.dom for axis, mine in zip(block.iter_vars, box, strict=True)
     ):
-        raise legal.PartialWriteError(
-            state, f"{name_of(sref)} may not run for all values of its axes, so that not all of "
-            f"{buffer.name} that would be copied back is written", sref,
+        raise error(
+            state, f"{name_of(sref)} may not run for all values of its axes, for which the copy "
+            "would be made", sref,
         )  # fmt: skip
-    legal.check_writes_all(state, sref, points(buffer, indices))
 
 
 def _reindexed_buffer(buffer: Buffer, axes: Sequence[IterVar]) -> Buffer:

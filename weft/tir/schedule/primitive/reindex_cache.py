@@ -32,11 +32,13 @@ from weft.tir.schedule.primitive.cache_stage import (
     place_between,
     point_copy_block,
     region_text,
+    relaxed_ranges,
 )
 from weft.tir.schedule.primitive.reindex import (
     AccessPatternError,
     NotInjectiveError,
     Repoint,
+    check_loads_settled,
     domains_of,
     equal_indices,
     inside_conditions,
@@ -153,7 +155,8 @@ def reindex_cache_write(
             )
     if not legal.is_allocated_in(buffer, scope):
         legal.check_previous_unused(state, sref, buffer)
-        legal.check_surely_written(state, sref, region, place.sref)
+        copied = relaxed_ranges(state, sref, region, place.sref)
+        legal.check_surely_written(state, sref, region, place.sref, copied)
     cache = cached_buffer(buffer, storage_scope, plan.shape)
     stage, made = _mapped_stage(buffer, cache, plan, storage_scope, reads=False)
     redirect = Repoint(buffer, cache, plan.indices)
@@ -194,6 +197,7 @@ def _plan(
             state, f"{name_of(sref)} accesses {region_text(region)}, more than one element", sref
         )
     original = single_access(state, sref, buffer)
+    check_loads_settled(state, sref, original)
     if not equal_indices(original, [rng.min for rng in region.region]):
         raise AccessPatternError(
             state,
