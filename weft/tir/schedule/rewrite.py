@@ -6,18 +6,19 @@ Every rewrite here returns the new statement and a table old block -> new block:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.arith.iter_map import IterMapLevel, iter_map_simplify
+from weft.ir import functor
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import Mutator, Visitor
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.expr import Var
+from weft.tir.expr import And, Var
 from weft.tir.schedule import tree
-from weft.tir.stmt import Block, BlockRealize, Stmt
+from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
 Reuse = dict[Block, Block]
 
@@ -163,3 +164,25 @@ def is_constant(expr: Any, value: int) -> bool:
 def realize_with(realize: BlockRealize, **changes: Any) -> BlockRealize:
     """A realization whose block has some fields changed."""
     return realize.with_(block=realize.block.with_(**changes))
+
+
+def conjuncts(expr: Any) -> list[Any]:
+    """The parts of a conjunction; the expression itself if it is none."""
+    return [*conjuncts(expr.a), *conjuncts(expr.b)] if isinstance(expr, And) else [expr]
+
+
+def under_copies(realize: BlockRealize, loops: Sequence[For]) -> Stmt:
+    """The realization under loops like ``loops``, with variables of their own."""
+    renamed = {loop.loop_var: loop.loop_var.copy_with_suffix("") for loop in loops}
+    values, predicate = functor.substitute([realize.iter_values, realize.predicate], renamed)
+    body: Stmt = realize.with_(iter_values=values, predicate=predicate)
+    for loop in reversed(loops):
+        binding = loop.thread_binding
+        if binding is not None:
+            binding = binding.with_(var=binding.var.copy_with_suffix(""))
+        low, extent = functor.substitute([loop.min, loop.extent], renamed)
+        body = loop.with_(
+            loop_var=renamed[loop.loop_var], min=low, extent=extent, body=body,
+            thread_binding=binding,
+        )  # fmt: skip
+    return body

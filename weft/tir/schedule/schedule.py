@@ -23,6 +23,7 @@ from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive import (
     annotation,
+    blockize,
     cache,
     cache_index,
     compute_at,
@@ -290,6 +291,8 @@ class Schedule:
 
     decompose_reduction = decompose_reduction.decompose_reduction
     rfactor = rfactor.rfactor
+
+    blockize = blockize.blockize
 
     annotate = annotation.annotate
     unannotate = annotation.unannotate

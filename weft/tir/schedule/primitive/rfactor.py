@@ -18,7 +18,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.type import PointerType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, And, BufferLoad, IterVar, Var
+from weft.tir.expr import LT, BufferLoad, IterVar, Var
 from weft.tir.schedule import checks, flags, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -192,14 +192,10 @@ def _checked_axis(state: ScheduleState, buffer: Buffer, factor_axis: int) -> int
     return factor_axis + rank + 1 if factor_axis < 0 else factor_axis
 
 
-def _conjuncts(expr: Any) -> list[Any]:
-    return [*_conjuncts(expr.a), *_conjuncts(expr.b)] if isinstance(expr, And) else [expr]
-
-
 def _spatial_predicate(predicate: Any, reduced: set[Var]) -> Any:
     """The conditions that say nothing of the reduction: they hold for the join too."""
     kept: Any = IntImm("bool", 1)
-    for part in _conjuncts(predicate):
+    for part in rewrite.conjuncts(predicate):
         if reduced.isdisjoint(collect(part, Var)):
             kept = op.logical_and(kept, part)
     return kept
@@ -214,7 +210,7 @@ def _check_all_set(
 ) -> None:
     """Wherever the join reads partial results, their first iteration (the init) has run."""
     realize, loops = factored.realize, flags.loops_above(sref)
-    conditions = [p for p in _conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
+    conditions = [p for p in rewrite.conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
     if not conditions:
         return
     axes = zip(partial.block.iter_vars, partial.iter_values, strict=True)
@@ -429,28 +425,11 @@ def _apply(
     outer = scope.stmt
     assert isinstance(outer, Block)
     top = flags.loops_above(sref)[0]
-    changes = {id(top.stmt): seq(_under_copies(partial, loops), join)}
+    changes = {id(top.stmt): seq(rewrite.under_copies(partial, loops), join)}
     reuse = {factored.block: whole.block}
     made = surgery.edited(outer, changes, surgery.path_up(top, scope), reuse)
     made = made.with_(alloc_buffers=[*made.alloc_buffers, *factored.buffers])
     state.replace(scope, made, {**reuse, outer: made})
-
-
-def _under_copies(partial: BlockRealize, loops: Sequence[For]) -> Stmt:
-    """The realization under loops like ``loops``, with variables of their own."""
-    renamed = {loop.loop_var: loop.loop_var.copy_with_suffix("") for loop in loops}
-    values, predicate = substitute([partial.iter_values, partial.predicate], renamed)
-    body: Stmt = partial.with_(iter_values=values, predicate=predicate)
-    for loop in reversed(loops):
-        binding = loop.thread_binding
-        if binding is not None:
-            binding = binding.with_(var=binding.var.copy_with_suffix(""))
-        low, extent = substitute([loop.min, loop.extent], renamed)
-        body = loop.with_(
-            loop_var=renamed[loop.loop_var], min=low, extent=extent, body=body,
-            thread_binding=binding,
-        )  # fmt: skip
-    return body
 
 
 def _without_loops(

@@ -1,0 +1,318 @@
+"""A block divided: the loops from one inwards become the inside of a block of their own.
+
+The values of the axes are divided into ``outer * extent + inner`` (``subspace_divide``): the outer
+block has the outer parts as axes, the old block inside of it the inner ones. An init goes to the
+outer block. What blockize and tensorize share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import eval_region
+from weft.arith.iter_map import IterMapLevel, normalize_iter_map_to_expr, subspace_divide
+from weft.arith.iter_map.nodes import IterSumExpr
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect, substitute
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.loops import loop_of
+from weft.tir.schedule.primitive.surgery import domain
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class SubspaceError(ScheduleFailure):
+    """The bindings of a block do not divide into outer and inner loops."""
+
+    hint = "split the loops so that each axis is outer * extent + inner over whole loops"
+
+
+class BlockizeNestError(ScheduleFailure):
+    """What shall become a block is not loops around one block, or blocks side by side."""
+
+
+class BlockizeInitError(ScheduleFailure):
+    """The init of the block cannot be run for the whole new block at once."""
+
+
+class BlockizeOuterError(ScheduleFailure):
+    """Blocks that shall be one do not agree on its axes."""
+
+
+# ---- division
+
+
+class Division(NamedTuple):
+    """How the axes of a block divide: the axes and values of both sides, and conditions."""
+
+    outer_axes: list[IterVar]
+    outer_values: list[Any]
+    outer_condition: Any
+    inner_axes: list[IterVar]
+    inner_values: list[Any]
+    inner_condition: Any
+    mapping: dict[Var, Any]
+
+
+class _Part(NamedTuple):
+    """``outer * inner_extent + inner`` of one axis."""
+
+    outer: Any
+    outer_extent: Any
+    inner: Any
+    inner_extent: Any
+
+
+def divide(
+    state: ScheduleState,
+    sref: StmtSRef,
+    inner: Sequence[StmtSRef],
+    preserve_unit_iters: bool,
+    outer_axes: Sequence[IterVar] | None = None,
+) -> Division:
+    """The division of a block's axes by the loops ``inner``; others around it are outer.
+
+    ``outer_axes`` are taken for the outer side instead of new ones.
+    """
+    realize = flags.realize_of(state, sref)
+    parts, conditions = _parts(state, sref, realize, inner, preserve_unit_iters)
+    made = Division([], [], conditions[0], [], [], conditions[1], {})
+    for position, (axis, part) in enumerate(zip(realize.block.iter_vars, parts, strict=True)):
+        outer = _axis(axis, "_o", part.outer_extent)
+        if outer_axes is not None:
+            outer = _shared_axis(state, sref, outer, outer_axes[position : position + 1])
+        made.outer_axes.append(outer)
+        made.outer_values.append(part.outer)
+        if rewrite.is_constant(part.inner_extent, 1):
+            unit = rewrite.is_constant(part.outer_extent, 1) and not preserve_unit_iters
+            made.mapping[axis.var] = IntImm(axis.var.dtype, 0) if unit else outer.var
+            continue
+        own = _axis(axis, "_i", part.inner_extent)
+        made.inner_axes.append(own)
+        made.inner_values.append(part.inner)
+        whole = rewrite.is_constant(part.outer_extent, 1)
+        value = own.var if whole else outer.var * part.inner_extent + own.var
+        made.mapping[axis.var] = op.cast(axis.var.dtype, value)
+    return made
+
+
+def _shared_axis(
+    state: ScheduleState, sref: StmtSRef, own: IterVar, given: Sequence[IterVar]
+) -> IterVar:
+    """The given axis, which must be like the block's own."""
+    extent = domain(own).extent
+    if not given or not Analyzer().can_prove_equal(extent, domain(given[0]).extent):
+        other = domain(given[0]).extent if given else "nothing"
+        raise BlockizeOuterError(
+            state, f"the outer axis {own.var.name} of {name_of(sref)} has extent {extent}, that of "
+            f"the first block {other}", sref,
+        )  # fmt: skip
+    return given[0]
+
+
+def _axis(axis: IterVar, suffix: str, extent: Any) -> IterVar:
+    var = Var(f"{axis.var.name}{suffix}", extent.dtype)
+    return IterVar(from_zero(extent), var, axis.iter_type)
+
+
+def from_zero(extent: Any) -> Range:
+    """The range of that extent."""
+    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+
+
+def _parts(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    inner: Sequence[StmtSRef],
+    preserve_unit_iters: bool,
+) -> tuple[list[_Part], tuple[Any, Any]]:
+    loops = flags.loops_above(sref)
+    inside = {loop_of(item).loop_var for item in inner}
+    for axis in realize.block.iter_vars:
+        if not rewrite.is_constant(domain(axis).min, 0):
+            raise SubspaceError(
+                state, f"axis {axis.var.name} of {name_of(sref)} starts at {domain(axis).min}",
+                sref, "only axes from 0 divide",
+            )  # fmt: skip
+    pairs = subspace_divide(
+        realize.iter_values, flags.domains(loops), list(inside), realize.predicate,
+        IterMapLevel.Surjective, not preserve_unit_iters,
+    ) if realize.iter_values else ()  # fmt: skip
+    if pairs:
+        found = [_affine_part(state, sref, outer, inner) for outer, inner in pairs[:-1]]
+        return found, (pairs[-1][0].extent, pairs[-1][1].extent)
+    outside = {loop_of(item).loop_var for item in loops} - inside
+    return _trivial_parts(state, sref, realize, outside, inside)
+
+
+def _affine_part(state: ScheduleState, sref: StmtSRef, outer: Any, inner: Any) -> _Part:
+    for side in (outer, inner):
+        source = side.source
+        if isinstance(source, IterSumExpr) and not rewrite.is_constant(source.base, 0):
+            one = rewrite.is_constant(side.extent, 1)
+            if source.args or not one:
+                raise SubspaceError(
+                    state, f"a binding of {name_of(sref)} starts at {source.base}, not at 0", sref
+                )
+    values = [normalize_iter_map_to_expr(side.source) for side in (outer, inner)]
+    return _Part(values[0], outer.extent, values[1], inner.extent)
+
+
+def _trivial_parts(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    outside: set[Var],
+    inside: set[Var],
+) -> tuple[list[_Part], tuple[Any, Any]]:
+    """The division where each binding uses either outer or inner loops, however it uses them."""
+    found = []
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        used = set(collect(value, Var))
+        zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
+        extent = domain(axis).extent
+        mixed = used & outside and used & inside
+        if mixed or not rewrite.is_constant(realize.predicate, 1):
+            raise SubspaceError(
+                state,
+                f"axis {axis.var.name} = {value} of {name_of(sref)} does not divide into outer "
+                "and inner loops",
+                sref,
+            )
+        if used & inside:
+            found.append(_Part(zero, one, value, extent))
+        else:
+            found.append(_Part(value, extent, zero, one))
+    true = IntImm("bool", 1)
+    return found, (true, true)
+
+
+# ---- one block below a loop
+
+
+def blockized(
+    state: ScheduleState, at: StmtSRef, preserve_unit_iters: bool
+) -> tuple[BlockRealize, rewrite.Reuse]:
+    """The loops from ``at`` inwards as a block (``blockize``), and which block became which."""
+    sref = _only_block(state, at)
+    realize = flags.realize_of(state, sref)
+    loops = flags.loops_above(sref)
+    inner = loops[loops.index(at) :]
+    division = divide(state, sref, inner, preserve_unit_iters)
+    block, reuse = substituted(realize.block, division)
+    reduces = block.init is not None and any(
+        axis.iter_type == IterVar.CommReduce for axis in division.outer_axes
+    )
+    init = None
+    if block.init is not None:
+        init = _outer_init(state, sref, block, division, [loop_of(item) for item in inner])
+    reads = [*block.writes, *block.reads] if reduces else block.reads
+    inside = block.with_(iter_vars=division.inner_axes, init=None, reads=reads)
+    body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
+    for item in reversed(inner):
+        body = loop_of(item).with_(body=body)
+    domains = {axis.var: domain(axis) for axis in division.inner_axes}
+    outer = Block(
+        division.outer_axes, relaxed(block.reads, domains), relaxed(block.writes, domains),
+        f"{block.name_hint}_o", body, init,
+    )  # fmt: skip
+    reuse[realize.block] = inside
+    return BlockRealize(division.outer_values, division.outer_condition, outer), reuse
+
+
+def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
+    loop = loop_of(at)
+    realizes = tree.child_realizes(loop)
+    if len(realizes) != 1:
+        names = ", ".join([realize.block.name_hint for realize in realizes]) or "none"
+        raise BlockizeNestError(
+            state, f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one", at,
+            "blockize the blocks as a list, or a loop around one of them",
+        )  # fmt: skip
+    if not tree.is_only_loops_and_blocks(loop):
+        raise BlockizeNestError(
+            state, f"below {name_of(at)} is something else than loops and a block", at
+        )
+    return state.sref_of(realizes[0])
+
+
+class _Simplifying(rewrite.Substitution):
+    """A substitution that simplifies each expression it changes."""
+
+    def __init__(self, mapping: dict[Var, Any], analyzer: Analyzer) -> None:
+        super().__init__(mapping)
+        self.analyzer, self.depth = analyzer, 0
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, PrimExpr):
+            return super().visit(node)
+        self.depth += 1
+        made = super().visit(node)
+        self.depth -= 1
+        return made if made is node or self.depth else self.analyzer.simplify(made)
+
+
+@deep_recursion
+def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]:
+    """The block with its axes replaced; they are still listed in it."""
+    analyzer = Analyzer()
+    for axis in division.inner_axes:
+        analyzer.bind(axis.var, domain(axis))
+    work = _Simplifying(division.mapping, analyzer)
+    made: Block = work.visit(block.with_(iter_vars=()))
+    return made, {old: new for old, new in work.reuse.items() if new is not made}
+
+
+def relaxed(regions: Sequence[BufferRegion], domains: dict[Var, Range]) -> list[BufferRegion]:
+    """The regions over all values of the inner axes."""
+    made = []
+    for region in regions:
+        sets = eval_region(region.region, domains)
+        shape = zip(sets, region.buffer.shape, strict=True)
+        ranges = [part.cover_range(from_zero(extent), Analyzer()) for part, extent in shape]
+        made.append(BufferRegion(region.buffer, ranges))
+    return made
+
+
+def _outer_init(
+    state: ScheduleState, sref: StmtSRef, block: Block, division: Division, loops: Sequence[For]
+) -> Stmt:
+    """The init of the outer block: the old one over the inner spatial axes."""
+    assert block.init is not None
+    used = set(collect(block.init, Var)) | set(collect(list(block.writes), Var))
+    axes, values, mapping = [], [], {}
+    for axis, value in zip(division.inner_axes, division.inner_values, strict=True):
+        if axis.iter_type == IterVar.DataPar and axis.var in used:
+            fresh = Var(f"{axis.var.name}_init", axis.var.dtype)
+            mapping[axis.var] = fresh
+            axes.append(IterVar(axis.dom, fresh, axis.iter_type))
+            values.append(value)
+    kept = [loop for loop in loops if loop.loop_var in set(collect(values, Var))]
+    gone = {loop.loop_var for loop in loops} - {loop.loop_var for loop in kept}
+    predicate = _init_condition(state, sref, division.inner_condition, gone)
+    init, writes = substitute(block.init, mapping), substitute(list(block.writes), mapping)
+    made = Block(axes, [], writes, f"{block.name_hint}_init", init)
+    return rewrite.under_copies(BlockRealize(values, predicate, made), kept)
+
+
+def _init_condition(state: ScheduleState, sref: StmtSRef, predicate: Any, gone: set[Var]) -> Any:
+    """The conditions on loops that the init has; those on loops of the reduction alone go."""
+    kept: Any = IntImm("bool", 1)
+    for part in rewrite.conjuncts(predicate):
+        used = set(collect(part, Var))
+        if used.isdisjoint(gone):
+            kept = op.logical_and(kept, part)
+        elif not used <= gone:
+            raise BlockizeInitError(
+                state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
+            )
+    return kept
