@@ -413,7 +413,7 @@ def added_twice(a: T.handle, c: T.handle) -> None:
     A = T.match_buffer(a, (4, 6), "int32")
     B = T.alloc_buffer((4,), "int32")
     C = T.match_buffer(c, (4,), "int32")
-    for i, k, again in T.grid(4, 6, 2):
+    for i, k, _again in T.grid(4, 6, 2):
         with T.block("B"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():

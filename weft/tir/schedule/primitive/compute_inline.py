@@ -62,9 +62,9 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     """
     sref = self._sref(block)
     state = self.state
+    scope = checks.scope_root(state, sref)
     check_no_init(state, sref)
     buffer = single_write(state, sref)
-    scope = checks.scope_root(state, sref)
     checks.check_not_output_block(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
     checks.scope_root(state, sref, stage_pipeline=True)

@@ -76,8 +76,8 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     """
     sref = self._sref(block)
     state = self.state
-    check_no_init(state, sref)
     scope = checks.scope_root(state, sref)
+    check_no_init(state, sref)
     buffer = _single_read(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
     checks.scope_root(state, sref, stage_pipeline=True)
