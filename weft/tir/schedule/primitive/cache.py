@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.expr import Range
+from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir.buffer import Buffer
 from weft.tir.schedule import checks, flags, rewrite, tree
@@ -28,6 +28,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     check_storage_scope,
     copy_stage,
     edit_scope,
+    outer_conditions,
     place_after_all,
     place_before,
     place_between,
@@ -89,7 +90,7 @@ def cache_read(
     legal.check_declared(state, buffer, scope, loads=False)
     legal.check_not_aliased(state, buffer, scope)
     place, region = _source(state, buffer, scope, writer, consumers)
-    made = _make(state, scope, buffer, place, region, storage_scope, reads_original=True)
+    made = _make(state, scope, buffer, place, region, storage_scope, None, read=True)
     for item in consumers:
         legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)
     redirect = Redirect(buffer, made.cache, made.starts)
@@ -211,18 +212,19 @@ def _make(
     place: Place,
     region: Sequence[Range],
     storage_scope: str,
+    condition: PrimExpr | None,
     *,
-    reads_original: bool,
+    read: bool,
 ) -> _Made:
     """The cache of a region and the stage that fills it or copies it back."""
     copied = BufferRegion(buffer, region)
-    legal.check_scope_declares(state, scope, place.sref, copied, write=not reads_original)
+    legal.check_scope_declares(state, scope, place.sref, copied, write=not read)
     compact = isinstance(place.sref.stmt, Block)
     shape = [rng.extent for rng in region] if compact else None
     cache = cached_buffer(buffer, storage_scope, shape)
-    source, target = (buffer, cache) if reads_original else (cache, buffer)
-    copy = Copy(source, target, region, reads_original, compact)
-    stage, block = copy_stage(copy, place.sref, f"{buffer.name}_{storage_scope}")
+    source, target = (buffer, cache) if read else (cache, buffer)
+    copy = Copy(source, target, region, read, compact)
+    stage, block = copy_stage(copy, place.sref, f"{buffer.name}_{storage_scope}", condition)
     return _Made(stage, block, cache, copy, buffer)
 
 
@@ -258,10 +260,12 @@ def cache_write(
     legal.check_not_aliased(state, buffer, scope)
     place = place_between(state, scope, writer, others) if others else place_after_all(scope)
     region = relaxed_ranges(state, sref, declared, place.sref)
+    condition = None
     if not legal.is_allocated_in(buffer, scope):
         legal.check_previous_unused(state, sref, buffer)
         legal.check_surely_written(state, sref, declared, place.sref, region)
-    made = _make(state, scope, buffer, place, region, storage_scope, reads_original=False)
+        condition = outer_conditions(state, sref, place.sref)
+    made = _make(state, scope, buffer, place, region, storage_scope, condition, read=False)
     users = [writer, *consumers]
     for item in users:
         legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from weft.arith.analyzer import Analyzer
 from weft.arith.region import estimate_region_strict_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Visitor, substitute
+from weft.ir.functor import Visitor, collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.cache_stage import points, region_of, region_text
+from weft.tir.schedule.primitive.cache_stage import conjuncts, points, region_of, region_text
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
 
 if TYPE_CHECKING:
@@ -350,9 +350,12 @@ def check_surely_written(
     place: StmtSRef,
     copied: Sequence[Range],
 ) -> None:
-    """All that is copied is written by a block whenever the loops below ``place`` run."""
+    """All that is copied is written by a block whenever the loops below ``place`` run.
+
+    The copy must be made under the block's ``outer_conditions`` only.
+    """
     loops = flags.domains(flags.loops_above(sref, stop=place))
-    exact = surely_written(state, sref, region, loops)
+    exact = surely_written(state, sref, region, loops, under_outer_conditions=True)
     if exact is None or not covers(exact, copied):
         raise PartialWriteError(
             state,
@@ -363,12 +366,21 @@ def check_surely_written(
 
 
 def surely_written(
-    state: ScheduleState, sref: StmtSRef, region: BufferRegion, loops: dict[Var, Range]
+    state: ScheduleState,
+    sref: StmtSRef,
+    region: BufferRegion,
+    loops: dict[Var, Range],
+    *,
+    under_outer_conditions: bool = False,
 ) -> Any:
-    """What a block writes of a region over some loops, exactly; None where that is not known."""
+    """What a block writes of a region over some loops, exactly; None where that is not known.
+
+    With ``under_outer_conditions`` the part of its predicate that uses none of the loops is taken
+    to hold.
+    """
     realize = flags.realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))
-    exact = _exact(ranges, loops, realize.predicate)
+    exact = _exact(ranges, loops, realize.predicate, under_outer_conditions)
     return exact if exact is not None and _writes_all(realize.block, region) else None
 
 
@@ -381,10 +393,23 @@ def check_writes_all(state: ScheduleState, sref: StmtSRef, region: BufferRegion)
         )
 
 
-def _exact(ranges: Sequence[Range], loops: dict[Var, Range], predicate: PrimExpr) -> Any:
+def _exact(
+    ranges: Sequence[Range],
+    loops: dict[Var, Range],
+    predicate: PrimExpr,
+    outer_holds: bool = False,
+) -> Any:
+    inner: list[PrimExpr] = []
+    for condition in conjuncts(predicate):
+        used = collect(condition, Var)
+        if all(var in loops for var in used):
+            inner.append(condition)
+        elif any(var in loops for var in used) or not outer_holds:
+            return None
     if not loops:
-        return ranges if rewrite.is_constant(predicate, 1) else None
-    return estimate_region_strict_bound(ranges, loops, predicate, Analyzer())
+        return None if inner else ranges
+    true = op.const(True, "bool")
+    return estimate_region_strict_bound(ranges, loops, op.all(true, *inner), Analyzer())
 
 
 def _writes_all(block: Block, region: BufferRegion) -> bool:

@@ -18,7 +18,7 @@ from weft.ir.type import PointerType
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.expr import And, BufferLoad, IterVar, Var
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.stmt import (
@@ -227,6 +227,24 @@ class Copy(NamedTuple):
     def original(self) -> Buffer:
         """The buffer that is cached."""
         return self.source if self.reads_original else self.target
+
+
+def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
+    """The conditions that a predicate joins; none of true."""
+    if isinstance(predicate, And):
+        return [*conjuncts(predicate.a), *conjuncts(predicate.b)]
+    return [] if rewrite.is_constant(predicate, 1) else [predicate]
+
+
+def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
+    """The part of a block's predicate that depends on no loop below ``place``; None if empty."""
+    inside = flags.domains(flags.loops_above(sref, stop=place))
+    found = [
+        condition
+        for condition in conjuncts(flags.realize_of(state, sref).predicate)
+        if not any(var in inside for var in collect(condition, Var))
+    ]
+    return op.all(*found) if found else None
 
 
 def copy_stage(

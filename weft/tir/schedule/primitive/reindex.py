@@ -28,6 +28,7 @@ from weft.tir.schedule.primitive.buffer_argument import buffer_position
 from weft.tir.schedule.primitive.cache_stage import (
     Place,
     body_items,
+    conjuncts,
     edit_scope,
     point_copy_block,
     points,
@@ -308,6 +309,10 @@ def check_runs_all(
     box = executed_box(state, sref)
     block = sref.stmt
     assert isinstance(block, Block)
+    loops = flags.domains(flags.loops_above(sref))
+    conditions = conjuncts(flags.realize_of(state, sref).predicate)
+    if any(var not in loops for var in collect(conditions, Var)):
+        box = None
     if box is None or any(
         mine is not axis.dom for axis, mine in zip(block.iter_vars, box, strict=True)
     ):

@@ -16,7 +16,7 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import And, IterVar, Var
+from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, flags, rewrite
 from weft.tir.schedule.define import primitive
@@ -27,6 +27,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     Place,
     cached_buffer,
     check_storage_scope,
+    conjuncts,
     edit_scope,
     place_after_all,
     place_between,
@@ -275,7 +276,7 @@ def _kept_conditions(
 ) -> PrimExpr:
     """The part of the block's predicate that speaks of the loops of the copy."""
     left = []
-    for condition in _conjuncts(predicate):
+    for condition in conjuncts(predicate):
         used = set(collect(condition, Var))
         if dropped.isdisjoint(used):
             left.append(condition)
@@ -285,12 +286,6 @@ def _kept_conditions(
                 "others", sref,
             )  # fmt: skip
     return op.all(op.const(True, "bool"), *left)
-
-
-def _conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
-    if isinstance(predicate, And):
-        return [*_conjuncts(predicate.a), *_conjuncts(predicate.b)]
-    return [] if rewrite.is_constant(predicate, 1) else [predicate]
 
 
 def _mapped_stage(
