@@ -233,17 +233,53 @@ def reduction_axis_in_output(block: Block) -> Var | None:
 
 
 def is_region_cover(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> bool:
-    """Whether the producers of a block in its scope cover what it reads."""
+    """Whether the producers of a block in its scope cover what it reads.
+
+    Kept with the block's realization, as long as it and its producers have the same loops.
+    """
     block = sref.stmt
     assert isinstance(block, Block)
     assert isinstance(scope.stmt, Block)
+    edges = hazards_below(scope.stmt).of_target.get(id(block), [])
+    producers = [state.sref_of(edge.src) for edge in edges if edge.kind is DepKind.RAW]
+    if not producers:
+        return True
+    parts = [part for item in (sref, *producers) for part in _surroundings(state, item)]
+    key = tuple([id(part) for part in parts])
+    cache = realize_of(state, sref)._cache
+    if cache is None:
+        cache = realize_of(state, sref)._cache = {}
+    known = cache.get("schedule.cover")
+    if known is None or known[0] != key:
+        # The parts are kept too: an id is meaningful only while its object lives.
+        covered = _is_region_cover(state, sref, producers)
+        known = cache["schedule.cover"] = (key, covered, parts)
+    return bool(known[1])
+
+
+def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[Any]:
+    """What the regions of a block depend on: its realization, and the loops and blocks around."""
+    parts: list[Any] = [realize_of(state, sref)]
+    item = sref.parent
+    while item is not None:
+        stmt = item.stmt
+        if isinstance(stmt, For):
+            parts += (stmt.loop_var, stmt.min, stmt.extent)
+        elif isinstance(stmt, Block):
+            parts.append(stmt.iter_vars)
+        item = item.parent
+    return parts
+
+
+def _is_region_cover(state: ScheduleState, sref: StmtSRef, producers: list[StmtSRef]) -> bool:
+    block = sref.stmt
+    assert isinstance(block, Block)
     reads: dict[Var, list[tuple[Block, StmtSRef]]] = {}
-    for edge in hazards_below(scope.stmt).of_target.get(id(block), []):
-        if edge.kind is DepKind.RAW:
-            producer = state.sref_of(edge.src)
-            meeting = lowest_common_ancestor([producer, sref])
-            for region in edge.src.writes:
-                reads.setdefault(region.buffer.data, []).append((edge.src, meeting))
+    for producer in producers:
+        assert isinstance(producer.stmt, Block)
+        meeting = lowest_common_ancestor([producer, sref])
+        for region in producer.stmt.writes:
+            reads.setdefault(region.buffer.data, []).append((producer.stmt, meeting))
     return all(
         _covered(state, region, sref, reads[region.buffer.data])
         for region in block.reads
