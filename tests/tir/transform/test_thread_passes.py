@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import weft
 from weft.ir.functor import collect
+from weft.ir.transform import Sequential
 from weft.script import tir as T
 from weft.support.errors import IRValueError, ScheduleError
 from weft.tir.expr import Call
-from weft.tir.stmt import BlockRealize
-from weft.tir.transform import LowerCrossThreadReduction, ThreadSync, UnifyThreadBinding
+from weft.tir.interp import run
+from weft.tir.stmt import BlockRealize, For
+from weft.tir.transform import (
+    ConvertBlocksToOpaque,
+    InjectVirtualThread,
+    LowerCrossThreadReduction,
+    LowerOpaqueBlock,
+    LowerThreadAllreduce,
+    Simplify,
+    ThreadSync,
+    UnifyThreadBinding,
+)
 
 
 def barriers(func):
@@ -154,3 +166,69 @@ def test_a_spatial_loop_inside_a_reduction_over_threads():
 
     with pytest.raises(ScheduleError, match="the spatial loop i is inside the reduction loop k"):
         through(LowerCrossThreadReduction(), main)
+
+
+def test_virtual_threads_next_to_each_other(becomes):
+    @T.prim_func
+    def before(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        vx = T.launch_thread("vthread", 2)
+        B = T.decl_buffer((4,), "int32", scope="local")
+        for i in range(4):
+            B[i] = A[i * 2 + vx]
+        for i in range(4):
+            C[i * 2 + vx] = B[i] + 1
+
+    @T.prim_func
+    def expected(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        B = T.decl_buffer((8,), "int32", scope="local")
+        for i in range(4):
+            B[i + T.Mul(0, 4)] = A[i * 2 + 0]
+            B[i + T.Mul(1, 4)] = A[i * 2 + 1]
+        for i in range(4):
+            C[i * 2 + 0] = B[i + T.Mul(0, 4)] + 1
+            C[i * 2 + 1] = B[i + T.Mul(1, 4)] + 1
+
+    after = through(Sequential([InjectVirtualThread(), Simplify()]), before)
+    wanted = through(Simplify(), expected)
+    weft.ir.assert_structural_equal(after.body, wanted.body, map_free_vars=True)
+    given = np.arange(8, dtype="int32")
+    for func in (before, after):
+        result = np.zeros(8, "int32")
+        run(func, given, result)
+        np.testing.assert_array_equal(result, given + 1)
+
+
+def test_many_virtual_threads_are_a_loop():
+    @T.prim_func
+    def main(C: T.Buffer((32,), "int32")):
+        vx = T.launch_thread("vthread", 32)
+        C[vx] = vx
+
+    after = through(InjectVirtualThread(), main)
+    (loop,) = collect(after.body, For)
+    assert loop.extent.value == 32
+
+
+@pytest.mark.parametrize("threads", [5, 8, 13])
+def test_a_reduction_over_threads_is_a_tree_in_shared_memory(threads):
+    @T.prim_func
+    def main(A: T.Buffer((3, threads), "int32"), B: T.Buffer((3,), "int32")):
+        for i in T.thread_binding(3, "threadIdx.y"):
+            for k in T.thread_binding(threads, "threadIdx.x"):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = 1
+                    B[vi] = B[vi] * A[vi, vk]
+
+    steps = [LowerCrossThreadReduction(), ConvertBlocksToOpaque(), LowerOpaqueBlock()]
+    lowered = through(Sequential([*steps, LowerThreadAllreduce()]), main)
+    assert not [c for c in collect(lowered.body, Call) if "allreduce" in str(c.op)]
+    given = np.random.default_rng(0).integers(1, 4, (3, threads), "int32")
+    for func in (main, lowered):
+        result = np.zeros(3, "int32")
+        run(func, given, result)
+        np.testing.assert_array_equal(result, given.prod(1))
+    built, result = weft.build(lowered, name="main"), weft.nd.array(np.zeros(3, "int32"))
+    built["main"](weft.nd.array(given), result)
+    np.testing.assert_array_equal(result.numpy(), given.prod(1))

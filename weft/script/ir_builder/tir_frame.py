@@ -293,7 +293,9 @@ class LaunchThreadFrame(TIRFrame):
         return var
 
     def _exit(self) -> None:
-        self.emit(AttrStmt(self.iter_var, "thread_extent", self.extent, self.body()))
+        is_virtual = self.iter_var.thread_tag.startswith("vthread")
+        key = "virtual_thread" if is_virtual else "thread_extent"
+        self.emit(AttrStmt(self.iter_var, key, self.extent, self.body()))
 
 
 class AllocateFrame(TIRFrame):

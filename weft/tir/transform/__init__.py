@@ -20,10 +20,12 @@ _NAMES = {
     "HoistIfThenElse": "weft.tir.transform.hoist_expression",
     "HoistedConditionals": "weft.tir.transform.hoist_expression",
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
+    "InjectVirtualThread": "weft.tir.transform.inject_virtual_thread",
     "LowerCrossThreadReduction": "weft.tir.transform.cross_thread_reduction",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
+    "LowerThreadAllreduce": "weft.tir.transform.lower_thread_allreduce",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
@@ -41,8 +43,8 @@ _NAMES = {
 _PLANNED = {
     **dict.fromkeys(
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
-        "LowerThreadAllreduce "
-        "SplitHostDevice InjectVirtualThread InjectPTXAsyncCopy "
+        " "
+        "SplitHostDevice InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
         "LowerWarpMemory".split(),
         "code generation for GPUs",

@@ -1,0 +1,252 @@
+"""InjectVirtualThread: the statements of virtual threads stand next to each other.
+
+Memory that virtual threads write, each its own part, grows by their number; every statement that
+depends on the virtual thread is repeated for each of them, in turn. Before: ``B[i] = A[i + vx]``
+under ``virtual_thread`` of 2. After: ``B[i] = A[i + 0]; B[i + n] = A[i + 1]``. Up to
+``UNROLLED`` copies are written out, more become a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator, Visitor, collect, substitute
+from weft.ir.node import Array
+from weft.ir.transform import Pass
+from weft.support.errors import UnsupportedError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Ramp, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    While,
+    seq,
+)
+from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.thread_scope import binding_of
+from weft.tir.transform.unroll_loop import renewed
+
+UNROLLED: Final = 16
+
+
+class _Touched(Visitor):
+    """Variables (and memory inside the scope) whose values differ between virtual threads."""
+
+    def __init__(self, var: Var, inside: set[int]) -> None:
+        self.touched: set[int] = {id(var)}
+        self.inside = inside
+
+    def depends(self, node: Any) -> bool:
+        if any(id(var) in self.touched for var in collect(node, Var)):
+            return True
+        return any(id(load.buffer.data) in self.touched for load in collect(node, BufferLoad))
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        if self.depends(let.value):
+            self.touched.add(id(let.var))
+        self.visit_default(let)
+
+    def visit_For(self, loop: For) -> None:
+        if self.depends([loop.min, loop.extent]):
+            self.touched.add(id(loop.loop_var))
+        self.visit_default(loop)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        if self.depends([store.value, store.indices]):
+            if id(store.buffer.data) in self.inside:
+                self.touched.add(id(store.buffer.data))
+
+    def visit_Call(self, call: Call) -> None:
+        """A pointer that is written through, in a call that depends on the thread."""
+        if is_call(call, "call_extern", "call_packed") and self.depends(call.args):
+            for item in collect(call.args, Call):
+                if is_call(item, "tvm_access_ptr") and getattr(item.args[4], "value", 2) & 2:
+                    if id(item.args[1]) in self.inside:
+                        self.touched.add(id(item.args[1]))
+        self.visit_default(call)
+
+
+class _Expand(Mutator):
+    """Accesses of a virtual thread's own part of memory."""
+
+    def __init__(self, var: PrimExpr, sizes: dict[int, PrimExpr], buffers: dict[int, Any]) -> None:
+        super().__init__()
+        self.var, self.sizes, self.buffers = var, sizes, buffers
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+    def moved(self, access: Any, buffer: Buffer) -> Any:
+        new = self.buffers.get(id(buffer))
+        if new is None:
+            return access
+        shift = op.multiply(op.cast(buffer.shape[0].dtype, self.var), buffer.shape[0])
+        first = access.indices[0]
+        if isinstance(first, Ramp):
+            place: PrimExpr = Ramp(op.add(first.base, shift), first.stride, first.lanes)
+        else:
+            place = op.add(first, shift)
+        return access.with_(buffer=new, indices=Array([place, *access.indices[1:]]))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Any:
+        return self.moved(self.visit_default(load), load.buffer)
+
+    def visit_BufferStore(self, store: BufferStore) -> Any:
+        return self.moved(self.visit_default(store), store.buffer)
+
+    def visit_Call(self, call: Call) -> Any:
+        new = self.visit_default(call)
+        size = self.sizes.get(id(call.args[1])) if is_call(call, "tvm_access_ptr") else None
+        if size is None:
+            return new
+        shift = op.multiply(self.var, size)
+        args = [*new.args[:2], op.add(new.args[2], shift), *new.args[3:]]
+        return new.with_(args=Array(args))
+
+
+class _Inject(StmtMutator):
+    """One virtual thread: its copies go down to the statements that depend on it."""
+
+    def __init__(self, var: Var, count: int, body: Stmt) -> None:
+        super().__init__()
+        self.var, self.count = var, count
+        inside = {id(item.buffer_var) for item in collect(body, Allocate)}
+        search = _Touched(var, inside)
+        known = -1
+        while known != len(search.touched):
+            known = len(search.touched)
+            search.visit(body)
+        self.search = search
+        self.sizes: dict[int, PrimExpr] = {}
+        self.buffers: dict[int, Any] = {}
+        self.prepare(body)
+
+    def prepare(self, body: Stmt) -> None:
+        """Larger buffers for the memory that the threads do not share."""
+        for item in collect(body, Allocate):
+            if id(item.buffer_var) in self.search.touched:
+                size: Any = IntImm(item.extents[0].dtype, 1) if item.extents else op.const(1)
+                for extent in item.extents:
+                    size = op.multiply(size, extent)
+                self.sizes[id(item.buffer_var)] = size
+        for buffer in collect(body, Buffer):
+            if id(buffer.data) not in self.sizes:
+                continue
+            if not buffer.shape or buffer.strides:
+                raise UnsupportedError(
+                    f"InjectVirtualThread: {buffer.name} is each virtual thread's own, and has "
+                    "no dimension or has strides; run FlattenBuffer first"
+                )
+            first = op.multiply(buffer.shape[0], self.count)
+            self.buffers[id(buffer)] = buffer.with_(shape=Array([first, *buffer.shape[1:]]))
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def needs(self, node: Any) -> bool:
+        return self.search.depends(node)
+
+    def copies(self, stmt: Stmt) -> Stmt:
+        """The statement for each virtual thread."""
+        if self.count >= UNROLLED:
+            var = Var(f"{self.var.name}_s", self.var.dtype)
+            body = substitute(_Expand(var, self.sizes, self.buffers).visit(stmt), {self.var: var})
+            low, extent = IntImm(var.dtype, 0), IntImm(var.dtype, self.count)
+            return For(var, low, extent, ForKind.SERIAL, body)
+        done = []
+        for index in range(self.count):
+            number = IntImm(self.var.dtype, index)
+            moved = _Expand(number, self.sizes, self.buffers).visit(stmt)
+            done.append(substitute(renewed(moved) if index else moved, {self.var: number}))
+        return seq(*done)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        mine = id(store.buffer.data) in self.search.touched
+        needed = mine or self.needs([store.value, store.indices])
+        return self.copies(store) if needed else store
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        return self.copies(stmt) if self.needs(stmt.value) else stmt
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        if self.needs(let.value):
+            return self.copies(let)
+        return let.with_(body=self.visit(let.body))
+
+    def visit_AssertStmt(self, stmt: AssertStmt) -> Stmt:
+        if self.needs(stmt.condition):
+            return self.copies(stmt)
+        return stmt.with_(body=self.visit(stmt.body))
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        if self.needs(attr.value) and binding_of(attr) is None:
+            return self.copies(attr)
+        return attr.with_(body=self.visit(attr.body))
+
+    def visit_For(self, loop: For) -> Stmt:
+        if self.needs([loop.min, loop.extent]):
+            return self.copies(loop)
+        return loop.with_(body=self.visit(loop.body))
+
+    def visit_While(self, stmt: While) -> Stmt:
+        return self.copies(stmt)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        if self.needs(stmt.condition):
+            return self.copies(stmt)
+        other = None if stmt.else_case is None else self.visit(stmt.else_case)
+        return stmt.with_(then_case=self.visit(stmt.then_case), else_case=other)
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        body = self.visit(stmt.body)
+        size = self.sizes.get(id(stmt.buffer_var))
+        if size is None:
+            return stmt.with_(body=body)
+        extents: list[PrimExpr] = [op.multiply(size, self.count)]
+        if len(stmt.extents) > 1:
+            extents = [op.multiply(stmt.extents[0], self.count), *stmt.extents[1:]]
+        return stmt.with_(extents=Array(extents), body=body)
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        buffer = self.buffers.get(id(stmt.buffer), stmt.buffer)
+        return stmt.with_(buffer=buffer, body=self.visit(stmt.body))
+
+
+class _Find(StmtMutator):
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        attr = attr.with_(body=self.visit(attr.body))
+        if attr.attr_key != "virtual_thread":
+            return attr
+        if not isinstance(attr.value, IntImm):
+            raise UnsupportedError(
+                f"InjectVirtualThread: the number of virtual threads {attr.node.var.name} is "
+                f"{attr.value}; expected a constant"
+            )
+        done: Stmt = _Inject(attr.node.var, attr.value.value, attr.body).visit(attr.body)
+        return done
+
+
+def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
+    """The function without virtual threads."""
+    return rewrite_body(func, _Find())
+
+
+def InjectVirtualThread() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.InjectVirtualThread``."""
+    return make_pass("InjectVirtualThread", inject_virtual_thread)
