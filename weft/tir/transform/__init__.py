@@ -20,6 +20,7 @@ _NAMES = {
     "HoistIfThenElse": "weft.tir.transform.hoist_expression",
     "HoistedConditionals": "weft.tir.transform.hoist_expression",
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
+    "InjectDoubleBuffer": "weft.tir.transform.inject_double_buffer",
     "InjectVirtualThread": "weft.tir.transform.inject_virtual_thread",
     "LowerCrossThreadReduction": "weft.tir.transform.cross_thread_reduction",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
@@ -51,7 +52,7 @@ _PLANNED = {
     ),
     **dict.fromkeys(
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
-        "ForceNarrowIndexToInt32 InjectDoubleBuffer InjectSoftwarePipeline InlinePrivateFunctions "
+        "ForceNarrowIndexToInt32 InjectSoftwarePipeline InlinePrivateFunctions "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
         "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "

@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import Mutator, Visitor, collect, substitute
-from weft.ir.node import Array
+from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
-from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Ramp, Var
+from weft.tir.expr import BufferLoad, Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -35,6 +33,12 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.part_of_memory import (
+    PartOfMemory,
+    enlarged,
+    enlarged_extents,
+    flat_size,
+)
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.thread_scope import binding_of
 from weft.tir.transform.unroll_loop import renewed
@@ -79,44 +83,6 @@ class _Touched(Visitor):
         self.visit_default(call)
 
 
-class _Expand(Mutator):
-    """Accesses of a virtual thread's own part of memory."""
-
-    def __init__(self, var: PrimExpr, sizes: dict[int, PrimExpr], buffers: dict[int, Any]) -> None:
-        super().__init__()
-        self.var, self.sizes, self.buffers = var, sizes, buffers
-
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return buffer
-
-    def moved(self, access: Any, buffer: Buffer) -> Any:
-        new = self.buffers.get(id(buffer))
-        if new is None:
-            return access
-        shift = op.multiply(op.cast(buffer.shape[0].dtype, self.var), buffer.shape[0])
-        first = access.indices[0]
-        if isinstance(first, Ramp):
-            place: PrimExpr = Ramp(op.add(first.base, shift), first.stride, first.lanes)
-        else:
-            place = op.add(first, shift)
-        return access.with_(buffer=new, indices=Array([place, *access.indices[1:]]))
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Any:
-        return self.moved(self.visit_default(load), load.buffer)
-
-    def visit_BufferStore(self, store: BufferStore) -> Any:
-        return self.moved(self.visit_default(store), store.buffer)
-
-    def visit_Call(self, call: Call) -> Any:
-        new = self.visit_default(call)
-        size = self.sizes.get(id(call.args[1])) if is_call(call, "tvm_access_ptr") else None
-        if size is None:
-            return new
-        shift = op.multiply(self.var, size)
-        args = [*new.args[:2], op.add(new.args[2], shift), *new.args[3:]]
-        return new.with_(args=Array(args))
-
-
 class _Inject(StmtMutator):
     """One virtual thread: its copies go down to the statements that depend on it."""
 
@@ -138,20 +104,11 @@ class _Inject(StmtMutator):
         """Larger buffers for the memory that the threads do not share."""
         for item in collect(body, Allocate):
             if id(item.buffer_var) in self.search.touched:
-                size: Any = IntImm(item.extents[0].dtype, 1) if item.extents else op.const(1)
-                for extent in item.extents:
-                    size = op.multiply(size, extent)
-                self.sizes[id(item.buffer_var)] = size
+                self.sizes[id(item.buffer_var)] = flat_size(item)
         for buffer in collect(body, Buffer):
             if id(buffer.data) not in self.sizes:
                 continue
-            if not buffer.shape or buffer.strides:
-                raise UnsupportedError(
-                    f"InjectVirtualThread: {buffer.name} is each virtual thread's own, and has "
-                    "no dimension or has strides; run FlattenBuffer first"
-                )
-            first = op.multiply(buffer.shape[0], self.count)
-            self.buffers[id(buffer)] = buffer.with_(shape=Array([first, *buffer.shape[1:]]))
+            self.buffers[id(buffer)] = enlarged(buffer, self.count, "InjectVirtualThread")
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
@@ -163,13 +120,15 @@ class _Inject(StmtMutator):
         """The statement for each virtual thread."""
         if self.count >= UNROLLED:
             var = Var(f"{self.var.name}_s", self.var.dtype)
-            body = substitute(_Expand(var, self.sizes, self.buffers).visit(stmt), {self.var: var})
+            body = substitute(
+                PartOfMemory(var, self.sizes, self.buffers).visit(stmt), {self.var: var}
+            )
             low, extent = IntImm(var.dtype, 0), IntImm(var.dtype, self.count)
             return For(var, low, extent, ForKind.SERIAL, body)
         done = []
         for index in range(self.count):
             number = IntImm(self.var.dtype, index)
-            moved = _Expand(number, self.sizes, self.buffers).visit(stmt)
+            moved = PartOfMemory(number, self.sizes, self.buffers).visit(stmt)
             done.append(substitute(renewed(moved) if index else moved, {self.var: number}))
         return seq(*done)
 
@@ -212,13 +171,9 @@ class _Inject(StmtMutator):
 
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
         body = self.visit(stmt.body)
-        size = self.sizes.get(id(stmt.buffer_var))
-        if size is None:
+        if id(stmt.buffer_var) not in self.sizes:
             return stmt.with_(body=body)
-        extents: list[PrimExpr] = [op.multiply(size, self.count)]
-        if len(stmt.extents) > 1:
-            extents = [op.multiply(stmt.extents[0], self.count), *stmt.extents[1:]]
-        return stmt.with_(extents=Array(extents), body=body)
+        return stmt.with_(extents=enlarged_extents(stmt, self.count), body=body)
 
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
         buffer = self.buffers.get(id(stmt.buffer), stmt.buffer)

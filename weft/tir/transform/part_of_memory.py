@@ -1,0 +1,85 @@
+"""Memory in several parts of one size: buffers enlarged along their first dimension.
+
+Virtual threads have a part each; double buffering alternates between two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.support.errors import UnsupportedError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Ramp
+from weft.tir.stmt import Allocate, BufferStore
+from weft.tir.transform.condition_range import is_call
+
+
+def flat_size(stmt: Allocate) -> PrimExpr:
+    """The elements of an allocation."""
+    size: Any = IntImm(stmt.extents[0].dtype, 1) if stmt.extents else op.const(1)
+    for extent in stmt.extents:
+        size = op.multiply(size, extent)
+    return size
+
+
+def enlarged_extents(stmt: Allocate, count: int) -> Array[PrimExpr]:
+    """The extents of ``count`` parts."""
+    if not stmt.extents:
+        return Array([op.const(count)])
+    return Array([op.multiply(stmt.extents[0], count), *stmt.extents[1:]])
+
+
+def enlarged(buffer: Buffer, count: int, who: str) -> Buffer:
+    """The buffer over ``count`` parts; ``who`` is named in errors."""
+    if not buffer.shape or buffer.strides:
+        raise UnsupportedError(
+            f"{who}: {buffer.name} needs {count} parts, and has no dimension or has strides; run "
+            "FlattenBuffer first"
+        )
+    first = op.multiply(buffer.shape[0], count)
+    return buffer.with_(shape=Array([first, *buffer.shape[1:]]))
+
+
+class PartOfMemory(Mutator):
+    """Accesses of buffers that were enlarged, in part number ``var``.
+
+    ``sizes``: elements of a part by data variable (for pointers); ``buffers``: the new buffers.
+    """
+
+    def __init__(self, var: PrimExpr, sizes: dict[int, PrimExpr], buffers: dict[int, Any]) -> None:
+        super().__init__()
+        self.var, self.sizes, self.buffers = var, sizes, buffers
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+    def moved(self, access: Any, buffer: Buffer) -> Any:
+        new = self.buffers.get(id(buffer))
+        if new is None:
+            return access
+        shift = op.multiply(op.cast(buffer.shape[0].dtype, self.var), buffer.shape[0])
+        first = access.indices[0]
+        if isinstance(first, Ramp):
+            place: PrimExpr = Ramp(op.add(first.base, shift), first.stride, first.lanes)
+        else:
+            place = op.add(first, shift)
+        return access.with_(buffer=new, indices=Array([place, *access.indices[1:]]))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Any:
+        return self.moved(self.visit_default(load), load.buffer)
+
+    def visit_BufferStore(self, store: BufferStore) -> Any:
+        return self.moved(self.visit_default(store), store.buffer)
+
+    def visit_Call(self, call: Call) -> Any:
+        new = self.visit_default(call)
+        size = self.sizes.get(id(call.args[1])) if is_call(call, "tvm_access_ptr") else None
+        if size is None:
+            return new
+        shift = op.multiply(self.var, size)
+        args = [*new.args[:2], op.add(new.args[2], shift), *new.args[3:]]
+        return new.with_(args=Array(args))
