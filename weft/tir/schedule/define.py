@@ -14,9 +14,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.schedule.instruction import DECISION, InstructionKind
 from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
+from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -25,6 +26,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Canonical = Callable[["Schedule", dict[str, Any]], None]
+MOVES = ("ComputeAt", "ReverseComputeAt")
+"""The instructions that take a place instead of a loop."""
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
@@ -135,7 +138,15 @@ def _block(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> A
 
 
 def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
-    return value if isinstance(value, LoopRV) else _wrong(kind, key, "a LoopRV", value)
+    if not isinstance(value, LoopRV):
+        return _wrong(kind, key, "a LoopRV", value)
+    if schedule._symbols.get(value) in (INLINE_MARK, ROOT_MARK) and kind.name not in MOVES:
+        raise IRValueError(
+            f"sch.{kind.method}: {key}: sample_compute_location chose no loop but "
+            f"\"{'inline' if schedule._symbols[value] is INLINE_MARK else 'where it stands'}\"; "
+            "only compute_at and reverse_compute_at take that"
+        )
+    return value
 
 
 def _place(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:

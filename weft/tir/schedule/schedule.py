@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
-from weft.ir.functor import substitute
+from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.tir.expr import Var
@@ -37,6 +37,7 @@ from weft.tir.schedule.primitive import (
     reindex_cache,
     reverse_compute_inline,
     rfactor,
+    sampling,
 )
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -120,7 +121,7 @@ class Schedule:
         made.func_working_on = self.func_working_on
         made.trace = None if self.trace is None else Trace(self.trace.insts, self.trace.decisions)
         made._call = None
-        made._seed = self._seed
+        made._seed = self.fork_seed()
         made._symbols = {
             rv: pairs.get(found, found) if isinstance(found, StmtSRef) else found
             for rv, found in self._symbols.items()
@@ -193,12 +194,16 @@ class Schedule:
     def _evaluated(self, value: ExprRV | int) -> PrimExpr:
         """An expression with the sampled numbers in place of their variables."""
         expr = as_prim_expr(value)
+        if isinstance(expr, IntImm):
+            return expr
         known = {
             rv: IntImm(rv.dtype, number)
-            for rv, number in self._symbols.items()
-            if isinstance(rv, Var) and isinstance(number, int)
+            for rv in collect(expr, Var)
+            if isinstance(number := self._symbols.get(rv), int)
         }
-        if not known or isinstance(expr, IntImm):
+        if isinstance(expr, Var):
+            return known.get(expr, expr)
+        if not known:
             return expr
         result: PrimExpr = Analyzer().simplify(substitute(expr, known))
         return result
@@ -279,6 +284,11 @@ class Schedule:
     get_consumers = queries.get_consumers
     get_output_blocks = queries.get_output_blocks
     enter_postproc = queries.enter_postproc
+
+    sample_categorical = sampling.sample_categorical
+    sample_perfect_tile = sampling.sample_perfect_tile
+    sample_partitioned_tile = sampling.sample_partitioned_tile
+    sample_compute_location = sampling.sample_compute_location
 
     split = loops.split
     fuse = loops.fuse

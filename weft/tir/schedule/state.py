@@ -346,6 +346,18 @@ class ScheduleState:
         finally:
             self._undo = None
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Edits made inside are undone at the end, whatever comes out of them."""
+        outer, self._undo = self._undo, []
+        mod = self._mod
+        try:
+            yield
+        finally:
+            for undo in reversed(self._undo):
+                undo()
+            self._undo, self._mod = outer, mod
+
     # ---- copies and checks
 
     def copy(self) -> tuple[ScheduleState, dict[StmtSRef, StmtSRef]]:

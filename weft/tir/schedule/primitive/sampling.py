@@ -1,0 +1,428 @@
+"""Choices: a number, the extents of tiles, a place to compute at; drawn, recorded, made again.
+
+Each method draws from the schedule's own random numbers (``seed``, ``fork_seed``), or takes the
+``decision`` that a trace holds. Tilings are drawn uniformly from all that there are: an exponent of
+a prime is shared out among the tiles, and products are weighted by the number of ways to make them,
+so nothing is drawn and thrown away.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.support.errors import IRTypeError, ScheduleError
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import dependence, flags, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.loops import loop_of
+from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
+from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
+from weft.tir.stmt import Block, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+SMALL = 1 << 20
+"""Below this one random number is enough to choose from; above it takes three."""
+SPATIAL, REDUCTION, OPAQUE = "spatial", "reduction", "opaque"
+KINDS = {IterVar.DataPar: SPATIAL, IterVar.CommReduce: REDUCTION}
+
+
+class CandidateError(ScheduleFailure):
+    """The candidates and their probabilities do not fit each other."""
+
+
+class TileCountError(ScheduleFailure):
+    """The loop cannot be tiled in that way."""
+
+
+class DecisionError(ScheduleFailure):
+    """The decision given is none that the method could have made."""
+
+    hint = "leave decision out to have one drawn"
+
+
+# ---- a number
+
+
+def _plain_lists(self: Schedule, arguments: dict[str, Any]) -> None:
+    arguments["candidates"] = [_integer("candidates", item) for item in arguments["candidates"]]
+    arguments["probs"] = [float(getattr(item, "value", item)) for item in arguments["probs"]]
+
+
+def _integer(what: str, value: Any) -> int:
+    found = getattr(value, "value", value)
+    if isinstance(found, bool) or not hasattr(found, "__index__"):
+        raise IRTypeError(f"{what}: expected ints, got {type(value).__name__} {value!r}")
+    return int(found)
+
+
+@primitive("SampleCategorical", pure=True, canonical=_plain_lists)
+def sample_categorical(
+    self: Schedule, candidates: list[int], probs: list[float], decision: int | None = None
+) -> ExprRV:
+    """One of ``candidates``, each with its probability; ``decision`` is the place of one."""
+    count = len(candidates)
+    if not count or count != len(probs):
+        raise CandidateError(
+            self.state, f"expected as many probabilities as candidates, and at least one; got "
+            f"{count} candidates and {len(probs)} probabilities",
+        )  # fmt: skip
+    total = math.fsum(probs)
+    if not (all(p >= 0 for p in probs) and 0 < total < math.inf):
+        raise CandidateError(
+            self.state, f"expected probabilities >= 0 that are not all 0, got {probs}"
+        )
+    if decision is None:
+        chosen = _weighted(self, probs, total)
+    else:
+        chosen = _integer("decision", decision)
+        if not 0 <= chosen < count:
+            raise DecisionError(
+                self.state, f"decision {chosen} is no place among {count} candidates"
+            )
+    _decide(self, chosen)
+    return self._number_rv(candidates[chosen])
+
+
+def _weighted(self: Schedule, probs: Sequence[float], total: float) -> int:
+    point = _below(self, 1 << 53) / (1 << 53) * total
+    last = 0
+    for place, prob in enumerate(probs):
+        if prob > 0:
+            last = place
+            if point < prob:
+                break
+        point -= prob
+    return last
+
+
+# ---- tiles
+
+
+@primitive("SamplePerfectTile", "loop", pure=True)
+def sample_perfect_tile(
+    self: Schedule,
+    loop: LoopRV,
+    n: int,
+    max_innermost_factor: int = 16,
+    decision: list[int] | None = None,
+) -> list[ExprRV]:
+    """Extents of ``n`` tiles whose product is the extent of a loop, to be given to ``split``.
+
+    The last is at most ``max_innermost_factor`` (-1: any). A loop whose extent is not constant gets
+    the one tiling that always fits: None, then ones. A ``decision`` that no longer divides the
+    extent, because another one before it has changed, is made to fit: from its last tile outwards,
+    a factor that does not divide takes all that is left.
+    """
+    sref = self._sref(loop)
+    _check_count(self.state, sref, n)
+    if max_innermost_factor != -1 and (max_innermost_factor < 1 or n == 1):
+        raise TileCountError(
+            self.state,
+            f"{name_of(sref)}: n = {n}, max_innermost_factor = {max_innermost_factor}; expected a "
+            "limit of at least 1 and two tiles, or -1 for no limit",
+            sref,
+        )
+    given = _checked_tiles(self.state, sref, n, decision)
+    extent = _extent(self.state, sref)
+    if extent is None:
+        _decide(self, [-1] + [1] * (n - 1))
+        return [None, *[self._number_rv(1) for _ in range(n - 1)]]  # type: ignore[list-item]
+    if given is not None:
+        tiles = _fitted(given, extent)
+    elif max_innermost_factor == -1:
+        tiles = _tiling(self, extent, n)
+    else:
+        last = _divisor(
+            self, {d: _ways(extent // d, n - 1) for d in divisors(extent)
+                   if d <= max_innermost_factor}
+        )  # fmt: skip
+        tiles = [*_tiling(self, extent // last, n - 1), last]
+    _decide(self, tiles)
+    return [self._number_rv(tile) for tile in tiles]
+
+
+@primitive("SamplePartitionedTile", "loop", pure=True)
+def sample_partitioned_tile(
+    self: Schedule,
+    loop: LoopRV,
+    n: int,
+    partition_pos: int = 0,
+    innerpart_factor: int = 1,
+    decision: list[int] | None = None,
+) -> list[ExprRV]:
+    """Extents of ``n`` tiles whose product is the extent of a loop, the inner ones a multiple.
+
+    The product of the tiles from ``partition_pos`` on is a multiple of ``innerpart_factor``, which
+    must divide the (constant) extent. A ``decision`` is made to fit as by ``sample_perfect_tile``.
+    """
+    sref = self._sref(loop)
+    _check_count(self.state, sref, n)
+    given = _checked_tiles(self.state, sref, n, decision)
+    extent = _extent(self.state, sref)
+    _check_partition(self.state, sref, n, (partition_pos, innerpart_factor), extent)
+    assert extent is not None
+    if given is None:
+        inner = _divisor(
+            self,
+            {d: _ways(extent // d, partition_pos) * _ways(d, n - partition_pos)
+             for d in divisors(extent) if d % innerpart_factor == 0},
+        )  # fmt: skip
+        tiles = _tiling(self, extent // inner, partition_pos)
+        tiles += _tiling(self, inner, n - partition_pos)
+    else:
+        tiles = _fitted(given, extent)
+        if math.prod(tiles[partition_pos:]) % innerpart_factor:
+            tiles = [1] * n
+            tiles[partition_pos] = innerpart_factor
+            tiles[0] *= extent // innerpart_factor
+    _decide(self, tiles)
+    return [self._number_rv(tile) for tile in tiles]
+
+
+def _check_count(state: ScheduleState, sref: StmtSRef, n: int) -> None:
+    if n < 1:
+        raise TileCountError(state, f"{name_of(sref)}: expected at least 1 tile, got n = {n}", sref)
+
+
+def _extent(state: ScheduleState, sref: StmtSRef) -> int | None:
+    """The extent of the loop, if it is constant."""
+    extent = loop_of(sref).extent
+    if not isinstance(extent, IntImm):
+        return None
+    if extent.value < 1:
+        raise TileCountError(state, f"{name_of(sref)} has extent {extent}", sref)
+    return extent.value
+
+
+def _check_partition(
+    state: ScheduleState, sref: StmtSRef, n: int, partition: tuple[int, int], extent: int | None
+) -> None:
+    place, factor = partition
+    if extent is None:
+        raise TileCountError(
+            state,
+            f"{name_of(sref)} has extent {loop_of(sref).extent}, which is not constant: no factor "
+            "is known to divide it",
+            sref,
+            "sample_perfect_tile tiles such a loop trivially",
+        )
+    if not 0 <= place <= n or (place == n and factor != 1):
+        raise TileCountError(
+            state, f"{name_of(sref)}: partition_pos {place} is no place among {n} tiles", sref
+        )
+    if factor < 1 or extent % factor:
+        raise TileCountError(
+            state, f"{name_of(sref)}: innerpart_factor {factor} does not divide {extent}", sref
+        )
+
+
+def _checked_tiles(state: ScheduleState, sref: StmtSRef, n: int, decision: Any) -> list[int] | None:
+    """The decision as plain numbers; the first is not looked at, it follows from the others."""
+    if decision is None:
+        return None
+    tiles = [_integer("decision", item) for item in decision]
+    if len(tiles) != n or any(tile < 1 for tile in tiles[1:]):
+        raise DecisionError(
+            state, f"{name_of(sref)}: expected {n} tiles of at least 1, got {tiles}", sref
+        )
+    return tiles
+
+
+def _fitted(tiles: Sequence[int], extent: int) -> list[int]:
+    """The tiles made to divide ``extent``, from the last to the first."""
+    made = list(tiles)
+    left = extent
+    for place in range(len(made) - 1, 0, -1):
+        if left % made[place]:
+            made[place] = left
+        left //= made[place]
+    made[0] = left
+    return made
+
+
+# ---- numbers of tilings
+
+
+@functools.lru_cache(maxsize=4096)
+def prime_factors(number: int) -> tuple[tuple[int, int], ...]:
+    """The primes of a number with their exponents, smallest first."""
+    found = []
+    prime = 2
+    while prime * prime <= number:
+        power = 0
+        while number % prime == 0:
+            number //= prime
+            power += 1
+        if power:
+            found.append((prime, power))
+        prime += 1 if prime == 2 else 2
+    if number > 1:
+        found.append((number, 1))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def divisors(number: int) -> tuple[int, ...]:
+    """The divisors of a number, in order."""
+    found = [1]
+    for prime, power in prime_factors(number):
+        found = [item * prime**exponent for item in found for exponent in range(power + 1)]
+    return tuple(sorted(found))
+
+
+def _ways(extent: int, n: int) -> int:
+    """How many lists of ``n`` factors have the product ``extent``."""
+    if n == 0:
+        return int(extent == 1)
+    return math.prod([math.comb(power + n - 1, n - 1) for _, power in prime_factors(extent)])
+
+
+def _tiling(self: Schedule, extent: int, n: int) -> list[int]:
+    """One of those lists, each as likely as any other."""
+    tiles = [1] * n
+    for prime, power in prime_factors(extent):
+        # Walls between the n tiles, placed among the ``power`` equal factors.
+        walls = sorted(_subset(self, power + n - 1, n - 1))
+        for tile, (low, high) in enumerate(zip([-1, *walls], [*walls, power + n - 1], strict=True)):
+            tiles[tile] *= prime ** (high - low - 1)
+    return tiles
+
+
+def _subset(self: Schedule, count: int, size: int) -> set[int]:
+    """``size`` different numbers below ``count`` (Floyd's algorithm)."""
+    chosen: set[int] = set()
+    for top in range(count - size, count):
+        item = _below(self, top + 1)
+        chosen.add(top if item in chosen else item)
+    return chosen
+
+
+def _divisor(self: Schedule, weights: dict[int, int]) -> int:
+    point = _below(self, sum(weights.values()))
+    for divisor, weight in weights.items():
+        if point < weight:
+            return divisor
+        point -= weight
+    raise AssertionError("a random number is not below its bound")
+
+
+def _below(self: Schedule, count: int) -> int:
+    """A random number from 0 to ``count`` - 1."""
+    if count <= 1:
+        return 0
+    drawn = self._next_random()
+    if count >= SMALL:
+        for _ in range(2):
+            drawn = (drawn << 31) | self._next_random()
+    return drawn % count
+
+
+def _decide(self: Schedule, decision: Any) -> None:
+    """Leave the decision with the call, for the trace."""
+    assert self._call is not None
+    self._call.decision = decision
+
+
+# ---- a place
+
+
+@primitive("SampleComputeLocation", "block", pure=True)
+def sample_compute_location(
+    self: Schedule, block: BlockRV | str, decision: int | None = None
+) -> LoopRV:
+    """A loop to give to ``compute_at``: one around the consumers, "inline", or "where it stands".
+
+    The decision is the number of the loop among those around the first consumer, -1 for where it
+    stands, -2 for inline. One that is not possible becomes the possible one before it.
+    """
+    sref = self._sref(block)
+    if decision is not None:
+        decision = _integer("decision", decision)
+    places = _places(self, block, sref)
+    numbers = sorted(places)
+    if decision is None:
+        chosen = numbers[_below(self, len(numbers))]
+    else:
+        chosen = max([number for number in numbers if number <= decision], default=-1)
+    _decide(self, chosen)
+    return self._loop_rv(places[chosen])
+
+
+def _places(self: Schedule, block: BlockRV | str, sref: StmtSRef) -> dict[int, StmtSRef]:
+    """The possible decisions with what they stand for."""
+    found = {-1: ROOT_MARK}
+    if _succeeds(self, lambda: self.compute_inline(block)):
+        found[-2] = INLINE_MARK
+    for number, loop in _candidate_loops(self.state, sref):
+        variable = self._loop_rv(loop)
+        if _succeeds(self, lambda v=variable: self.compute_at(block, v, True)):
+            found[number] = loop
+        del self._symbols[variable]
+    return found
+
+
+def _succeeds(self: Schedule, edit: Any) -> bool:
+    """Whether a primitive applies; what it does is undone."""
+    with self.state.trial():
+        try:
+            edit()
+        except ScheduleError:
+            return False
+    return True
+
+
+def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, StmtSRef]]:
+    """The loops around all consumers that are worth trying, with their numbers.
+
+    Loops of extent 1 are left out, spatial loops inside of others, and others inside of all
+    spatial ones.
+    """
+    scope = flags.scope_of(sref)
+    if scope is None:
+        return []
+    assert isinstance(sref.stmt, Block)
+    assert isinstance(scope.stmt, Block)
+    consumers = [state.sref_of(item) for item in dependence.consumers_of(sref.stmt, scope.stmt)]
+    if not consumers:
+        return []
+    around = flags.loops_above(consumers[0])
+    boundary = (
+        flags.lowest_common_ancestor(consumers) if len(consumers) > 1 else consumers[0].parent
+    )
+    if boundary not in around:
+        return []
+    loops = around[: around.index(boundary) + 1]
+    kinds = [_loop_kind(loop_of(loop)) for loop in loops]
+    last = max([i for i, kind in enumerate(kinds) if kind == SPATIAL], default=-1)
+    found = []
+    reduced = False
+    for number, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
+        extent = loop_of(loop).extent
+        if isinstance(extent, IntImm) and extent.value == 1:
+            continue
+        if reduced if kind == SPATIAL else number > last:
+            break
+        reduced = reduced or kind != SPATIAL
+        found.append((number, loop))
+    return found
+
+
+def _loop_kind(loop: For) -> str:
+    """What kind of axes the loop runs."""
+    kinds = set()
+    for realize in tree.child_realizes(loop):
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if any(found is loop.loop_var for found in collect(value, Var)):
+                kinds.add(KINDS.get(axis.iter_type, OPAQUE))
+    if not kinds:
+        return SPATIAL
+    return kinds.pop() if len(kinds) == 1 else OPAQUE
