@@ -30,6 +30,7 @@ from weft.tir.schedule.primitive import (
     compute_inline,
     decompose_reduction,
     kinds,
+    layout,
     loops,
     queries,
     read_write_at,
@@ -321,6 +322,9 @@ class Schedule:
     compute_at = compute_at.compute_at
     compute_inline = compute_inline.compute_inline
     reverse_compute_inline = reverse_compute_inline.reverse_compute_inline
+
+    transform_layout = layout.transform_layout
+    set_axis_separator = layout.set_axis_separator
 
 
 def _only_function(state: ScheduleState) -> GlobalVar | None:

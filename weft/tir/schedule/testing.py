@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 
+from weft.ir.expr import PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.structural import assert_structural_equal
 from weft.support.errors import IRValueError
+from weft.tir import op
+from weft.tir.expr import Cast
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.trace import Trace
@@ -61,5 +65,19 @@ def verify_trace_roundtrip(
 
 
 def _run_python(trace: Trace, sch: Schedule) -> None:
-    names: dict[str, object] = {"sch": sch}
+    names: dict[str, object] = {"sch": sch, "T": _Constants()}
     exec("\n".join(trace.as_python()), names)  # noqa: S102 - text that weft itself has written
+
+
+class _Constants:
+    """What expressions in traces need of ``T``: ``T.int8(3)``, ``T.Cast(...)``, functions."""
+
+    def __getattr__(self, name: str) -> object:
+        if name == "Cast":
+            return Cast
+        found = getattr(op, name, None)
+        return found if callable(found) else functools.partial(_constant, name)
+
+
+def _constant(dtype: str, value: float) -> PrimExpr:
+    return op.const(value, dtype)
