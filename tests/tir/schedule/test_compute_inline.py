@@ -444,3 +444,80 @@ def test_consumers_that_stay(program):
     with pytest.raises(REFUSED[program]) as raised:
         sch.reverse_compute_inline("C")
     assert len(str(raised.value).splitlines()) <= 10
+
+
+@T.prim_func
+def producer_in_a_block(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (16, 8), "int32")
+    B = T.alloc_buffer((16, 8), "int32")
+    C = T.match_buffer(c, (13, 8), "int32")
+    for io, jo in T.grid(4, 2):
+        with T.block("K"):
+            vio, vjo = T.axis.remap("SS", [io, jo])
+            T.reads(A[vio * 4 : vio * 4 + 4, vjo * 4 : vjo * 4 + 4])
+            T.writes(B[vio * 4 : vio * 4 + 4, vjo * 4 : vjo * 4 + 4])
+            for ii, ji in T.grid(4, 4):
+                with T.block("B"):
+                    vii, vji = T.axis.remap("SS", [ii, ji])
+                    B[vio * 4 + vii, vjo * 4 + vji] = A[vio * 4 + vii, vjo * 4 + vji] * 2
+    for i, j in T.grid(13, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1
+
+
+@T.prim_func
+def consumer_in_a_block(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (16, 8), "int32")
+    B = T.alloc_buffer((16, 8), "int32")
+    C = T.match_buffer(c, (16, 8), "int32")
+    for i, j in T.grid(16, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1
+    for io, jo in T.grid(4, 2):
+        with T.block("K"):
+            vio, vjo = T.axis.remap("SS", [io, jo])
+            T.reads(B[vio * 4 : vio * 4 + 4, vjo * 4 : vjo * 4 + 4])
+            T.writes(C[vio * 4 : vio * 4 + 4, vjo * 4 : vjo * 4 + 4])
+            for ii, ji in T.grid(4, 4):
+                with T.block("C"):
+                    vii, vji = T.axis.remap("SS", [ii, ji])
+                    C[vio * 4 + vii, vjo * 4 + vji] = B[vio * 4 + vii, vjo * 4 + vji] * 2
+
+
+def test_a_consumer_dissolves_into_a_block_inside_a_block():
+    sch = tir.Schedule(producer_in_a_block)
+    inner, outer = sch.get_block("B"), sch.get_block("K")
+    sch.reverse_compute_inline("C")
+    assert "T.where(vio * 4 + ii < 13)" in sch.mod.script()
+    assert [region.buffer.name for region in sch.get(outer).writes] == ["C"]
+    assert [region.buffer.name for region in sch.get(inner).writes] == ["C"]
+    assert_same_meaning(producer_in_a_block, sch.mod)
+
+
+def test_a_producer_dissolves_into_a_block_inside_a_block():
+    sch = tir.Schedule(consumer_in_a_block)
+    inner, outer = sch.get_block("C"), sch.get_block("K")
+    sch.compute_inline("B")
+    assert [region.buffer.name for region in sch.get(outer).reads] == ["A"]
+    assert [region.buffer.name for region in sch.get(inner).reads] == ["A"]
+    assert_same_meaning(consumer_in_a_block, sch.mod)
+
+
+@pytest.mark.parametrize(
+    ("program", "method", "block", "loop"),
+    [
+        (producer_in_a_block, "reverse_compute_at", "C", ("K", 1)),
+        (producer_in_a_block, "compute_at", "K", ("C", 0)),
+        (consumer_in_a_block, "compute_at", "B", ("K", 0)),
+        (consumer_in_a_block, "reverse_compute_at", "K", ("B", 0)),
+    ],
+)
+def test_moves_of_blocks_with_blocks_inside(program, method, block, loop):
+    sch = tir.Schedule(program)
+    target = sch.get_loops(loop[0])[loop[1]]
+    if block == "K" and method == "reverse_compute_at":
+        target, _ = sch.split(target, [None, 4])
+    getattr(sch, method)(block, target)
+    assert_same_meaning(program, sch.mod)
