@@ -104,3 +104,89 @@ def test_an_alignment_names_a_buffer_that_the_block_writes():
 
     with pytest.raises(IRValueError, match="the number of a buffer it writes, below 1, got 1"):
         CompactBufferAllocation()(weft.IRModule({"main": before}))
+
+
+def test_a_matched_region_counts_as_accessed(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        for i in range(4):
+            with T.block("row"):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((4, 8), "int32")
+                t[i, 0] = 1
+                with T.block("part"):
+                    T.reads()
+                    T.writes()
+                    m = T.match_buffer(t[i, 1:6], (5,), "int32", offset_factor=1)
+                    for j in range(5):
+                        m[j] = a[i, j]
+                c[i, 0] = t[i, 0]
+
+    @T.prim_func
+    def expected(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        # with T.block("root"):
+        for i in range(4):
+            with T.block("row"):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((1, 6), "int32")
+                t[i - i, 0] = 1
+                with T.block("part"):
+                    T.reads()
+                    T.writes()
+                    m = T.match_buffer(t[0, 1:6], (5,), "int32", offset_factor=1)
+                    for j in range(5):
+                        m[j] = a[i, j]
+                c[i, 0] = t[i - i, 0]
+
+    becomes(CompactBufferAllocation(), before, expected)
+
+
+def test_lowered_allocations_shrink_too(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        for i in range(4):
+            t = T.decl_buffer((4, 16), "int32")
+            for j in range(8):
+                t[i, j + 2] = a[i, j] + 1
+            for j in range(8):
+                c[i, j] = t[i, j + 2] * 2
+
+    @T.prim_func
+    def expected(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        for i in range(4):
+            t = T.decl_buffer((1, 8), "int32")
+            for j in range(8):
+                t[i - i, j + 2 - 2] = a[i, j] + 1
+            for j in range(8):
+                c[i, j] = t[i - i, j + 2 - 2] * 2
+
+    becomes(CompactBufferAllocation(), before, expected)
+
+
+def test_shared_memory_covers_what_all_threads_use(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((16,), "int32"), c: T.Buffer((16,), "int32")):
+        for bx in T.thread_binding(2, "blockIdx.x"):
+            for tx in T.thread_binding(8, "threadIdx.x"):
+                with T.block("tile"):
+                    T.reads()
+                    T.writes()
+                    t = T.alloc_buffer((16,), "int32", scope="shared")
+                    t[bx * 8 + tx] = a[bx * 8 + tx]
+                    c[bx * 8 + tx] = t[bx * 8 + 7 - tx]
+
+    @T.prim_func
+    def expected(a: T.Buffer((16,), "int32"), c: T.Buffer((16,), "int32")):
+        # with T.block("root"):
+        for bx in T.thread_binding(2, "blockIdx.x"):
+            for tx in T.thread_binding(8, "threadIdx.x"):
+                with T.block("tile"):
+                    T.reads()
+                    T.writes()
+                    t = T.alloc_buffer((8,), "int32", scope="shared")
+                    t[bx * 8 + tx - bx * 8] = a[bx * 8 + tx]
+                    c[bx * 8 + tx] = t[bx * 8 + 7 - tx - bx * 8]
+
+    becomes(CompactBufferAllocation(), before, expected)

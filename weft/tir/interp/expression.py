@@ -37,6 +37,7 @@ from weft.tir.expr import (
 )
 from weft.tir.interp import arithmetic
 from weft.tir.interp.arithmetic import is_vector
+from weft.tir.interp.machine_intrinsic import INTRINSICS
 
 Thunk = Callable[["Any"], Any]
 
@@ -315,6 +316,20 @@ class ExprCompiler:
         return lambda state: end(function(*[_c_value(arg(state)) for arg in args]))
 
     intrinsic_call_pure_extern = intrinsic_call_extern
+
+    def intrinsic_call_llvm_intrin(self, call: Call) -> Thunk:
+        name, *args = call.args
+        if args and isinstance(args[0], IntImm) and args[0].dtype == "uint32":
+            args = args[1:]  # the number of types in the signature, which TVM writes
+        text = name.value if isinstance(name, StringImm) else str(name)
+        compute = INTRINSICS.get(text)
+        if compute is None:
+            raise UnsupportedError(f"the interpreter does not know the LLVM intrinsic {text}")
+        values = [self.compile(arg) for arg in args]
+        end = arithmetic.finish(call.dtype)
+        return lambda state: end(compute(*[np.asarray(value(state)) for value in values]))
+
+    intrinsic_call_llvm_pure_intrin = intrinsic_call_llvm_intrin
 
 
 def _wide(value: Any) -> Any:

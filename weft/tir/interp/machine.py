@@ -279,8 +279,12 @@ class Machine:
     def prepare_match(self, match: Any) -> Action:
         """Bind a matched buffer to the region it views."""
         target, source = match.buffer, match.source
+        own: set[int] = set()  # variables that this match defines, anew in every instance
 
         def bind(state: State) -> None:
+            for key in own:
+                state.values.pop(key, None)
+            known = set(state.values)
             base = state.bound(source.buffer).array
             window = tuple(
                 slice(start, start + int(state.evaluate(rng.extent)))
@@ -294,6 +298,7 @@ class Machine:
             _define(state, target.strides, strides)
             offset = op.buffer_offset(source.buffer, [rng.min for rng in source.region])[0]
             _define(state, [target.elem_offset], [int(state.evaluate(offset))])
+            own.update(state.values.keys() - known)
             state.memory[id(target.data)] = state.memory[id(source.buffer.data)]
             state.bind(target, view)
 

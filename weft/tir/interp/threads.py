@@ -10,6 +10,7 @@ memory belongs to the threads that agree on the indices around its allocation.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,8 @@ class Thread:
 
     def __init__(self, team: Team, index: dict[str, int], number: int) -> None:
         self.team, self.index, self.number = team, index, number
-        self.warp = number // WARP_SIZE
+        virtual = tuple([index[tag] for tag in team.kernel.thread_tags if tag.startswith("v")])
+        self.warp = (virtual, number % team.kernel.real_threads // WARP_SIZE)
         self.own: set[int] = set()
 
     def memory_for(
@@ -137,6 +139,8 @@ class Kernel:
         tags = list(dict.fromkeys([b.tag for b in self.bindings]))
         self.block_tags = [tag for tag in tags if tag.startswith("blockIdx.")]
         self.thread_tags = sorted([tag for tag in tags if tag not in self.block_tags], reverse=True)
+        self.real_threads = 1
+        """Threads of a block without virtual ones; set at launch."""
         self.grid = RaceLog("block")
         self.variables = {id(b.var): b.tag for b in self.bindings}
 
@@ -156,6 +160,8 @@ class Kernel:
             for tag, extent in self.extents:
                 sizes[tag] = max(sizes.get(tag, 0), int(extent(state)))
             self.grid = RaceLog("block")
+            real = [sizes[tag] for tag in self.thread_tags if not tag.startswith("v")]
+            self.real_threads = max(1, math.prod(real))
             blocks = [range(sizes[tag]) for tag in self.block_tags]
             for number, place in enumerate(itertools.product(*blocks)):
                 indices = dict(zip(self.block_tags, place, strict=True))
@@ -236,7 +242,7 @@ def _state_of(parent: State, thread: Thread) -> State:
 def _renewed(array: np.ndarray, scope: str, key: int, thread: Thread) -> np.ndarray:
     if scope == "local":
         return thread.private(np.zeros_like(array))
-    place = (key, scope, thread.warp if scope == "warp" else 0, "outer")
+    place = (key, scope, thread.warp if scope == "warp" else (), "outer")
     found = thread.team.memory.get(place)
     if found is None:
         found = thread.team.hold(place, np.zeros_like(array))

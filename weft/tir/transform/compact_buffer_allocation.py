@@ -23,8 +23,18 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Let, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BufferRegion, BufferStore, For, LetStmt
-from weft.tir.transform.plan_buffer_allocation import shared_pointers
+from weft.tir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    LetStmt,
+)
+from weft.tir.transform.lower_opaque_block import allocation_extents
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 from weft.tir.transform.thread_scope import binding_of, scope_of
 
@@ -62,12 +72,37 @@ class _Gather(Visitor):
             aligned = self.aligned.setdefault(id(block.writes[index].buffer), {})
             aligned[axis] = (factor, offset)
         for buffer in block.alloc_buffers:
-            shared_by = []
-            if scope_of(buffer) in ("shared", "warp"):
-                shared_by = [loop for loop in self.loops if _is_thread(loop)]
-            self.usages[id(buffer)] = _Usage(buffer, len(self.loops), shared_by)
+            self.allocated(buffer)
+        for match in block.match_buffers:
+            region = match.source.region
+            lows = Array([dom.min for dom in region])
+            highs = [op.subtract(op.add(dom.min, dom.extent), 1) for dom in region]
+            self.record(match.source.buffer, lows)
+            self.record(match.source.buffer, Array(highs))
         self.visit(block.match_buffers)
         self.visit(block.body)
+
+    def visit_Allocate(self, stmt: Allocate) -> None:
+        """After lowering: an allocation with the declaration of its buffer right inside."""
+        if _owned(stmt) is not None:
+            self.allocated(_owned(stmt))
+        self.visit_default(stmt)
+
+    def allocated(self, buffer: Any) -> None:
+        shared_by = [loop for loop in self.loops if _is_shared_by(buffer, loop)]
+        self.usages[id(buffer)] = _Usage(buffer, len(self.loops), shared_by)
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        """Threads count as loops, as they did before lowering."""
+        binding = binding_of(attr)
+        if binding is None:
+            self.visit_default(attr)
+            return
+        low = IntImm(binding.var.dtype, 0)
+        loop = For(binding.var, low, binding.extent, ForKind.THREAD_BINDING, attr.body, attr.node)
+        self.loops.append(loop)
+        self.visit(attr.body)
+        self.loops.pop()
 
     def visit_For(self, loop: For) -> None:
         self.visit(loop.min)
@@ -116,9 +151,36 @@ class _Gather(Visitor):
         return any(id(var) in self.let_vars for var in collect(indices, Var))
 
 
-def _is_thread(loop: For) -> bool:
-    binding = binding_of(loop)
-    return binding is not None and binding.is_thread
+def _owned(stmt: Allocate) -> Buffer | None:
+    """The buffer over a whole allocation that is declared right inside, or None."""
+    decl = stmt.body
+    if not isinstance(decl, DeclBuffer) or decl.buffer.data is not stmt.buffer_var:
+        return None
+    offset = decl.buffer.elem_offset
+    if decl.buffer.dtype is not stmt.dtype or not isinstance(offset, IntImm) or offset.value:
+        return None
+    return decl.buffer
+
+
+def _pointers(body: Any) -> set[int]:
+    """Data variables that calls use, or several buffers: their buffers stay as they are."""
+    found = {
+        id(arg) for call in collect(body, Call) for arg in call.args
+        if isinstance(arg, Var) and arg.dtype.is_handle
+    }  # fmt: skip
+    seen: dict[int, Buffer] = {}
+    for buffer in collect(body, Buffer):
+        if seen.setdefault(id(buffer.data), buffer) is not buffer:
+            found.add(id(buffer.data))
+    return found
+
+
+def _is_shared_by(buffer: Buffer, loop: For) -> bool:
+    """Whether all indices of a loop over threads use one memory for the buffer."""
+    binding, scope = binding_of(loop), scope_of(buffer)
+    if binding is None or scope not in ("shared", "warp"):
+        return False
+    return binding.is_thread if scope == "shared" else binding.tag == "threadIdx.x"
 
 
 def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, int] | None:
@@ -159,6 +221,14 @@ class _Shrink(Mutator):
         plan = self.plans.get(id(buffer))
         return buffer if plan is None else plan[0]
 
+    def visit_Allocate(self, stmt: Allocate) -> Allocate:
+        body = self.visit(stmt.body)
+        owned = _owned(stmt)
+        plan = None if owned is None else self.plans.get(id(owned))
+        if plan is None:
+            return stmt.with_(body=body)
+        return stmt.with_(extents=Array(allocation_extents(plan[0])), body=body)
+
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         return self.moved(self.visit_default(load), load)
 
@@ -190,7 +260,7 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """The function with its allocations compacted."""
     gather = _Gather()
     gather.visit(func.body)
-    shared = gather.opaque | shared_pointers(func.body)
+    shared = gather.opaque | _pointers(func.body)
     analyzer = Analyzer()
     plans: dict[int, tuple[Buffer, list[PrimExpr]]] = {}
     for key, usage in gather.usages.items():

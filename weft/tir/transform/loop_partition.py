@@ -382,6 +382,8 @@ class _Partition(StmtMutator):
         cut.begin, cut.end = begin if cut.before else low, end if cut.after else stop
         if cut.before and cut.after and not prove(LE(cut.begin, cut.end)):
             return None  # the parts might overlap
+        if self.settings.guarded and _is_large(cut.begin, cut.end):
+            return None  # cuts of cuts: the bounds would cost more than the tests
         return None if prove(GE(cut.begin, cut.end)) else cut
 
     # The parts.
@@ -441,6 +443,18 @@ class _Partition(StmtMutator):
 
     def is_unit(self, extent: PrimExpr) -> bool:
         return self.analyzer.can_prove(EQ(extent, fold.const(extent.dtype, 1)))
+
+
+def _is_large(*bounds: PrimExpr) -> bool:
+    """Whether the bounds of a part have more than ``BOUND_NODES`` nodes, shared ones counted again."""
+    stack: list[Any] = list(bounds)
+    count = 0
+    while stack and count <= BOUND_NODES:
+        item = stack.pop()
+        count += 1
+        stack += [getattr(item, name) for name in ("a", "b", "value") if hasattr(item, name)]
+        stack += getattr(item, "args", ())
+    return count > BOUND_NODES
 
 
 class _Forget(StmtMutator):
