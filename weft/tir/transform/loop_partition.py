@@ -58,6 +58,8 @@ OPTIONS: Final = (
 )  # fmt: skip
 GROWTH: Final = 96
 """Stores that ``partition_guarded`` may add to a function by copying loop bodies."""
+BOUND_NODES: Final = 24
+"""Nodes of the two bounds of a part that ``partition_guarded`` makes."""
 
 
 @dataclass(frozen=True)
@@ -446,7 +448,7 @@ class _Partition(StmtMutator):
 
 
 def _is_large(*bounds: PrimExpr) -> bool:
-    """Whether the bounds of a part have more than ``BOUND_NODES`` nodes, shared ones counted again."""
+    """Whether the bounds of a part have more than ``BOUND_NODES`` nodes in all."""
     stack: list[Any] = list(bounds)
     count = 0
     while stack and count <= BOUND_NODES:
