@@ -137,3 +137,23 @@ def test_a_condition_over_both_kinds_of_axes_is_refused():
     sch = tir.Schedule(triangle, enable_check=False)
     with pytest.raises(family.InitPredicateError, match="runs where i \\+ k < 9"):
         sch.decompose_reduction("B", sch.get_loops("B")[1])
+
+
+def test_a_loop_that_repeats_the_reduction_is_refused():
+    @T.prim_func
+    def repeated(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (8,))
+        C = T.match_buffer(c, (4,))
+        for i, _t, k in T.grid(4, 3, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vk]
+
+    sch = tir.Schedule(repeated)
+    _, t, k = sch.get_loops("C")
+    with pytest.raises(family.RepeatedBlockError, match="loop _t repeats block C, whose axes do not"):
+        sch.decompose_reduction("C", t)
+    sch.decompose_reduction("C", k)
+    assert_same_meaning(repeated, sch.mod)

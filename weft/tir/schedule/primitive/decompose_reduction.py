@@ -13,6 +13,7 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.rewrite import is_constant
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ class LoopPositionError(ScheduleFailure):
 
 class LoopHeightError(ScheduleFailure):
     """A loop of the reduction is outside of the loop at which it shall be decomposed."""
+
+
+class RepeatedBlockError(ScheduleFailure):
+    """A loop runs the block again and again: an init before it would be one for all of them."""
 
 
 class InitPredicateError(ScheduleFailure):
@@ -48,6 +53,7 @@ def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> B
     init, used = _init_realize(old, realize)
     inner = loops[loops.index(at) :]
     chosen = [item for item in inner if loop_of(item).loop_var in used]
+    _check_no_repetition(state, sref, realize, [item for item in inner if item not in chosen])
     dropped = {loop_of(item).loop_var for item in inner if item not in chosen}
     init = init.with_(predicate=_kept_predicate(state, sref, realize.predicate, dropped))
     update = old.with_(name_hint=f"{old.name_hint}_update", init=None, reads=_update_reads(old))
@@ -75,6 +81,21 @@ def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtS
                     (outer, at),
                     f"decompose at {loop_of(outer).loop_var.name} or a loop around it",
                 )
+
+
+def _check_no_repetition(
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, others: list[StmtSRef]
+) -> None:
+    """Every loop without a spatial axis is one of the reduction."""
+    used = set(collect(realize.iter_values, Var))
+    for item in others:
+        if loop_of(item).loop_var not in used and not is_constant(loop_of(item).extent, 1):
+            raise RepeatedBlockError(
+                state,
+                f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it",
+                (item, sref),
+                f"decompose at a loop inside of {loop_of(item).loop_var.name}",
+            )
 
 
 def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, set[Var]]:
