@@ -23,6 +23,7 @@ from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
 from weft.tir.schedule.primitive import (
     annotation,
+    block_layout,
     blockize,
     cache,
     cache_index,
@@ -325,6 +326,7 @@ class Schedule:
 
     transform_layout = layout.transform_layout
     set_axis_separator = layout.set_axis_separator
+    transform_block_layout = block_layout.transform_block_layout
 
 
 def _only_function(state: ScheduleState) -> GlobalVar | None:

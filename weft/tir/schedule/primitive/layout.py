@@ -321,10 +321,11 @@ def legalized(
             f"{len(index_map.initial_indices)}: {index_map.to_python_string()}",
             sref,
         )
-    return _with_dtype(index_map, buffer.shape[0].dtype) if buffer.shape else index_map
+    return with_dtype(index_map, buffer.shape[0].dtype) if buffer.shape else index_map
 
 
-def _with_dtype(index_map: IndexMap, dtype: Any) -> IndexMap:
+def with_dtype(index_map: IndexMap, dtype: Any) -> IndexMap:
+    """The map with indices of an integer type."""
     indices = (*index_map.initial_indices, *index_map.final_indices)
     if all(index.dtype == dtype for index in indices):
         return index_map
@@ -334,7 +335,7 @@ def _with_dtype(index_map: IndexMap, dtype: Any) -> IndexMap:
     work = _Legalize(mapping, old, dtype)
     final = [op.cast(dtype, work.visit(index)) for index in index_map.final_indices]
     inverse = index_map.inverse_index_map
-    return IndexMap(initial, final, None if inverse is None else _with_dtype(inverse, dtype))
+    return IndexMap(initial, final, None if inverse is None else with_dtype(inverse, dtype))
 
 
 def _check_pad_value(

@@ -340,7 +340,7 @@ class _Producer(rewrite.BlockMutator):
 
     def visit_BlockRealize(self, node: Any) -> Any:
         replaced = self.replaced
-        if replaced is None or node is not self.write.realize:
+        if replaced is None or id(node) != id(self.write.realize):
             return self.visit_default(node)
         block = node.block.with_(iter_vars=())
         rebuilt = self.visit_default(block).with_(iter_vars=replaced.block.iter_vars)
