@@ -480,6 +480,29 @@ def test_loop_carried_reads():
         schedule(scan).cache_write("write", "A", "local")
 
 
+def test_a_writer_that_does_not_always_run_covers_no_reader_that_does():
+    @T.prim_func
+    def partial(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (12,), "int32")
+        B = T.match_buffer(b, (12,), "int32")
+        C = T.match_buffer(c, (12,), "int32")
+        for i in range(12):
+            with T.block("B"):
+                T.where(i < 9)
+                vi = T.axis.spatial(12, i)
+                B[vi] = A[vi] + 1
+            with T.block("C"):
+                vi = T.axis.spatial(12, i)
+                C[vi] = B[vi]
+
+    with pytest.raises(cache_checks.RegionCoverError, match="C reads more of B than was written"):
+        schedule(partial).cache_write("B", 0, "local", ["C"])
+    sch = schedule(partial)
+    sch.cache_write("B", 0, "local")
+    assert "T.where(i < 9)" in str(sch.mod.script()).split('T.block("B_local")')[1]
+    assert_same_meaning(partial, sch.mod)
+
+
 def test_a_reader_on_each_side_of_the_writer():
     @T.prim_func
     def sides(a: T.handle, b: T.handle, c: T.handle) -> None:

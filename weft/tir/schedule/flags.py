@@ -21,6 +21,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
+from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect, substitute
@@ -300,12 +301,37 @@ def _covered(
         produced = [
             part
             for block, where in producers
-            if where is meeting
+            if where is meeting and _runs_with(state, block, sref, meeting, analyzer)
             for part in _written_below(state, block, region.buffer.data, meeting, analyzer)
         ]
         consumed = relaxed_region(state, sref, region, meeting, analyzer)
         if not any(_covers(region, part, consumed, analyzer) for part in produced):
             return False
+    return True
+
+
+def _runs_with(
+    state: ScheduleState, producer: Block, sref: StmtSRef, meeting: StmtSRef, analyzer: Analyzer
+) -> bool:
+    """Whether a producer runs wherever the reader ``sref`` does.
+
+    Asked is the part of its predicate that no loop below the meeting place decides: the rest is
+    seen in the region that it writes.
+    """
+    source = state.sref_of(producer)
+    predicate = realize_of(state, source).predicate
+    if isinstance(predicate, IntImm):
+        return bool(predicate.value)
+    below = _below(source, meeting)
+    outer = [
+        part for part in conjuncts(predicate) if not any(var in below for var in collect(part, Var))
+    ]
+    if not outer:
+        return True
+    with analyzer.constraint_scope(realize_of(state, sref).predicate):
+        for part in outer:
+            if not analyzer.can_prove(part):
+                return False
     return True
 
 

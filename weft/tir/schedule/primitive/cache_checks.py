@@ -402,9 +402,9 @@ def _exact(
     inner: list[PrimExpr] = []
     for condition in conjuncts(predicate):
         used = collect(condition, Var)
-        if all(var in loops for var in used):
+        if any(var in loops for var in used):
             inner.append(condition)
-        elif any(var in loops for var in used) or not outer_holds:
+        elif not outer_holds:
             return None
     if not loops:
         return None if inner else ranges

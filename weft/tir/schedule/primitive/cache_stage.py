@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.constraint import conjuncts as parts_of
 from weft.arith.region import estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
@@ -18,7 +19,7 @@ from weft.ir.type import PointerType
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import And, BufferLoad, IterVar, Var
+from weft.tir.expr import BufferLoad, IterVar, Var
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.stmt import (
@@ -231,9 +232,7 @@ class Copy(NamedTuple):
 
 def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
     """The conditions that a predicate joins; none of true."""
-    if isinstance(predicate, And):
-        return [*conjuncts(predicate.a), *conjuncts(predicate.b)]
-    return [] if rewrite.is_constant(predicate, 1) else [predicate]
+    return [part for part in parts_of(predicate) if not rewrite.is_constant(part, 1)]
 
 
 def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
