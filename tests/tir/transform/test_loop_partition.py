@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,12 @@ from weft.script import tir as T
 from weft.support.errors import PassError
 from weft.testing.agreement import disagreement
 from weft.testing.generate import random_prim_func
+from weft.tir import op
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import GE, GT, LE, LT, And, BufferLoad, Or, Var
+from weft.tir.function import PrimFunc
 from weft.tir.interp import run
-from weft.tir.stmt import For, ForKind, IfThenElse
+from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, seq
 from weft.tir.transform import (
     LoopPartition,
     LowerOpaqueBlock,
@@ -191,4 +197,40 @@ def test_a_cut_outside_of_the_range_runs_nothing_else(compare, extent):
         results = [np.zeros(16, "int32") for _ in range(2)]
         run(func, value, results[0])
         run(parted, value, results[1])
+        np.testing.assert_array_equal(*results)
+
+
+def guarded_program(seed):
+    """Two loops around one or two branches on random comparisons, some with a symbol."""
+    pick = random.Random(seed)
+    i, j, n = Var("i", "int32"), Var("j", "int32"), Var("n", "int32")
+    target = decl_buffer((8, 8), "int32", "A")
+    body = []
+    for _ in range(pick.randint(1, 2)):
+        condition = None
+        for _ in range(pick.randint(1, 2)):
+            left = i * pick.randint(-3, 3) + j * pick.randint(-3, 3) + pick.randint(-9, 20)
+            if pick.random() < 0.3:
+                left = op.floordiv(left, pick.choice((2, 3, -2)))
+            right = n * pick.randint(-1, 2) if pick.random() < 0.5 else op.const(3, "int32")
+            part = pick.choice((LT, LE, GT, GE))(left, right)
+            condition = part if condition is None else pick.choice((And, Or))(condition, part)
+        value = BufferLoad(target, [i, j]) * 3 + pick.randint(1, 5)
+        other = BufferStore(target, value + 7, [i, j]) if pick.random() < 0.4 else None
+        body.append(IfThenElse(condition, BufferStore(target, value, [i, j]), other))
+    kind = pick.choice((ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED))
+    inner = For(j, pick.randint(0, 2), pick.randint(1, 6), ForKind.SERIAL, seq(*body))
+    extent = pick.choice((op.const(7, "int32"), op.minimum(op.maximum(n, 0), 8)))
+    return PrimFunc([target, n], For(i, 0, extent, kind, inner))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_guards_keep_their_meaning(seed):
+    before = guarded_program(seed)
+    after = PartitionGuardedLoops()(weft.IRModule({"main": before}))["main"]
+    for size in (-3, 0, 1, 5, 8, 30):
+        given = np.arange(64, dtype="int32").reshape(8, 8)
+        results = [given.copy(), given.copy()]
+        run(before, results[0], size)
+        run(after, results[1], size)
         np.testing.assert_array_equal(*results)
