@@ -295,11 +295,12 @@ def script(seed: int, moves: Sequence[Move]) -> str:
 
 
 def report(seed: int, length: int = 8) -> str | None:
-    """None if the schedule of a seed is good; else what is wrong and the shortest script for it."""
+    """None if the schedule of a seed is good; else the shortest script that shows what is wrong."""
     workload, moves, found = random_schedule(seed, length)
     found = found or problem_of(workload, moves)
     if found is None:
         return None
     small = shrunk(workload, moves, lambda fewer: problem_of(workload, fewer) is not None)
     again = problem_of(workload, small) or found
-    return f"seed {seed} ({workload.kind}): {again}\n{script(seed, small)}"
+    remarks = "\n".join([f"# {line}" for line in again.splitlines()])
+    return f"# seed {seed} ({workload.kind})\n{remarks}\n{script(seed, small)}"
