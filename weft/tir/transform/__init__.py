@@ -44,7 +44,6 @@ _NAMES = {
 _PLANNED = {
     **dict.fromkeys(
         "DefaultGPUSchedule InferFragment InjectPermutedLayout LowerAutoCopy "
-        " "
         "SplitHostDevice InjectPTXAsyncCopy "
         "LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo AnnotateDeviceRegions "
         "LowerWarpMemory".split(),
