@@ -56,13 +56,13 @@ _NAMES = {
     "Range": "weft.ir.expr",
     "ScheduleError": "weft.support.errors",
     "StringImm": "weft.ir.expr",
+    "TensorIntrin": "weft.tir.tensor_intrinsic",
     "build": "weft.driver.build",
     "decl_buffer": "weft.tir.buffer",
 }
 _PLANNED = {
     "BlockDependenceInfo": "schedules",
     **dict.fromkeys("bijective_layout layout Layout BijectiveLayout".split(), "layouts"),
-    "TensorIntrin": "tensor intrinsics",
     "Prefetch": "code generation for GPUs",
 }
 __getattr__, __dir__ = module_getattr(

@@ -15,7 +15,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, ScheduleError
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
@@ -25,6 +25,7 @@ from weft.tir.schedule.primitive import (
     annotation,
     block_layout,
     blockize,
+    buffer_access,
     cache,
     cache_index,
     compute_at,
@@ -33,6 +34,7 @@ from weft.tir.schedule.primitive import (
     kinds,
     layout,
     loops,
+    padding,
     queries,
     read_write_at,
     reindex,
@@ -40,6 +42,8 @@ from weft.tir.schedule.primitive import (
     reverse_compute_inline,
     rfactor,
     sampling,
+    storage,
+    tensorize,
 )
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -50,6 +54,9 @@ RENDER_LEVELS: Final = ("detail", "fast", "none")
 SEED_MODULUS: Final = 2147483647
 SEED_FACTOR: Final = 48271
 FORK_FACTOR: Final = 1999999973
+
+
+__all__ = ["Schedule", "ScheduleError"]
 
 
 class Schedule:
@@ -305,6 +312,14 @@ class Schedule:
     rfactor = rfactor.rfactor
 
     blockize = blockize.blockize
+    tensorize = tensorize.tensorize
+
+    set_scope = storage.set_scope
+    unsafe_set_dtype = storage.unsafe_set_dtype
+    storage_align = storage.storage_align
+
+    unsafe_hide_buffer_access = buffer_access.unsafe_hide_buffer_access
+    annotate_buffer_access = buffer_access.annotate_buffer_access
 
     annotate = annotation.annotate
     unannotate = annotation.unannotate
@@ -326,6 +341,8 @@ class Schedule:
 
     transform_layout = layout.transform_layout
     set_axis_separator = layout.set_axis_separator
+    decompose_padding = padding.decompose_padding
+    can_decompose_padding = padding.can_decompose_padding
     transform_block_layout = block_layout.transform_block_layout
 
 

@@ -1,0 +1,1 @@
+"""Fragments of tensor cores."""

@@ -1,0 +1,86 @@
+"""``TensorIntrin``: what a machine instruction computes, and how it is called.
+
+``desc`` says in plain loops what is computed; ``impl`` does it with instructions. ``tensorize``
+finds the first in a program and puts the second in its place. Both take the same buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from weft.ir.node import Node, node
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BlockRealize
+
+Maker = Callable[[], tuple[PrimFunc, PrimFunc]]
+
+
+@node
+class TensorIntrin(Node):
+    """A description and an implementation of the same computation.
+
+    Source: TVM's ``tir.TensorIntrin`` (Feng et al., "TensorIR", ASPLOS 2023, section 4.1).
+    """
+
+    desc: PrimFunc
+    impl: PrimFunc
+
+    REGISTRY: ClassVar[dict[str, TensorIntrin | Maker]] = {}
+    """Name -> intrinsic, or what makes it at its first use."""
+
+    def _check_(self) -> None:
+        for part, func in (("desc", self.desc), ("impl", self.impl)):
+            if not isinstance(func, PrimFunc):
+                raise IRTypeError(
+                    f"TensorIntrin: {part}: expected a PrimFunc, got {type(func).__name__}"
+                )
+            for param in func.params:
+                if param not in func.buffer_map:
+                    raise IRValueError(
+                        f"TensorIntrin: parameter {param.name} of the {part} is no buffer; a "
+                        "tensor intrinsic takes buffers only"
+                    )
+            if not isinstance(func.body, BlockRealize):
+                raise IRValueError(
+                    f"TensorIntrin: the body of the {part} is a {type(func.body).__name__}, "
+                    'expected one block: with T.block("root")'
+                )
+        if len(self.desc.params) != len(self.impl.params):
+            raise IRValueError(
+                f"TensorIntrin: the desc has {len(self.desc.params)} parameters, the impl "
+                f"{len(self.impl.params)}; they must be the same buffers"
+            )
+
+    @staticmethod
+    def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> None:
+        """Make an intrinsic known under a name; ``override`` replaces one of that name."""
+        TensorIntrin._enter(name, TensorIntrin(desc, impl), override)
+
+    @staticmethod
+    def register_maker(name: str, maker: Maker, override: bool = False) -> None:
+        """As ``register``; ``maker`` gives desc and impl when the intrinsic is first used."""
+        TensorIntrin._enter(name, maker, override)
+
+    @staticmethod
+    def _enter(name: str, entry: TensorIntrin | Maker, override: bool) -> None:
+        if name in TensorIntrin.REGISTRY and not override:
+            raise IRValueError(
+                f"TensorIntrin {name!r} has already been registered; override=True replaces it"
+            )
+        TensorIntrin.REGISTRY[name] = entry
+
+    @staticmethod
+    def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
+        """The intrinsic of that name; None if there is none and that is allowed."""
+        found = TensorIntrin.REGISTRY.get(name)
+        if found is not None and not isinstance(found, TensorIntrin):
+            found = TensorIntrin.REGISTRY[name] = TensorIntrin(*found())
+        if found is None and not allow_missing:
+            names = ", ".join(sorted(TensorIntrin.REGISTRY)[:8]) or "none"
+            raise IRValueError(
+                f"TensorIntrin {name!r} is not registered; there are {names}. "
+                "Those that come with weft are known after: import weft.tensor_intrin"
+            )
+        return found
