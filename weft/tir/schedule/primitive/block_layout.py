@@ -1,8 +1,8 @@
 """transform_block_layout: the axes of a block, and the loops around it, mapped by an index map.
 
-The block gets one axis ``v0, v1, ...`` and one loop ``ax0, ax1, ...`` for each index of the map; its
-body finds the old axes through the inverse. The instances run in another order, so the block must
-be complete or a reduction; the map must be bijective and keep reduction axes apart from others.
+The block gets one axis ``v0, v1, ...`` and one loop ``ax0, ax1, ...`` for each index of the map;
+its body finds the old axes through the inverse. The instances run in another order, so the block
+must be complete or a reduction; the map is bijective and keeps reduction axes apart from others.
 """
 
 from __future__ import annotations
