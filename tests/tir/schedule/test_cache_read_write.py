@@ -503,6 +503,32 @@ def test_a_writer_that_does_not_always_run_covers_no_reader_that_does():
     assert_same_meaning(partial, sch.mod)
 
 
+def test_writers_under_conditions():
+    @T.prim_func
+    def first_five(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (8,), "int32")
+        B = T.match_buffer(b, (8,), "int32")
+        C = T.match_buffer(c, (8,), "int32")
+        for i in range(8):
+            if i < 5:
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi]
+
+    with pytest.raises(cache_checks.PartialWriteError, match="may leave parts of B"):
+        schedule(first_five).cache_write("B", 0, "local")
+    with pytest.raises(cache_checks.RegionCoverError):
+        schedule(first_five).cache_read("C", 0, "local")
+    sch = schedule(first_five)
+    sch.cache_read("B", 0, "local")
+    sch.cache_write("C", 0, "local")
+    assert_same_meaning(first_five, sch.mod)
+
+
 def test_a_reader_on_each_side_of_the_writer():
     @T.prim_func
     def sides(a: T.handle, b: T.handle, c: T.handle) -> None:

@@ -14,7 +14,7 @@ them; a block under a condition, a ``while`` or a let is neither complete nor re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
@@ -26,10 +26,20 @@ from weft.arith.region import estimate_region_lower_bound, estimate_region_upper
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
+from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    For,
+    IfThenElse,
+    Stmt,
+    While,
+)
 
 if TYPE_CHECKING:
     from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -122,25 +132,45 @@ def is_affine_binding(state: ScheduleState, sref: StmtSRef) -> bool:
 
 def affine_binding_of(realize: BlockRealize, loops: Sequence[For]) -> bool:
     """``is_affine_binding`` of a realization below ``loops``; kept with the realization."""
+    return _affine(realize, loops)[0]
+
+
+def is_one_to_one(realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether affine bindings, constant extents and no predicate show each instance to run once."""
+    affine, instances = _affine(realize, loops)
+    iterations = 1
+    for loop in loops:
+        if not isinstance(loop.extent, IntImm):
+            return False
+        iterations *= loop.extent.value
+    return affine and instances == iterations and _is_one(realize.predicate)
+
+
+def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | None]:
+    """Whether the bindings are affine, and how many instances there are (None: not known)."""
     key = tuple([id(part) for loop in loops for part in (loop.loop_var, loop.min, loop.extent)])
     cache = realize._cache
     if cache is None:
         cache = realize._cache = {}
     known = cache.get("schedule.affine")
     if known is not None and known[0] == key:
-        return bool(known[1])
+        return bool(known[1]), known[2]
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
     found = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Surjective,
         simplify_trivial_iterators=False,
     )  # fmt: skip
     affine = bool(found.indices) or not realize.iter_values
+    instances: int | None = 1
     for total in found.indices:
-        if total.args and not _is_one(total.args[0].scale):
-            affine = False
+        if total.args:
+            extent = total.args[0].extent
+            affine = affine and _is_one(total.args[0].scale)
+            constant = instances is not None and isinstance(extent, IntImm)
+            instances = instances * extent.value if constant else None
     # The loops are kept too: an id is meaningful only while its object lives.
-    cache["schedule.affine"] = (key, affine, tuple(loops))
-    return affine
+    cache["schedule.affine"] = (key, affine, instances, tuple(loops))
+    return affine, instances
 
 
 def _is_one(expr: Any) -> bool:
@@ -230,6 +260,30 @@ def reduction_axis_in_output(block: Block) -> Var | None:
     return None
 
 
+def is_conditional(sref: StmtSRef, top: StmtSRef) -> bool:
+    """Whether an ``if`` or ``while`` stands between a loop or block and ``top`` around it."""
+    item = sref
+    while item is not top and item.parent is not None:
+        above = item.parent.stmt
+        assert isinstance(above, For | Block)
+        if not tree.is_only_loops_and_blocks(above) and not _always_reached(above.body, item.stmt):
+            return True
+        item = item.parent
+    return False
+
+
+def _always_reached(stmt: Stmt, target: Stmt | None) -> bool:
+    node = stmt.block if isinstance(stmt, BlockRealize) else stmt
+    if node is target:
+        return True
+    if isinstance(stmt, For | BlockRealize | IfThenElse | While):
+        return False
+    for inner in tree.substatements(stmt):
+        if _always_reached(inner, target):
+            return True
+    return False
+
+
 # ---- region cover and stage pipeline
 
 
@@ -268,6 +322,8 @@ def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[Any]:
             parts += (stmt.loop_var, stmt.min, stmt.extent)
         elif isinstance(stmt, Block):
             parts.append(stmt.iter_vars)
+        if isinstance(stmt, For | Block) and not tree.is_only_loops_and_blocks(stmt):
+            parts.append(stmt)  # what stands between matters too
         item = item.parent
     return parts
 
@@ -298,27 +354,38 @@ def _covered(
     meetings = {id(meeting): meeting for _, meeting in producers}
     for meeting in meetings.values():
         analyzer = analyzer_above(meeting)
+        consumed = relaxed_region(state, sref, region, meeting, analyzer)
+
+        def read(consumed: Sequence[IntervalSet] = consumed) -> Any:
+            inside = _exists(region.buffer, consumed)
+            return op.logical_and(realize_of(state, sref).predicate, inside)
+
         produced = [
             part
             for block, where in producers
-            if where is meeting and _runs_with(state, block, sref, meeting, analyzer)
+            if where is meeting and _runs_with(state, block, read, meeting, analyzer)
             for part in _written_below(state, block, region.buffer.data, meeting, analyzer)
         ]
-        consumed = relaxed_region(state, sref, region, meeting, analyzer)
         if not any(_covers(region, part, consumed, analyzer) for part in produced):
             return False
     return True
 
 
 def _runs_with(
-    state: ScheduleState, producer: Block, sref: StmtSRef, meeting: StmtSRef, analyzer: Analyzer
+    state: ScheduleState,
+    producer: Block,
+    read: Callable[[], Any],
+    meeting: StmtSRef,
+    analyzer: Analyzer,
 ) -> bool:
-    """Whether a producer runs wherever the reader ``sref`` does.
+    """Whether a producer runs where ``read`` holds: where something that exists is read.
 
     Asked is the part of its predicate that no loop below the meeting place decides: the rest is
     seen in the region that it writes.
     """
     source = state.sref_of(producer)
+    if is_conditional(source, meeting):
+        return False
     predicate = realize_of(state, source).predicate
     if isinstance(predicate, IntImm):
         return bool(predicate.value)
@@ -328,11 +395,23 @@ def _runs_with(
     ]
     if not outer:
         return True
-    with analyzer.constraint_scope(realize_of(state, sref).predicate):
+    with analyzer.constraint_scope(read()):
         for part in outer:
             if not analyzer.can_prove(part):
                 return False
     return True
+
+
+def _exists(buffer: Buffer, region: Sequence[IntervalSet]) -> Any:
+    """The condition that a part of the region is inside of the buffer."""
+    condition: Any = op.const(True, "bool")
+    for extent, part in zip(buffer.shape, region, strict=True):
+        if part.is_bounded and not part.is_nothing():
+            reaches = op.logical_and(
+                op.greater_equal(part.max_value, 0), op.less(part.min_value, extent)
+            )
+            condition = op.logical_and(condition, reaches)
+    return condition
 
 
 def analyzer_above(sref: StmtSRef) -> Analyzer:
@@ -426,6 +505,8 @@ def pipeline_violation(state: ScheduleState, scope: StmtSRef) -> Violation | Non
 
 
 def _pipeline_violation(state: ScheduleState, scope: StmtSRef, block: Block) -> Violation | None:
+    if not tree.child_realizes(block):
+        return None
     if not tree.is_only_loops_and_blocks(block):
         return Violation(3, "there are statements in it that are neither loops nor blocks")
     hazards = hazards_below(block)

@@ -356,7 +356,7 @@ def check_surely_written(
     """
     loops = flags.domains(flags.loops_above(sref, stop=place))
     exact = surely_written(state, sref, region, loops, under_outer_conditions=True)
-    if exact is None or not covers(exact, copied):
+    if flags.is_conditional(sref, place) or exact is None or not covers(exact, copied):
         raise PartialWriteError(
             state,
             f"{name_of(sref)} may leave parts of {region.buffer.name} as the caller passed them, "
