@@ -239,6 +239,8 @@ def runs_once_per_instance(
     plain = [value for value in realize.iter_values if isinstance(value, Var)]
     if len(set(plain)) == len(plain) and repeating.issubset(plain):
         return True
+    if flags.is_one_to_one(realize, loops):
+        return True
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
     found = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
