@@ -38,6 +38,7 @@ def primitive(
     pure: bool = False,
     canonical: Canonical | None = None,
     attr_codec: Mapping[str, Codec] | None = None,
+    texts: Mapping[str, Callable[[Any], str]] | None = None,
 ) -> Callable[[Callable[Concatenate[Schedule, P], R]], Callable[Concatenate[Schedule, P], R]]:
     """Declare a method of ``Schedule``.
 
@@ -45,7 +46,8 @@ def primitive(
     variables or expressions of them, in TVM's order; ``*name`` takes the rest (see
     ``InstructionKind``). ``canonical`` changes the bound arguments into the form that is recorded
     (a function becomes an IndexMap, a buffer's name its place) before the body runs.
-    ``attr_codec`` gives attributes that are no plain values their JSON form and back.
+    ``attr_codec`` gives attributes that are no plain values their JSON form and back,
+    ``texts`` arguments their Python text.
     """
 
     def declare(function: Any) -> Any:
@@ -56,7 +58,7 @@ def primitive(
         kind = InstructionKind(
             name, function.__name__, names,
             tuple([item for item in parameters if item not in taken]), pure, signature,
-            DECISION in parameters, attr_codec or {},
+            DECISION in parameters, attr_codec or {}, texts or {},
         )  # fmt: skip
         InstructionKind.REGISTRY[name] = kind
         checks = _checks(signature)

@@ -39,6 +39,8 @@ class InstructionKind:
     attr_codec: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = field(
         default_factory=dict
     )
+    texts: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    """How arguments are printed that have a form of their own, by the name of the parameter."""
 
     REGISTRY: ClassVar[dict[str, InstructionKind]] = {}
 

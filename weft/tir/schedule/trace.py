@@ -153,6 +153,9 @@ class Trace:
         for inst in self._instructions(remove_postproc):
             inputs = [_named(item, names) for item in inst.inputs]
             arguments = inst.kind.arguments(inputs, inst.attrs)
+            for key, text in inst.kind.texts.items():
+                given = inst.kind.arguments(inst.inputs, inst.attrs)[key]
+                arguments[key] = Name(text(given))
             outputs = _name_outputs(inst, names)
             lines.append(inst.kind.as_python(arguments, outputs, self.get_decision(inst)))
         return lines

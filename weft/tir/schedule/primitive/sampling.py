@@ -54,7 +54,9 @@ class DecisionError(ScheduleFailure):
 
 def _plain_lists(self: Schedule, arguments: dict[str, Any]) -> None:
     arguments["candidates"] = [_integer("candidates", item) for item in arguments["candidates"]]
-    arguments["probs"] = [float(getattr(item, "value", item)) for item in arguments["probs"]]
+    probs = [float(getattr(item, "value", item)) for item in arguments["probs"]]
+    # Whole numbers are recorded as such, as TVM writes them.
+    arguments["probs"] = [int(item) if item.is_integer() else item for item in probs]
 
 
 def _integer(what: str, value: Any) -> int:
