@@ -92,3 +92,100 @@ def test_memory_that_init_writes_stays_outside_of_the_reduction(becomes):
                     c[vk] = t[0]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def test_a_tile_that_is_written_first_moves_to_its_tile(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), c: T.Buffer((12,), "int32")):
+        t = T.alloc_buffer((12,), "int32")
+        for i in range(3):
+            for x, y in T.grid(2, 2):
+                with T.block("t"):
+                    v = T.axis.spatial(12, i * 4 + x * 2 + y)
+                    t[v] = a[v] + 1
+            for j in range(3):
+                with T.block("c"):
+                    v = T.axis.spatial(12, i * 4 + j)
+                    c[v] = t[v] * t[v + 1]
+
+    @T.prim_func
+    def expected(a: T.Buffer((12,), "int32"), c: T.Buffer((12,), "int32")):
+        # with T.block("root"):
+        for i in range(3):
+            with T.block(""):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((12,), "int32")
+                for x, y in T.grid(2, 2):
+                    with T.block("t"):
+                        v = T.axis.spatial(12, i * 4 + x * 2 + y)
+                        T.reads(a[v])
+                        T.writes(t[v])
+                        t[v] = a[v] + 1
+                for j in range(3):
+                    with T.block("c"):
+                        v = T.axis.spatial(12, i * 4 + j)
+                        T.reads(t[v:v + 2])
+                        T.writes(c[v])
+                        c[v] = t[v] * t[v + 1]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, expected)
+
+
+def test_a_tile_with_gaps_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), c: T.Buffer((12,), "int32")):
+        t = T.alloc_buffer((13,), "int32")
+        t[0] = 7
+        for i in range(3):
+            for x in range(2):
+                with T.block("t"):
+                    v = T.axis.spatial(12, i * 4 + x * 2)
+                    t[v] = a[v] + 1
+            for j in range(4):
+                with T.block("c"):
+                    v = T.axis.spatial(12, i * 4 + j)
+                    c[v] = a[v]
+                    if v % 2 == 0:
+                        c[v] = t[v]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def test_a_tile_whose_neighbours_are_read_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), c: T.Buffer((12,), "int32")):
+        t = T.alloc_buffer((12,), "int32")
+        for i in range(3):
+            for x in range(4):
+                with T.block("t"):
+                    v = T.axis.spatial(12, i * 4 + x)
+                    t[v] = a[v] + 1
+            for j in range(4):
+                with T.block("c"):
+                    v = T.axis.spatial(12, i * 4 + j)
+                    c[v] = t[T.max(v - 1, 0)]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def test_a_diagonal_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4, 2), "int32")):
+        t = T.alloc_buffer((4, 4), "int32")
+        for i, j in T.grid(4, 4):
+            with T.block("zero"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = 0
+        for i in range(2):
+            for x in range(2):
+                with T.block("t"):
+                    v = T.axis.spatial(4, i * 2 + x)
+                    t[v, v] = a[v] + 1
+            for x, y in T.grid(2, 2):
+                with T.block("c"):
+                    v = T.axis.spatial(4, i * 2 + x)
+                    w = T.axis.spatial(2, y)
+                    c[v, w] = t[v, i * 2 + w]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)

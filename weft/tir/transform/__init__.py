@@ -12,6 +12,7 @@ _NAMES = {
     "BindTarget": "weft.tir.transform.bind_target",
     "CompactBufferAllocation": "weft.tir.transform.compact_buffer_allocation",
     "ConvertBlocksToOpaque": "weft.tir.transform.convert_blocks_to_opaque",
+    "ConvertForLoopsToSerial": "weft.tir.transform.convert_for_loops_to_serial",
     "ConvertSSA": "weft.tir.transform.convert_ssa",
     "Filter": "weft.tir.transform.apply",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",

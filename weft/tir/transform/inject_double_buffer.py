@@ -25,9 +25,11 @@ from weft.tir.stmt import (
     Allocate,
     AttrStmt,
     DeclBuffer,
+    Evaluate,
     For,
     ForKind,
     IfThenElse,
+    SeqStmt,
     Stmt,
     seq,
 )
@@ -38,6 +40,7 @@ from weft.tir.transform.part_of_memory import (
     flat_size,
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.unroll_loop import renewed
 
 SCOPE = "double_buffer_scope"
@@ -136,12 +139,17 @@ class _Inject(StmtMutator):
             place = fold.add(start, fold.const(var.dtype, index))
             copies.append(substitute(renewed(body), {loop.loop_var: place}))
         zero = fold.const(var.dtype, 0)
-        main = For(var, zero, rounds, ForKind.SERIAL, _Taken().visit(seq(*copies)))
+        main = For(var, zero, rounds, ForKind.SERIAL, _Taken(True).visit(seq(*copies)))
         done = fold.mul(rounds, count)
         left = fold.sub(loop.extent, done)
         if isinstance(left, IntImm) and left.value == 1:
+            last = _Taken(False).visit(body)
+            if is_no_op(last):
+                return main
             place = fold.add(done, loop.min)
-            return seq(main, substitute(renewed(body), {loop.loop_var: place}))
+            return seq(main, substitute(renewed(last), {loop.loop_var: place}))
+        if isinstance(left, IntImm) and left.value <= 0:
+            return main
         rest = Var(loop.loop_var.name, loop.loop_var.dtype)
         place = fold.add(fold.add(rest, done), loop.min)
         tail = substitute(renewed(body), {loop.loop_var: place})
@@ -149,7 +157,11 @@ class _Inject(StmtMutator):
 
 
 class _Taken(StmtMutator):
-    """In the main loop another iteration follows: filling needs no test."""
+    """Where it is known whether another iteration follows, filling needs no test."""
+
+    def __init__(self, follows: bool) -> None:
+        super().__init__()
+        self.follows = follows
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
@@ -157,9 +169,13 @@ class _Taken(StmtMutator):
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         inner = stmt.then_case
         if isinstance(inner, AttrStmt) and inner.attr_key == "double_buffer_write":
-            return inner.with_(body=self.visit(inner.body))
+            return inner.with_(body=self.visit(inner.body)) if self.follows else Evaluate(0)
         done: Stmt = self.visit_default(stmt)
         return done
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        kept = [item for item in [self.visit(part) for part in stmt.seq] if not is_no_op(item)]
+        return seq(*kept)
 
 
 class _Halves(StmtMutator):

@@ -3,9 +3,10 @@
 A buffer that a block allocates moves into the loop that holds all its accesses if each iteration
 is proved to write, before it reads, every element that it reads: then each iteration, and so each
 thread of a parallel loop, can have memory of its own. The proof is syntactic: one first,
-unconditional store whose index is, in every dimension, either the loop that runs over the whole
-extent or the same expression as in all other accesses. Local memory moves into the loops over the
-threads that own it, shared memory into those over blocks.
+unconditional store whose index is, in every dimension, the loop that runs over the whole extent,
+or the same expression as in all other accesses, or covers without gaps an interval in which all
+other accesses stay. Local memory moves into the loops over the threads that own it, shared memory
+into those over blocks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.arith.analyzer import Analyzer
+from weft.arith.linear import detect_linear_equation
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, IterType, Var
 from weft.tir.function import PrimFunc
@@ -152,13 +156,50 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
         if access.is_read and same_nest and inner and not access.of_reduction:
             return False
     loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
+    used: set[int] = set()
     for axis, index in enumerate(first.indices):
         if isinstance(index, Var) and id(index) in loops:
-            if not _covers(loops[id(index)], buffer.shape[axis]):
-                return False
-        elif not all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
+            if _covers(loops[id(index)], buffer.shape[axis]):
+                continue
+        elif all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
+            continue
+        mine = {id(var) for var in collect(index, Var)} & loops.keys()
+        written = None if mine & used else _interval([loops[key] for key in mine], index)
+        if written is None or not all(_stays(a, axis, *written) for a in accesses[1:]):
             return False
+        used |= mine  # a variable in two dimensions writes a diagonal
     return True
+
+
+def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, int] | None:
+    """``(first, extent)`` of the elements that ``index`` takes over loops; None if with gaps."""
+    if collect(index, (BufferLoad, Call)):
+        return None
+    found = detect_linear_equation(index, [loop.loop_var for loop in loops])
+    strides = [one.value if isinstance(one, IntImm) else 0 for one in found[:-1]]
+    if not found or not all(stride > 0 for stride in strides):
+        return None
+    count = 1
+    for stride, loop in sorted(zip(strides, loops, strict=True), key=lambda pair: pair[0]):
+        starts_at_0 = isinstance(loop.min, IntImm) and loop.min.value == 0
+        if stride > count or not starts_at_0 or not isinstance(loop.extent, IntImm):
+            return None
+        if loop.extent.value < 1:
+            return None
+        count += stride * (loop.extent.value - 1)
+    return found[-1], count
+
+
+def _stays(access: _Access, axis: int, first: PrimExpr, extent: int) -> bool:
+    """Whether an access is proved to lie in ``[first, first + extent)`` along one dimension."""
+    assert access.indices is not None
+    analyzer = Analyzer()
+    for item in access.path:
+        if isinstance(item, For):
+            analyzer.bind(item.loop_var, Range.from_min_extent(item.min, item.extent))
+    distance = analyzer.simplify(op.subtract(access.indices[axis], first))
+    bound = analyzer.const_int_bound(distance)
+    return bool(bound.min_value >= 0 and bound.max_value < extent)
 
 
 def _covers(loop: For, extent: PrimExpr) -> bool:

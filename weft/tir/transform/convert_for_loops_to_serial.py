@@ -1,0 +1,28 @@
+"""ConvertForLoopsToSerial: parallel loops run serially, for targets without threads."""
+
+from __future__ import annotations
+
+from weft.ir.expr import PrimExpr
+from weft.ir.transform import Pass
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import For, ForKind, Stmt
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+
+class _Serial(StmtMutator):
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_For(self, loop: For) -> Stmt:
+        kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+        return loop.with_(kind=kind, body=self.visit(loop.body))
+
+
+def convert_for_loops_to_serial(func: PrimFunc) -> PrimFunc:
+    """The function with its parallel loops serial."""
+    return rewrite_body(func, _Serial())
+
+
+def ConvertForLoopsToSerial() -> Pass:  # noqa: N802 - TVM's name
+    """The pass ``tir.ConvertForLoopsToSerial``."""
+    return make_pass("ConvertForLoopsToSerial", convert_for_loops_to_serial)
