@@ -34,6 +34,8 @@ class _Flatten(Mutator):
 
     def flattened(self, buffer: Buffer) -> Buffer:
         """The one-dimensional buffer over the same data."""
+        if len(buffer.shape) == 1 and not buffer.strides and constant_offset(buffer) == 0:
+            return buffer
         known = self.flat.get(id(buffer))
         if known is None:
             extent = _count(buffer)
