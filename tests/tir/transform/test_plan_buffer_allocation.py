@@ -171,7 +171,7 @@ def test_a_tile_whose_neighbours_are_read_stays(becomes):
 
 def test_a_diagonal_stays(becomes):
     @T.prim_func
-    def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4, 2), "int32")):
+    def before(a: T.Buffer((4,), "int32"), c: T.Buffer((4,), "int32")):
         t = T.alloc_buffer((4, 4), "int32")
         for i, j in T.grid(4, 4):
             with T.block("zero"):
@@ -185,7 +185,7 @@ def test_a_diagonal_stays(becomes):
             for x, y in T.grid(2, 2):
                 with T.block("c"):
                     v = T.axis.spatial(4, i * 2 + x)
-                    w = T.axis.spatial(2, y)
-                    c[v, w] = t[v, i * 2 + w]
+                    w = T.axis.spatial(4, i * 2 + y)
+                    c[v] = t[v, w]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
