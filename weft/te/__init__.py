@@ -20,6 +20,7 @@ from weft.te.primfunc import create_prim_func
 from weft.te.reduction import comm_reducer, max, min, sum  # noqa: A004 - TVM's names
 from weft.te.tag import TagScope, tag_scope
 from weft.te.tensor import Operation, Tensor, TensorSlice
+from weft.tir.index_map import AXIS_SEPARATOR
 from weft.tir.op import (  # noqa: A004 - TVM's names
     abs,
     acos,
@@ -89,6 +90,7 @@ from weft.tir.op import (  # noqa: A004 - TVM's names
 )
 
 __all__ = [
+    "AXIS_SEPARATOR",
     "BaseComputeOp",
     "ComputeOp",
     "ExternOp",

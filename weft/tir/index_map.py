@@ -44,6 +44,7 @@ from weft.tir.expr import (
     Var,
 )
 
+AXIS_SEPARATOR: Final = "axis_separator"
 _PADDING_ROUNDS: Final = 10
 
 
@@ -54,7 +55,7 @@ class IndexMap(Node):
     ``inverse_index_map``, where given, is taken for the inverse as it is.
     """
 
-    AXIS_SEPARATOR: ClassVar[str] = "axis_separator"
+    AXIS_SEPARATOR: ClassVar[str] = AXIS_SEPARATOR
     """What a mapping function returns between indices that are flattened apart."""
 
     initial_indices: Array[Var] = field(defines=True)

@@ -34,6 +34,7 @@ from weft.tir.schedule.primitive import (
     kinds,
     layout,
     loops,
+    pad_einsum,
     padding,
     queries,
     read_write_at,
@@ -341,6 +342,7 @@ class Schedule:
 
     transform_layout = layout.transform_layout
     set_axis_separator = layout.set_axis_separator
+    pad_einsum = pad_einsum.pad_einsum
     decompose_padding = padding.decompose_padding
     can_decompose_padding = padding.can_decompose_padding
     transform_block_layout = block_layout.transform_block_layout

@@ -68,7 +68,7 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
     upto = next(i for i, item in enumerate(loops) if item is loop_sref)
     alone = _alone(sref, loops[: upto + 1])
     stmts: list[For] = [item.stmt for item in loops]  # type: ignore[misc]
-    fill, filler = _filling(realize, padding, stmts[: upto + 1])
+    fill, filler = _filling(realize, padding, stmts[: upto + 1], stmts[upto + 1 :])
     inner, computing = _computing(state, realize, padding, stmts, alone)
     place = loops[alone - 1] if alone else None
     old = sref.stmt
@@ -226,8 +226,10 @@ def _alone(sref: StmtSRef, loops: Sequence[StmtSRef]) -> int:
     return len(loops)
 
 
-def _filling(realize: BlockRealize, padding: _Padding, loops: Sequence[For]) -> tuple[Stmt, Block]:
-    """The block that stores the constant, with loops of its own."""
+def _filling(
+    realize: BlockRealize, padding: _Padding, loops: Sequence[For], outer: Sequence[For]
+) -> tuple[Stmt, Block]:
+    """The block that stores the constant, with loops of its own below the ``outer`` ones."""
     block = realize.block
     store = block.body
     assert isinstance(store, BufferStore)
@@ -242,6 +244,8 @@ def _filling(realize: BlockRealize, padding: _Padding, loops: Sequence[For]) -> 
         axes, [], [_region(block.writes[0], mapping, analyzer)], block.name_hint + "_pad_const",
         store.with_(value=padding.constant, indices=indices),
     )  # fmt: skip
+    for loop in outer:
+        analyzer.bind(loop.loop_var, tree.loop_domain(loop))
     for loop in loops:
         mapping[loop.loop_var] = loop.loop_var.copy_with_suffix("")
     values = [analyzer.simplify(substitute(value, mapping)) for value in realize.iter_values]
