@@ -317,6 +317,21 @@ def cache_inplace(
             state, f"{name_of(sref)} reads {buffer.name}, it does not write it", sref,
             "use cache_read",
         )  # fmt: skip
+    made = _put_around(state, scope, sref, reads, writes, storage_scope)
+    return self._block_rvs(made)
+
+
+def _put_around(
+    state: ScheduleState,
+    scope: StmtSRef,
+    sref: StmtSRef,
+    reads: BufferRegion,
+    writes: BufferRegion,
+    storage_scope: str,
+) -> list[Block]:
+    """Copies of what a block reads and writes, right before and after it."""
+    target, buffer = sref.stmt, reads.buffer
+    assert isinstance(target, Block)
     legal.check_covered(state, buffer, scope, [target])
     legal.check_not_aliased(state, buffer, scope)
     place = place_before(state, scope, sref)
@@ -344,4 +359,4 @@ def cache_inplace(
         state, scope, Redirect(buffer, cache, None), [target],
         [(where, stage) for where, (stage, _) in zip(places, stages, strict=True)], [cache],
     )  # fmt: skip
-    return self._block_rvs([made for _, made in stages])
+    return [made for _, made in stages]

@@ -22,6 +22,8 @@ from weft.tir.expr import Var
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache_access import Glue, glue_of
+from weft.tir.schedule.primitive.cache_access import accesses as accesses  # noqa: PLC0414
 from weft.tir.schedule.primitive.cache_stage import conjuncts, points, region_of, region_text
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
 
@@ -117,92 +119,9 @@ def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block 
     return writers[0] if writers else None
 
 
-class _Accesses(Visitor):
-    """How statements use the memory of a buffer."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        self.buffer = buffer
-        self.pointer = False
-        self.other: Buffer | None = None
-        self.loads: list[Any] = []
-        self.stores: list[Any] = []
-        self.matched: list[Any] = []
-        self.nested: list[Block] = []
-
-    def visit_Var(self, node: Any) -> None:
-        self.pointer = self.pointer or node is self.buffer.data
-
-    def visit_Buffer(self, node: Any) -> None:
-        if node.data is self.buffer.data and node is not self.buffer:
-            self.other = node
-
-    def visit_BufferLoad(self, node: Any) -> None:
-        self.visit_default(node)
-        if node.buffer is self.buffer:
-            self.loads.append(node)
-
-    def visit_BufferStore(self, node: Any) -> None:
-        self.visit_default(node)
-        if node.buffer is self.buffer:
-            self.stores.append(node)
-
-    def visit_MatchBufferRegion(self, node: Any) -> None:
-        self.visit_default(node)
-        if node.source.buffer is self.buffer:
-            self.matched.append(node.buffer)
-
-    def visit_Block(self, node: Any) -> None:
-        if self.buffer.data in rewrite.variables_of(node):
-            self.nested.append(node)
-            self.visit_default(node)
-
-
-def accesses(stmt: Any, buffer: Buffer) -> _Accesses:
-    """How ``stmt`` (a block: what is inside it) uses the memory of ``buffer``."""
-    found = _Accesses(buffer)
-    if isinstance(stmt, Block):
-        found.visit_default(stmt)
-    else:
-        found.visit(stmt)
-    return found
-
-
-class _Glue(Visitor):
-    """The variables that a scope uses outside of its blocks: read by loads, or otherwise."""
-
-    def __init__(self) -> None:
-        self.loaded: set[Var] = set()
-        self.used: set[Var] = set()
-
-    def visit_Block(self, node: Any) -> None:
-        del node
-
-    def visit_Var(self, node: Any) -> None:
-        self.used.add(node)
-
-    def visit_Buffer(self, node: Any) -> None:
-        self.used.add(node.data)
-
-    def visit_DeclBuffer(self, node: Any) -> None:
-        self.visit(node.body)  # other views are found in the blocks that use them
-
-    def visit_AllocateConst(self, node: Any) -> None:
-        self.visit(node.body)
-
-    def visit_BufferLoad(self, node: Any) -> None:
-        self.loaded.add(node.buffer.data)
-        self.visit(node.indices)
-
-
-def _glue(block: Block) -> _Glue:
-    found = _Glue()
-    found.visit(block.body)
-    return found
-
-
 def check_declared(state: ScheduleState, buffer: Buffer, scope: StmtSRef, *, loads: bool) -> None:
     """No statement of the scope outside its blocks writes the buffer (with ``loads``: or reads)."""
-    glue: _Glue = tree.derived(scope.stmt, "schedule.glue", _glue)
+    glue: Glue = tree.derived(scope.stmt, "schedule.glue", glue_of)
     if buffer.data in glue.used or (loads and buffer.data in glue.loaded):
         verb = "used" if buffer.data in glue.used else "read"
         raise UndeclaredAccessError(
@@ -326,7 +245,7 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
         declared = any(region.buffer.data is buffer.data for region in block.reads)
         found = accesses(block.body, buffer)
         return bool(found.loads) or (found.pointer and declared)
-    glue = _glue(block)
+    glue = glue_of(block)
     if buffer.data in glue.loaded | glue.used:
         return True
     for realize in children:

@@ -22,6 +22,7 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import cache_checks as legal
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.primitive.cache_stage import (
     Place,
     Redirect,
@@ -172,7 +173,7 @@ def _check_content(
     local = legal.is_allocated_in(buffer, scope)
     for _, block in (*users.readers, *users.writers):
         sref = state.sref_of(block)
-        loads = bool(legal.accesses(block, buffer).loads) or _uses(block.reads, buffer)
+        loads = bool(accesses(block, buffer).loads) or _uses(block.reads, buffer)
         if not loads or (local and not others):
             continue
         if others:

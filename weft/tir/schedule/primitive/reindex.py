@@ -25,6 +25,7 @@ from weft.tir.schedule.dependence import writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import cache_checks as legal
 from weft.tir.schedule.primitive.buffer_argument import buffer_position
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.primitive.cache_stage import (
     Place,
     body_items,
@@ -68,7 +69,7 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
     assert isinstance(block, Block)
     if collect([block.body, block.init] if block.init is not None else block.body, BlockRealize):
         raise NotLeafBlockError(state, f"there are blocks inside {name_of(sref)}", sref)
-    found = legal.accesses(block, buffer)
+    found = accesses(block, buffer)
     if found.pointer or found.matched or found.other is not None:
         raise AccessPatternError(
             state, f"{name_of(sref)} accesses {buffer.name} through a pointer or a view", sref

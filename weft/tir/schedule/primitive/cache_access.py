@@ -1,0 +1,95 @@
+"""How statements use the memory of a buffer: by loads and stores, views, pointers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.functor import Visitor
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.schedule import rewrite
+from weft.tir.stmt import Block
+
+
+class Accesses(Visitor):
+    """How statements use the memory of a buffer."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.pointer = False
+        self.other: Buffer | None = None
+        self.loads: list[Any] = []
+        self.stores: list[Any] = []
+        self.matched: list[Any] = []
+        self.nested: list[Block] = []
+
+    def visit_Var(self, node: Any) -> None:
+        self.pointer = self.pointer or node is self.buffer.data
+
+    def visit_Buffer(self, node: Any) -> None:
+        if node.data is self.buffer.data and node is not self.buffer:
+            self.other = node
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.buffer is self.buffer:
+            self.loads.append(node)
+
+    def visit_BufferStore(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.buffer is self.buffer:
+            self.stores.append(node)
+
+    def visit_MatchBufferRegion(self, node: Any) -> None:
+        self.visit_default(node)
+        if node.source.buffer is self.buffer:
+            self.matched.append(node.buffer)
+
+    def visit_Block(self, node: Any) -> None:
+        if self.buffer.data in rewrite.variables_of(node):
+            self.nested.append(node)
+            self.visit_default(node)
+
+
+def accesses(stmt: Any, buffer: Buffer) -> Accesses:
+    """How ``stmt`` (a block: what is inside it) uses the memory of ``buffer``."""
+    found = Accesses(buffer)
+    if isinstance(stmt, Block):
+        found.visit_default(stmt)
+    else:
+        found.visit(stmt)
+    return found
+
+
+class Glue(Visitor):
+    """The variables that a scope uses outside of its blocks: read by loads, or otherwise."""
+
+    def __init__(self) -> None:
+        self.loaded: set[Var] = set()
+        self.used: set[Var] = set()
+
+    def visit_Block(self, node: Any) -> None:
+        del node
+
+    def visit_Var(self, node: Any) -> None:
+        self.used.add(node)
+
+    def visit_Buffer(self, node: Any) -> None:
+        self.used.add(node.data)
+
+    def visit_DeclBuffer(self, node: Any) -> None:
+        self.visit(node.body)  # other views are found in the blocks that use them
+
+    def visit_AllocateConst(self, node: Any) -> None:
+        self.visit(node.body)
+
+    def visit_BufferLoad(self, node: Any) -> None:
+        self.loaded.add(node.buffer.data)
+        self.visit(node.indices)
+
+
+def glue_of(block: Block) -> Glue:
+    """What a block uses outside of the blocks inside it."""
+    found = Glue()
+    found.visit(block.body)
+    return found
