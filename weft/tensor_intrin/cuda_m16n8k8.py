@@ -1,0 +1,197 @@
+"""mma.sync.m16n8k8: half precision with fragments in the scopes ``m16n8k8.matrixA`` to ``C``.
+
+The buffers have the shape of the matrices; where a thread holds an element is the code generator's
+matter (``tir.index_map_m16n8k8.matrixC`` for results).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm
+from weft.script import tir as T
+from weft.support.errors import IRValueError
+from weft.tir import op
+from weft.tir.function import PrimFunc
+
+Pair = tuple[PrimFunc, PrimFunc]
+WARP_SIZE = 32
+
+
+def get_index_A(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+    """The first register of the 32x8 tile of A at an offset, in rows of ``stride``."""
+    i, j = elem_offset // stride, elem_offset % stride
+    return (i // 32 * (stride // 8) + j // 8) * 8 + i % 32 // 16 * 4
+
+
+def get_index_B(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+    """The first register of the 8x32 tile of B at an offset, in rows of ``stride``."""
+    i, j = elem_offset // stride, elem_offset % stride
+    return (i // 8 * (stride // 32) + j // 32) * 8 + j % 32 // 8 * 2
+
+
+def get_index_C(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+    """The first register of the 16x8 tile of C at an offset, in rows of ``stride``."""
+    i, j = elem_offset // stride // 8, elem_offset % stride // 8
+    return i // 2 * 2 * (stride // 8) + i % 2 + j * 2
+
+
+def get_mma_init_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair:
+    """A tile of zeros."""
+    del k_dim
+    if m_dim % 8 or n_dim % 4 or dtype not in ("float16", "float32"):
+        raise IRValueError(
+            f"mma init: expected m_dim and n_dim in steps of 8 and 4 of float16 or float32, got "
+            f"{m_dim} and {n_dim} of {dtype}"
+        )
+    zero = op.cast(dtype, IntImm("int32", 0))
+    tile = {"dtype": dtype, "align": 64, "offset_factor": 1, "scope": "m16n8k8.matrixC"}
+
+    @T.prim_func
+    def desc(c: T.handle) -> None:
+        C = T.match_buffer(c, (m_dim, n_dim), **tile)
+        with T.block("root"):
+            T.reads()
+            T.writes(C[0:m_dim, 0:n_dim])
+            for i, j in T.grid(m_dim, n_dim):
+                with T.block("init"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = zero
+
+    @T.prim_func
+    def impl(c: T.handle) -> None:
+        C = T.match_buffer(c, (m_dim, n_dim), **tile)
+        with T.block("root"):
+            T.reads()
+            T.writes(C[0:m_dim, 0:n_dim])
+            for tx in T.thread_binding(0, WARP_SIZE, "threadIdx.x"):
+                for b in range(m_dim // 8):
+                    for v in T.vectorized(n_dim // 4):
+                        C[b * 8 + tx // 4, (tx % 4) * (n_dim // 4) + v] = zero
+
+    return desc, impl
+
+
+def get_mma_load_intrin(
+    m_dim: int,
+    n_dim: int,
+    k_dim: int,
+    dtype: str,
+    shared_scope: str,
+    is_b: bool,
+    is_col_major: bool,
+) -> Pair:
+    """A tile of an operand, from shared memory (``ldmatrix``)."""
+    rows, columns = (k_dim, n_dim) if is_b else (m_dim, k_dim)
+    if is_col_major:
+        rows, columns = columns, rows
+    turned = is_col_major is not is_b
+    first = get_index_B if is_b else get_index_A
+    tile = {"dtype": dtype, "align": 64, "offset_factor": 1}
+    scope = "m16n8k8.matrixB" if is_b else "m16n8k8.matrixA"
+
+    def offset(tx: Any, stride: Any) -> Any:
+        return tx % 8 * stride + tx // 8 * 8 if turned else tx * stride
+
+    @T.prim_func
+    def desc(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (rows, columns), scope=shared_scope, **tile)
+        C = T.match_buffer(c, (rows, columns), scope=scope, **tile)
+        with T.block("root"):
+            T.reads(A[0:rows, 0:columns])
+            T.writes(C[0:rows, 0:columns])
+            for i, j in T.grid(rows, columns):
+                with T.block("root"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj]
+
+    @T.prim_func
+    def impl(a: T.handle, c: T.handle) -> None:
+        a0, a1, c0, c1 = T.int32(), T.int32(), T.int32(), T.int32()
+        A = T.match_buffer(a, (rows, columns), scope=shared_scope, strides=[a0, a1], **tile)
+        C = T.match_buffer(c, (rows, columns), scope=scope, strides=[c0, c1], **tile)
+        with T.block("root"):
+            T.reads(A[0:rows, 0:columns])
+            T.writes(C[0:rows, 0:columns])
+            for tx in T.thread_binding(0, WARP_SIZE, "threadIdx.x"):
+                T.evaluate(
+                    T.ptx_ldmatrix(
+                        turned, 4, ".b16", C.data, first(C.elem_offset, c0), A.access_ptr("r"),
+                        offset(tx, a0), dtype=dtype,
+                    )
+                )  # fmt: skip
+
+    return desc, impl
+
+
+def get_mma_sync_intrin(
+    m_dim: int, n_dim: int, k_dim: int, in_dtype: str, out_dtype: str, b_transposed: bool
+) -> Pair:
+    """The product of two tiles, added to a third (``mma.sync``)."""
+    b_shape = (n_dim, k_dim) if b_transposed else (k_dim, n_dim)
+    a_tile, b_tile, c_tile = (
+        {"dtype": dtype, "align": 64, "offset_factor": 1, "scope": f"m16n8k8.matrix{name}"}
+        for name, dtype in (("A", in_dtype), ("B", in_dtype), ("C", out_dtype))
+    )
+
+    def wide(value: Any) -> Any:
+        return op.cast(out_dtype, value)
+
+    def in_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return (j, k) if b_transposed else (k, j)
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (m_dim, k_dim), **a_tile)
+        B = T.match_buffer(b, b_shape, **b_tile)
+        C = T.match_buffer(c, (m_dim, n_dim), **c_tile)
+        with T.block("root"):
+            T.reads(C[0:m_dim, 0:n_dim], A[0:m_dim, 0:k_dim], B[0 : b_shape[0], 0 : b_shape[1]])
+            T.writes(C[0:m_dim, 0:n_dim])
+            for i, j, k in T.grid(m_dim, n_dim, k_dim):
+                with T.block("m16n8k8_sync"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    b0, b1 = T.meta_var(in_b(vk, vj))
+                    C[vi, vj] = C[vi, vj] + wide(A[vi, vk]) * wide(B[b0, b1])
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+        a0, a1, b0 = T.int32(), T.int32(), T.int32()
+        b1, c0, c1 = T.int32(), T.int32(), T.int32()
+        A = T.match_buffer(a, (m_dim, k_dim), strides=[a0, a1], **a_tile)
+        B = T.match_buffer(b, b_shape, strides=[b0, b1], **b_tile)
+        C = T.match_buffer(c, (m_dim, n_dim), strides=[c0, c1], **c_tile)
+        with T.block("root"):
+            T.reads(C[0:m_dim, 0:n_dim], A[0:m_dim, 0:k_dim], B[0 : b_shape[0], 0 : b_shape[1]])
+            T.writes(C[0:m_dim, 0:n_dim])
+            T.evaluate(
+                T.ptx_mma(
+                    f"m{m_dim}n{n_dim}k{k_dim}", "row", "col", in_dtype, in_dtype, out_dtype,
+                    A.data, get_index_A(A.elem_offset, a0),
+                    B.data, get_index_B(B.elem_offset, b0),
+                    C.data, get_index_C(C.elem_offset, c0),
+                    False, dtype=out_dtype,
+                )
+            )  # fmt: skip
+
+    return desc, impl
+
+
+def get_mma_store_dummy_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair:
+    """A tile of the result into shared memory, element by element."""
+    del k_dim
+    tile = {"dtype": dtype, "align": 64, "offset_factor": 1}
+
+    @T.prim_func
+    def desc(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (m_dim, n_dim), scope="m16n8k8.matrixC", **tile)
+        C = T.match_buffer(c, (m_dim, n_dim), scope="shared.dyn", **tile)
+        with T.block("root"):
+            T.reads(A[0:m_dim, 0:n_dim])
+            T.writes(C[0:m_dim, 0:n_dim])
+            for i, j in T.grid(m_dim, n_dim):
+                with T.block("m16n8k8_store"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj]
+
+    return desc, desc
