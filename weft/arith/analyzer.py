@@ -223,6 +223,20 @@ class Analyzer:
         return result
 
     def _fixed_point(self, expr: Any) -> Any:
+        result = self._rounds(expr)
+        if type(result) is IntImm or not result.dtype.is_bool or result is expr:
+            return result
+        # A condition keeps notes of how its sides were taken apart; without them there may be
+        # more to take apart.
+        for _ in range(_ROUNDS):
+            self._facts.forget()
+            again = self._rounds(result)
+            if again is result or expr_deep_equal(again, result):
+                break
+            result = again
+        return result
+
+    def _rounds(self, expr: Any) -> Any:
         result = self._canonical.simplify(expr)
         for _ in range(_ROUNDS):
             if type(result) is IntImm:

@@ -17,6 +17,7 @@ from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import And, Var
+from weft.tir.function import OPERATORS
 from weft.tir.schedule import tree
 from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
@@ -81,6 +82,16 @@ class Substitution(BlockMutator):
     def visit_Buffer(self, node: Any) -> Any:
         found = self.mapping.get(id(node))
         return self.visit_default(node) if found is None else found
+
+    def visit_BinaryExpr(self, node: Any) -> Any:
+        """Constants that the substitution brings are folded; other forms stay as written."""
+        made = self.visit_default(node)
+        function = OPERATORS.get(node.KIND)
+        brought = made is not node and (
+            (isinstance(made.a, IntImm) and made.a is not node.a)
+            or (isinstance(made.b, IntImm) and made.b is not node.b)
+        )
+        return function(made.a, made.b) if brought and function is not None else made
 
     def visit_Block(self, node: Any) -> Any:
         return node if self.keys.isdisjoint(variables_of(node)) else super().visit_Block(node)
