@@ -1,0 +1,62 @@
+"""The schedule walk-through runs, and its page and notebook are what its program says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = {"WALKTHROUGH_SIZE": "96", "WALKTHROUGH_ROUNDS": "100", "WALKTHROUGH_REPEATS": "1"}
+
+
+def renderer():
+    spec = importlib.util.spec_from_file_location(
+        "render_walkthrough", EXAMPLES / "render_walkthrough.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks itself up
+    spec.loader.exec_module(module)
+    return module
+
+
+def without_outputs(text):
+    return re.sub(r"\n```text\n.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_step_gives_the_product():
+    """The program compares the result of every step with numpy; here at a small size."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "schedule_walkthrough.py")],
+        env={**os.environ, **SMALL}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    steps = re.findall(r"^\| (\d) .*%", done.stdout, re.MULTILINE)
+    assert steps == list("123456789")
+
+
+def test_page_and_notebook_are_in_step_with_the_program():
+    """What the page prints is held by the test of the documents; its text and code here.
+
+    ``python examples/render_walkthrough.py`` writes both anew.
+    """
+    render = renderer()
+    page = render.PAGE.read_text(encoding="utf-8")
+    assert without_outputs(page) == render.page({})
+    notebook = render.NOTEBOOK.read_text(encoding="utf-8")
+    assert notebook == render.notebook()
+    cells = json.loads(notebook)["cells"]
+    assert len(cells) == len(render.cells())
+    assert all(not cell["outputs"] for cell in cells if cell["cell_type"] == "code")
+
+
+def test_page_shows_what_cells_print():
+    render = renderer()
+    cell = next(cell for cell in render.cells() if cell.is_code)
+    text = render.page({cell.line: "hello\n"})
+    assert "```text\nhello\n```\n" in text
+    assert without_outputs(text) == render.page({})
