@@ -42,6 +42,7 @@ from weft.tir.schedule.primitive import (
     reindex_cache,
     reverse_compute_inline,
     rfactor,
+    rolling_buffer,
     sampling,
     storage,
     tensorize,
@@ -342,6 +343,7 @@ class Schedule:
 
     transform_layout = layout.transform_layout
     set_axis_separator = layout.set_axis_separator
+    rolling_buffer = rolling_buffer.rolling_buffer
     pad_einsum = pad_einsum.pad_einsum
     decompose_padding = padding.decompose_padding
     can_decompose_padding = padding.can_decompose_padding
