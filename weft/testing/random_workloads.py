@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from weft import te, tir
+from weft import te
+from weft.support.dtype import DataType
+from weft.tir import expr, op
 from weft.tir.function import PrimFunc
 
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
@@ -46,7 +48,7 @@ class _Draw:
         return te.placeholder(shape, self.dtype, name)
 
     def number(self) -> Any:
-        return tir.const(self.random.randint(-3, 3), self.dtype)
+        return op.const(self.random.randint(-3, 3), self.dtype)
 
     def element(self, value: Any) -> Any:
         """A cheap function of one element."""
@@ -104,9 +106,9 @@ def _convolution(d: _Draw) -> list[Any]:
     a, w = d.input("A", channels, size, size), d.input("W", channels, taps, taps)
     padded = te.compute(
         (channels, size + 2 * pad, size + 2 * pad),
-        lambda c, y, x: tir.if_then_else(
-            tir.all(y >= pad, y < size + pad, x >= pad, x < size + pad),
-            a[c, y - pad, x - pad], tir.const(0, d.dtype),
+        lambda c, y, x: op.if_then_else(
+            op.all(y >= pad, y < size + pad, x >= pad, x < size + pad),
+            a[c, y - pad, x - pad], op.const(0, d.dtype),
         ),
         name="pad",
     )  # fmt: skip
@@ -115,7 +117,8 @@ def _convolution(d: _Draw) -> list[Any]:
     conv = te.compute(
         (2, out, out),
         lambda f, y, x: te.sum(
-            padded[r, y * stride + s, x * stride + t] * (w[r, s, t] + tir.Cast(d.dtype, f)),
+            padded[r, y * stride + s, x * stride + t]
+            * (w[r, s, t] + expr.Cast(DataType(d.dtype), f)),
             axis=[r, s, t],
         ),
         name="conv",
@@ -134,11 +137,12 @@ def _window(d: _Draw) -> list[Any]:
 def _padding(d: _Draw) -> list[Any]:
     n, before, after = d.random.choice((4, 7, 12)), d.random.randint(0, 2), d.random.randint(0, 2)
     a = d.input("A", n)
-    inner = lambda i: tir.all(i >= before, i < n + before)  # noqa: E731 - a condition by its name
-    b = te.compute(
-        (n + before + after,),
-        lambda i: tir.if_then_else(inner(i), a[i - before], tir.const(0, d.dtype)), name="B",
-    )  # fmt: skip
+
+    def padded(i: Any) -> Any:
+        inside = op.all(i >= before, i < n + before)
+        return op.if_then_else(inside, a[i - before], op.const(0, d.dtype))
+
+    b = te.compute((n + before + after,), padded, name="B")
     return [a, te.compute((n + before + after,), lambda i: d.element(b[i]), name="C")]
 
 

@@ -1,8 +1,8 @@
 """TensorIR data types as LLVM types and constants.
 
-A bool is ``i1`` in registers and ``i8`` in memory; float16 is ``half``. bfloat16 is the ``i16`` of its
-bits: LLVM 22 aborts the process on some vectors of its own ``bfloat`` where the processor has no
-bfloat16 registers.
+A bool is ``i1`` in registers and ``i8`` in memory; float16 is ``half``. bfloat16 is the ``i16`` of
+its bits: LLVM 22 aborts the process on some vectors of its own ``bfloat`` where the processor has
+no bfloat16 registers.
 Reference: the LLVM language manual, sections "Type System" and "Constants".
 """
 

@@ -4,9 +4,9 @@ The host is a PrimFunc: its parameters are the inputs, the outputs, working memo
 a table of the constants' addresses; its body declares every intermediate tensor at an offset of the
 arena and calls kernels and registered functions in order. Code generation compiles it beside the
 kernels, so that an inference is one call from Python. Shapes are expressions over symbols of the
-inputs, so that the entry does what a match_cast checks before the call. What cannot be expressed so (objects,
-branches on data, closures, values of unknown shape) raises ``NotNative`` with the reason, and the
-function runs as bytecode.
+inputs, so that the entry does what a match_cast checks before the call. What cannot be expressed so
+(objects, branches on data, closures, values of unknown shape) raises ``NotNative`` with the
+reason, and the function runs as bytecode.
 """
 
 from __future__ import annotations
