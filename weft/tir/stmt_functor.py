@@ -189,3 +189,10 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
             buffers[new] = renew.define_buffer(func.buffer_map[old])
     body: Stmt = renew.visit(func.body)
     return func.with_(params=params, buffer_map=buffers, body=body)
+
+
+@deep_recursion
+def renewed(stmt: Stmt) -> Stmt:
+    """A copy of a statement in which every definition is a new variable or buffer."""
+    made: Stmt = _Renew().visit(stmt)
+    return made

@@ -33,7 +33,9 @@ from weft.tir.schedule.primitive import (
     decompose_reduction,
     kinds,
     layout,
+    loop_structure,
     loops,
+    merge,
     pad_einsum,
     padding,
     queries,
@@ -304,6 +306,10 @@ class Schedule:
     split = loops.split
     fuse = loops.fuse
     reorder = loops.reorder
+    merge = merge.merge
+    loop_partition = loop_structure.loop_partition
+    add_unit_loop = loop_structure.add_unit_loop
+    reorder_block_iter_var = loop_structure.reorder_block_iter_var
 
     parallel = kinds.parallel
     vectorize = kinds.vectorize
