@@ -148,10 +148,10 @@ def _tile(
     """What one iteration of the common loop writes, axis by axis."""
     realize = flags.realize_of(state, sref)
     inner = flags.domains(flags.loops_above(sref, stop=meeting))
-    outer = flags.domains([loop for loop in loops if loop.stmt.loop_var not in inner])  # type: ignore[union-attr]
     analyzer = Analyzer()
-    for var, dom in outer.items():
-        analyzer.bind(var, dom)
+    for var, dom in flags.domains(loops).items():
+        if var not in inner:
+            analyzer.bind(var, dom)
     found = []
     for rng in substitute(region.region, tree.bindings_of(realize)):
         part = eval_set(as_int_set(rng, analyzer), inner, analyzer)
