@@ -28,6 +28,7 @@ from weft.tir.schedule.primitive import block_domain, surgery
 from weft.tir.schedule.primitive.block_domain import AxisDomain
 from weft.tir.schedule.primitive.loops import loop_of, nest
 from weft.tir.schedule.primitive.move_place import LAST, Move, RequiredBlocksError
+from weft.tir.schedule.primitive.reused_memory import check_places_differ, check_values_stay
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq, stmt_list
@@ -101,6 +102,8 @@ class _Move(Move):
             checks.check_not_output_block(self.state, self.sref, self.scope)
         self.meeting = flags.lowest_common_ancestor([self.sref, self.loop])
         own = flags.loops_above(self.sref, stop=self.meeting)
+        check_places_differ(self.state, self.sref)
+        check_values_stay(self.state, self.sref, self.meeting)
         surgery.check_self_contained(self.state, self.sref, own)
         position = self.insertion_point(index)
         box = self.executed()

@@ -19,10 +19,11 @@ from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Let, Var
-from weft.tir.schedule import checks, flags, rewrite
+from weft.tir.schedule import checks, dependence, flags, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule.primitive.reused_memory import check_values_stay
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, BufferRegion, BufferStore
 
@@ -68,6 +69,8 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     checks.check_not_output_block(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
     checks.scope_root(state, sref, stage_pipeline=True)
+    users = [state.sref_of(b) for b in dependence.consumers_of(block_of(sref), block_of(scope))]
+    check_values_stay(state, sref, flags.lowest_common_ancestor([sref, *users]))
     store = single_store(state, sref)
     value = _value_at(state, sref, store)
     left = surgery.edited(block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))

@@ -35,6 +35,7 @@ from weft.tir.schedule.primitive.compute_inline import (
     regions_of,
     single_store,
 )
+from weft.tir.schedule.primitive.reused_memory import check_values_stay
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse
 
@@ -84,6 +85,7 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     producer = _producer(state, sref, scope, buffer)
     checks.check_not_output_block(state, producer.chain[0], scope)
     _check_only_consumer(state, sref, scope, producer)
+    check_values_stay(state, sref, flags.lowest_common_ancestor([sref, producer.sref]))
     store = _consumer_store(state, sref)
     box = _executed(state, sref)
     _check_same_value(state, sref, producer)
