@@ -69,14 +69,16 @@ def copy_impl(a: T.handle, b: T.handle) -> None:
 
 
 @T.prim_func
-def pointer_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+def flat_impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     A = T.match_buffer(a, (4, 4), offset_factor=1)
     B = T.match_buffer(b, (4, 8), offset_factor=1)
     C = T.match_buffer(c, (4, 8), offset_factor=1)
     with T.block("root"):
         T.reads(C[0:4, 0:8], A[0:4, 0:4], B[0:4, 0:8])
         T.writes(C[0:4, 0:8])
-        T.call_extern("int32", "gemm", A.access_ptr("r"), B.access_ptr("r"), C.access_ptr("rw"))
+        A_flat = T.decl_buffer((16,), data=A.data, elem_offset=A.elem_offset)
+        for i, j, k in T.grid(4, 8, 4):
+            C[i, j] = C[i, j] + A_flat[i * 4 + k] * B[k, j]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -84,7 +86,7 @@ def intrinsics():
     kept = dict(tir.TensorIntrin.REGISTRY)
     tir.TensorIntrin.register("test_tile", tile_desc, tile_impl)
     tir.TensorIntrin.register("test_copy", copy_desc, copy_impl)
-    tir.TensorIntrin.register("test_pointer", tile_desc, pointer_impl)
+    tir.TensorIntrin.register("test_flat", tile_desc, flat_impl)
     yield
     tir.TensorIntrin.REGISTRY.clear()
     tir.TensorIntrin.REGISTRY.update(kept)
@@ -206,6 +208,39 @@ def rows(A: T.Buffer((6, 8), "float32"), C: T.Buffer((6, 8), "float32")):
         with T.block("C"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = A[vi, vj]
+
+
+def test_indices_as_values():
+    @T.prim_func
+    def desc(a: T.handle) -> None:
+        A = T.match_buffer(a, (8,), "int32", offset_factor=1)
+        with T.block("root"):
+            T.reads()
+            T.writes(A[0:8])
+            for i in range(8):
+                with T.block("count"):
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = vi % 8 * 2
+
+    @T.prim_func
+    def impl(a: T.handle) -> None:
+        A = T.match_buffer(a, (8,), "int32", offset_factor=1)
+        with T.block("root"):
+            T.reads()
+            T.writes(A[0:8])
+            A[T.ramp(0, 1, 8)] = T.ramp(0, 2, 8)
+
+    @T.prim_func
+    def numbers(A: T.Buffer((4, 8), "int32")):
+        for i, j in T.grid(4, 8):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = vj + vj
+
+    tir.TensorIntrin.register("test_numbers", desc, impl, override=True)
+    sch = tir.Schedule(numbers)
+    sch.tensorize(sch.get_loops("A")[1], "test_numbers")
+    assert_same_meaning(numbers, sch.mod)
 
 
 def test_annotations_that_differ(caplog):
@@ -347,7 +382,7 @@ def test_a_tail():
 def test_a_buffer_that_is_not_in_one_piece():
     sch, loop = decomposed()
     with pytest.raises(family.TensorIntrinError, match="takes A in one piece, but .4, 4. of A"):
-        sch.tensorize(loop, "test_pointer")
+        sch.tensorize(loop, "test_flat")
 
 
 def test_other_arguments():

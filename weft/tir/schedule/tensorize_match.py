@@ -13,12 +13,12 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
-from weft.ir.functor import substitute
+from weft.ir.functor import collect, substitute
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Let, Var
+from weft.tir.expr import BufferLoad, Call, IterVar, Let, Var
 from weft.tir.stmt import (
     BlockRealize,
     BufferRegion,
@@ -301,6 +301,10 @@ class _Comparer:
             if not same or mine.dtype is not its.dtype:
                 raise Mismatch("variable", mine, its)
             return
+        if self.is_index(mine) and self.is_index(its) and mine.dtype is its.dtype:
+            if not self.equal(mine, its):
+                raise Mismatch("value", mine, its)
+            return
         if type(mine) is not type(its) or mine.dtype is not its.dtype:
             raise Mismatch("value", mine, its)
         if isinstance(mine, IntImm | FloatImm):
@@ -313,6 +317,10 @@ class _Comparer:
             self.expression(mine.body, its.body)
             return
         self.fields(mine, its)
+
+    def is_index(self, expr: Any) -> bool:
+        """Whether an expression is integer arithmetic of loops and axes alone."""
+        return bool(expr.dtype.is_integral) and not collect(expr, (BufferLoad, Call, Let))
 
     def fields(self, mine: Node, its: Node) -> None:
         for name in mine.INIT_FIELDS:

@@ -177,23 +177,35 @@ def _trivial_parts(
     """The division where each binding uses either outer or inner loops, however it uses them."""
     found = []
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        used = set(collect(value, Var))
         zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
         extent = domain(axis).extent
-        mixed = used & outside and used & inside
-        if mixed or not rewrite.is_constant(realize.predicate, 1):
-            raise SubspaceError(
-                state,
-                f"axis {axis.var.name} = {value} of {name_of(sref)} does not divide into outer "
-                "and inner loops",
-                sref,
-            )
-        if used & inside:
+        if _is_inner(state, sref, f"axis {axis.var.name} = ", value, (outside, inside)):
             found.append(_Part(zero, one, value, extent))
         else:
             found.append(_Part(value, extent, zero, one))
-    true = IntImm("bool", 1)
-    return found, (true, true)
+    outer: Any = IntImm("bool", 1)
+    inner: Any = IntImm("bool", 1)
+    for part in rewrite.conjuncts(realize.predicate):
+        if _is_inner(state, sref, "condition ", part, (outside, inside)):
+            inner = op.logical_and(inner, part)
+        else:
+            outer = op.logical_and(outer, part)
+    return found, (outer, inner)
+
+
+def _is_inner(
+    state: ScheduleState, sref: StmtSRef, what: str, expr: Any, loops: tuple[set[Var], set[Var]]
+) -> bool:
+    """Whether an expression uses inner loops; an error if it uses both kinds."""
+    used = set(collect(expr, Var))
+    outside, inside = loops
+    if used & outside and used & inside:
+        raise SubspaceError(
+            state,
+            f"{what}{expr} of {name_of(sref)} does not divide into outer and inner loops",
+            sref,
+        )
+    return bool(used & inside)
 
 
 # ---- one block below a loop
@@ -220,7 +232,7 @@ def blockized(
     body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
     for item in reversed(inner):
         body = loop_of(item).with_(body=body)
-    domains = {axis.var: domain(axis) for axis in division.inner_axes}
+    domains = {axis.var: domain(axis) for axis in division.inner_axes} | flags.domains(inner)
     outer = Block(
         division.outer_axes, relaxed(block.reads, domains), relaxed(block.writes, domains),
         f"{block.name_hint}_o", body, init,

@@ -197,7 +197,7 @@ def _inner_part(
     pairs = zip(division.outer_values, division.outer_axes, strict=True)
     of_loop = {value: axis.var for value, axis in pairs if isinstance(value, Var)}
     axes = [axis.with_(dom=substitute(axis.dom, of_loop)) for axis in division.inner_axes]
-    domains = {axis.var: domain(axis) for axis in axes}
+    domains = {axis.var: domain(axis) for axis in axes} | flags.domains(inner)
     regions[0].extend(relaxed(block.reads, domains))
     regions[1].extend(relaxed(block.writes, domains))
     inside = block.with_(iter_vars=axes)

@@ -199,7 +199,10 @@ def _is_in_one_piece(region: BufferRegion, rank: int) -> bool:
 
 
 class _WholeUses(Visitor):
-    """Finds accesses of a buffer that go beyond one element or one row."""
+    """Finds accesses of a buffer that go beyond one element or one row.
+
+    What a call does with a bare pointer is the author's matter.
+    """
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer, self.found = buffer, False
@@ -209,10 +212,6 @@ class _WholeUses(Visitor):
 
     def visit_MatchBufferRegion(self, node: Any) -> None:
         if node.source.buffer is self.buffer:
-            self.found = True
-
-    def visit_Var(self, node: Any) -> None:
-        if node is self.buffer.data:
             self.found = True
 
     def visit_Buffer(self, node: Any) -> None:
