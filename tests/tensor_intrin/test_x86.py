@@ -105,3 +105,11 @@ def test_their_text_is_read_again(name):
     intrinsic = tir.TensorIntrin.get(name)
     for func in (intrinsic.desc, intrinsic.impl):
         weft.ir.assert_structural_equal(func, weft.script.from_source(func.script()))
+
+
+def test_a_processor_without_the_instruction_is_an_error():
+    impl = tir.TensorIntrin.get(x86.VNNI_DOT_16x4_INTRIN).impl
+    with pytest.raises(weft.TVMError, match="vpdpbusd.512 needs avx512vnni, which .* x86-64-v2"):
+        weft.build(impl, target="llvm -mcpu=x86-64-v2")
+    weft.build(impl, target="llvm -mcpu=cascadelake")
+    weft.build(impl, target="llvm -mcpu=x86-64-v4 -mattr=+avx512vnni")

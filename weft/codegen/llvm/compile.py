@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.codegen.llvm.emit import emit_module
+from weft.codegen.llvm.instructions import check_instructions
 from weft.ir.module import IRModule
 from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
@@ -74,6 +75,7 @@ def compile_text(text: str, options: LLVMOptions) -> bytes:
 def optimized(text: str, options: LLVMOptions) -> tuple[Any, Any]:
     """The optimised module and its target machine."""
     llvm = binding()
+    check_instructions(text, options)
     machine = _machine(*options[:4])
     try:
         module = llvm.parse_assembly(text)
