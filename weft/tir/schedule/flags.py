@@ -14,7 +14,7 @@ them; a block under a condition, a ``while`` or a let is neither complete nor re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
@@ -319,7 +319,7 @@ def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[Any]:
     while item is not None:
         stmt = item.stmt
         if isinstance(stmt, For):
-            parts += (stmt.loop_var, stmt.min, stmt.extent)
+            parts += (stmt.loop_var, stmt.min, stmt.extent, stmt.thread_binding)
         elif isinstance(stmt, Block):
             parts.append(stmt.iter_vars)
         if isinstance(stmt, For | Block) and not tree.is_only_loops_and_blocks(stmt):
@@ -354,7 +354,8 @@ def _covered(
     meetings = {id(meeting): meeting for _, meeting in producers}
     for meeting in meetings.values():
         analyzer = analyzer_above(meeting)
-        consumed = relaxed_region(state, sref, region, meeting, analyzer)
+        shared = domains(sharing_threads(region.buffer.scope(), meeting))
+        consumed = relaxed_region(state, sref, region, meeting, analyzer, shared)
 
         def read(consumed: Sequence[IntervalSet] = consumed) -> Any:
             inside = _exists(region.buffer, consumed)
@@ -363,10 +364,12 @@ def _covered(
         produced = [
             part
             for block, where in producers
-            if where is meeting and _runs_with(state, block, read, meeting, analyzer)
-            for part in _written_below(state, block, region.buffer.data, meeting, analyzer)
+            if where is meeting and _runs_with(state, block, read, meeting, analyzer, shared)
+            for part in _written_below(state, block, region.buffer.data, meeting, analyzer, shared)
         ]
-        if not any(_covers(region, part, consumed, analyzer) for part in produced):
+        if any(_covers(region, part, consumed, analyzer) for part in produced):
+            continue
+        if len(produced) < 2 or not _cover_together(region, produced, consumed, analyzer):
             return False
     return True
 
@@ -377,6 +380,7 @@ def _runs_with(
     read: Callable[[], Any],
     meeting: StmtSRef,
     analyzer: Analyzer,
+    shared: Mapping[Var, Range],
 ) -> bool:
     """Whether a producer runs where ``read`` holds: where something that exists is read.
 
@@ -389,7 +393,7 @@ def _runs_with(
     predicate = realize_of(state, source).predicate
     if isinstance(predicate, IntImm):
         return bool(predicate.value)
-    below = _below(source, meeting)
+    below = {**_below(source, meeting), **shared}
     outer = [
         part for part in conjuncts(predicate) if not any(var in below for var in collect(part, Var))
     ]
@@ -437,33 +441,62 @@ def _below(sref: StmtSRef, meeting: StmtSRef) -> dict[Var, Range]:
     return domains(loops_above(sref, stop=meeting))
 
 
+def sharing_threads(scope: str, place: StmtSRef) -> list[StmtSRef]:
+    """The loops over threads, from ``place`` outwards, that see one memory of a storage scope.
+
+    What is below such a loop runs, as far as that memory goes, as if it stood around it: threads
+    wait for each other between the blocks that write shared memory and those that read it.
+    """
+    if not scope.startswith(("shared", "warp")):
+        return []
+    found = []
+    item: StmtSRef | None = place
+    while item is not None:
+        binding = item.stmt.thread_binding if isinstance(item.stmt, For) else None
+        if binding is not None:
+            tag = binding.thread_tag
+            if tag == "threadIdx.x" if scope.startswith("warp") else not tag.startswith("block"):
+                found.append(item)
+        item = item.parent
+    return found
+
+
 def relaxed_region(
     state: ScheduleState,
     sref: StmtSRef,
     region: BufferRegion,
     meeting: StmtSRef,
     analyzer: Analyzer,
+    shared: Mapping[Var, Range] | None = None,
 ) -> Sequence[IntervalSet]:
-    """The region of a block over all iterations below ``meeting``: an upper bound, per axis."""
+    """The region of a block over all iterations below ``meeting``: an upper bound, per axis.
+
+    ``shared`` are other loops to run through.
+    """
     realize = realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))
-    return estimate_region_upper_bound(ranges, _below(sref, meeting), realize.predicate, analyzer)
+    loops = {**_below(sref, meeting), **(shared or {})}
+    return estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
 
 
 def _written_below(
-    state: ScheduleState, block: Block, data: Var, meeting: StmtSRef, analyzer: Analyzer
+    state: ScheduleState,
+    block: Block,
+    data: Var,
+    meeting: StmtSRef,
+    analyzer: Analyzer,
+    shared: Mapping[Var, Range],
 ) -> list[Sequence[IntervalSet]]:
     """What a producer surely writes of a buffer below ``meeting``: a lower bound, per region."""
     sref = state.sref_of(block)
     realize = realize_of(state, sref)
     bindings = tree.bindings_of(realize)
+    loops = {**_below(sref, meeting), **shared}
     found: list[Sequence[IntervalSet]] = []
     for region in block.writes:
         if region.buffer.data is data:
             ranges = substitute(region.region, bindings)
-            part = estimate_region_lower_bound(
-                ranges, _below(sref, meeting), realize.predicate, analyzer
-            )
+            part = estimate_region_lower_bound(ranges, loops, realize.predicate, analyzer)
             if part is not None:
                 found.append(part)
     return found
@@ -489,6 +522,34 @@ def _covers(
         if not (analyzer.can_prove(low <= 0) and analyzer.can_prove(high <= 0)):
             return False
     return True
+
+
+def _cover_together(
+    region: BufferRegion,
+    produced: Sequence[Sequence[IntervalSet]],
+    consumed: Sequence[IntervalSet],
+    analyzer: Analyzer,
+) -> bool:
+    """Whether parts that follow each other along one axis, and fill the others, cover a region."""
+    for axis, used in enumerate(consumed):
+        if not used.is_bounded or used.is_nothing():
+            continue
+        parts = []
+        for part in produced:
+            whole = [*part[:axis], used, *part[axis + 1 :]]
+            if part[axis].is_bounded and _covers(region, whole, consumed, analyzer):
+                parts.append(part[axis])
+        low: Any = used.min_value
+        while parts:
+            following = next((p for p in parts if analyzer.can_prove(p.min_value <= low)), None)
+            if following is None:
+                break
+            parts.remove(following)
+            if analyzer.can_prove(following.max_value >= low):
+                low = following.max_value + 1
+            if analyzer.can_prove(low > used.max_value):
+                return True
+    return False
 
 
 def pipeline_violation(state: ScheduleState, scope: StmtSRef) -> Violation | None:

@@ -15,7 +15,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError, ScheduleError
+from weft.support.errors import IRIndexError, IRKeyError, IRTypeError, IRValueError, ScheduleError
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
@@ -163,14 +163,14 @@ class Schedule:
     def remove_rv(self, rand_var: RandomVariable | ExprRV) -> None:
         """Forget a random variable."""
         if rand_var not in self._symbols:
-            raise IRKeyError(f"remove_rv: {rand_var!r} is no random variable of this schedule")
+            raise IRIndexError(f"remove_rv: {rand_var!r} is no random variable of this schedule")
         del self._symbols[rand_var]
 
     def _sref(self, variable: RandomVariable | str) -> StmtSRef:
         """The live reference behind a random variable; an error that names who consumed it."""
         found = self._symbols.get(variable)
         if not isinstance(found, StmtSRef):
-            raise IRKeyError(f"{variable!r} is no random variable of this schedule")
+            raise IRIndexError(f"{variable!r} is no random variable of this schedule")
         if found.stmt is None and found.consumer is not None:
             kind = "block" if isinstance(variable, BlockRV) else "loop"
             name = variable.hint if isinstance(variable, RandomVariable) else variable
@@ -239,8 +239,9 @@ class Schedule:
         if self.func_working_on is None:
             names = ", ".join([var.name_hint for var in self.state.roots]) or "none"
             raise IRValueError(
-                f"Schedule: the module has several functions ({names}) and none is called main; "
-                "give func_name, or choose one with sch.work_on(name)"
+                "Schedule: it does not know which function to be working on: the module has "
+                f"several ({names}) and none is called main; give func_name, or choose one with "
+                "sch.work_on(name)"
             )
         return self.func_working_on
 

@@ -83,13 +83,20 @@ def get_consumers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
 
 @primitive("GetOutputBlocks", "scope_block", pure=True)
 def get_output_blocks(self: Schedule, scope_block: BlockRV | str) -> list[BlockRV]:
-    """The blocks of a scope that write memory which the scope does not allocate."""
+    """The blocks inside a scope that write memory which is not allocated inside of it.
+
+    Those in other blocks are among them, after the blocks that they are in.
+    """
     scope = self._sref(scope_block).stmt
     assert isinstance(scope, Block)
-    allocated = {buffer.data for buffer in scope.alloc_buffers}
-    blocks = [realize.block for realize in tree.child_realizes(scope)]
+    blocks = [item for item in tree.all_references(scope) if isinstance(item, Block)]
+    inside = {buffer.data for block in blocks for buffer in block.alloc_buffers}
+    for block in blocks:
+        for match in block.match_buffers:
+            if match.source.buffer.data in inside:
+                inside.add(match.buffer.data)
     return self._block_rvs(
-        [b for b in blocks if any(r.buffer.data not in allocated for r in b.writes)]
+        [b for b in blocks[1:] if any(r.buffer.data not in inside for r in b.writes)]
     )
 
 

@@ -1,0 +1,128 @@
+"""Region cover: what producers write before, together, and as threads that share memory."""
+
+import pytest
+
+from weft import tir
+from weft.script import tir as T
+from weft.tir.schedule import flags
+
+
+def covered(func, name="C"):
+    sch = tir.Schedule(func)
+    sref = sch.get_sref(sch.get_block(name))
+    return flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+
+
+def through(scope, tag):
+    """Thread i writes a row of B and reads a column of it."""
+
+    @T.prim_func
+    def func(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")) -> None:
+        B = T.alloc_buffer((8, 8), scope=scope)
+        for i in T.thread_binding(8, thread=tag):
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * T.float32(2)
+            for j in range(8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vj, vi] = B[vj, vi] + T.float32(1)
+
+    return func
+
+
+@pytest.mark.parametrize(
+    ("scope", "tag", "expected"),
+    [
+        ("shared", "threadIdx.x", True),
+        ("shared", "threadIdx.y", True),
+        ("shared", "vthread.x", True),
+        ("shared.dyn", "threadIdx.z", True),
+        ("shared", "blockIdx.x", False),
+        ("warp", "threadIdx.x", True),
+        ("warp", "threadIdx.y", False),
+        ("local", "threadIdx.x", False),
+        ("global", "threadIdx.x", False),
+    ],
+)
+def test_threads_that_share_memory(scope, tag, expected):
+    assert covered(through(scope, tag)) is expected
+
+
+def test_binding_a_loop_changes_the_cover():
+    @T.prim_func
+    def func(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")) -> None:
+        B = T.alloc_buffer((8, 8), scope="shared")
+        for i in range(8):
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * T.float32(2)
+            for j in range(8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vj, vi] = B[vj, vi] + T.float32(1)
+
+    sch = tir.Schedule(func)
+    sref = sch.get_sref(sch.get_block("C"))
+    assert not flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+    sch.bind(sch.get_loops("C")[0], "threadIdx.x")
+    assert flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+
+
+def parts(second, rows=8):
+    """Rows 0 to 4 are written by one block, ``rows`` from ``second`` on by another."""
+
+    @T.prim_func
+    def func(C: T.Buffer((16, 4), "float32")) -> None:
+        B = T.alloc_buffer((16, 4))
+        for i, j in T.grid(rows, 4):
+            with T.block("B1"):
+                vi = T.axis.spatial(16, i + second)
+                vj = T.axis.spatial(4, j)
+                B[vi, vj] = T.float32(1)
+        for i, j in T.grid(5, 4):
+            with T.block("B0"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.float32(0)
+        for i, j in T.grid(12, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    return func
+
+
+@pytest.mark.parametrize(
+    ("second", "rows", "expected"),
+    [(5, 8, True), (4, 8, True), (5, 7, True), (6, 8, False), (5, 6, False), (2, 9, False)],
+)
+def test_producers_that_cover_together(second, rows, expected):
+    assert covered(parts(second, rows)) is expected
+
+
+def test_a_column_is_missing():
+    @T.prim_func
+    def func(C: T.Buffer((16, 4), "float32")) -> None:
+        B = T.alloc_buffer((16, 4))
+        for i, j in T.grid(8, 4):
+            with T.block("B0"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.float32(0)
+        for i, j in T.grid(8, 3):
+            with T.block("B1"):
+                vi = T.axis.spatial(16, i + 8)
+                vj = T.axis.spatial(4, j)
+                B[vi, vj] = T.float32(1)
+        for i, j in T.grid(16, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    assert not covered(func)
+
+
+def test_a_block_without_blocks_is_a_stage_pipeline():
+    sch = tir.Schedule(parts(5))
+    assert sch.state._get_cached_flags(sch.get_sref(sch.get_block("C"))).stage_pipeline
