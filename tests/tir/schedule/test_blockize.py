@@ -191,6 +191,25 @@ def test_a_consumer_moves_to_the_block():
     assert_same_meaning(elementwise_chain, sch.mod)
 
 
+@pytest.mark.parametrize("position", range(4))
+def test_a_tail_of_one_iteration_is_kept(position):
+    @T.prim_func
+    def product(
+        A: T.Buffer((7, 1), "int32"), B: T.Buffer((1, 5), "int32"), C: T.Buffer((7, 5), "int32")
+    ):
+        for i, j, k in T.grid(7, 5, 1):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = 0
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    sch = tir.Schedule(product)
+    sch.split(sch.get_loops("C")[2], [None, 4], preserve_unit_iters=False)
+    sch.blockize(sch.get_loops("C")[position])
+    assert_same_meaning(product, sch.mod)
+
+
 @T.prim_func
 def guarded_sum(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
     for i in range(4):

@@ -149,7 +149,9 @@ def _parts(
     ) if realize.iter_values else ()  # fmt: skip
     if pairs:
         found = [_affine_part(state, sref, outer, inner) for outer, inner in pairs[:-1]]
-        return found, (pairs[-1][0].extent, pairs[-1][1].extent)
+        conditions = (pairs[-1][0].extent, pairs[-1][1].extent)
+        outside = {loop_of(item).loop_var for item in loops} - inside
+        return found, _kept_conditions(state, sref, realize, conditions, (outside, inside))
     outside = {loop_of(item).loop_var for item in loops} - inside
     return _trivial_parts(state, sref, realize, outside, inside)
 
@@ -183,14 +185,43 @@ def _trivial_parts(
             found.append(_Part(zero, one, value, extent))
         else:
             found.append(_Part(value, extent, zero, one))
+    return found, _divided_conditions(state, sref, realize, (outside, inside))
+
+
+def _kept_conditions(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    conditions: tuple[Any, Any],
+    loops: tuple[set[Var], set[Var]],
+) -> tuple[Any, Any]:
+    """The conditions of a division if they say all that the predicate says; else its own parts."""
+    if rewrite.is_constant(realize.predicate, 1):
+        return conditions
+    analyzer = flags.analyzer_above(sref)
+    with analyzer.constraint_scope(op.logical_and(*conditions)):
+        if analyzer.can_prove(realize.predicate):
+            return conditions
+    return _divided_conditions(state, sref, realize, loops)
+
+
+def _divided_conditions(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    loops: tuple[set[Var], set[Var]],
+) -> tuple[Any, Any]:
+    """The parts of the predicate on outer and on inner loops."""
     outer: Any = IntImm("bool", 1)
     inner: Any = IntImm("bool", 1)
-    for part in rewrite.conjuncts(realize.predicate):
-        if _is_inner(state, sref, "condition ", part, (outside, inside)):
+    analyzer = flags.analyzer_above(sref)
+    for given in rewrite.conjuncts(realize.predicate):
+        part = analyzer.simplify(given)
+        if _is_inner(state, sref, "condition ", part, loops):
             inner = op.logical_and(inner, part)
         else:
             outer = op.logical_and(outer, part)
-    return found, (outer, inner)
+    return outer, inner
 
 
 def _is_inner(
