@@ -27,3 +27,23 @@ def test_a_shift_by_a_variable_of_an_empty_loop_has_the_bounds_of_its_type():
     analyzer.bind(i, Range(0, 0))
     bound = analyzer.const_int_bound(tir.shift_left(IntImm("int32", 2), i))
     assert bound.min_value <= bound.max_value
+
+
+def test_the_extent_of_a_loop_is_positive_inside_of_it_only():
+    n, i = tir.Var("n", "int32"), tir.Var("i", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(i, Range(0, n))
+    assert analyzer.can_prove(n - i > 0)
+    assert not analyzer.can_prove(n > 0)  # outside of the loop, where it may run no iteration
+    j = tir.Var("j", "int32")
+    analyzer.bind(j, Range(0, i))
+    assert analyzer.can_prove(n - j > 1)  # j has a value, so i has one
+
+
+def test_a_new_range_of_a_variable_ends_the_old_one():
+    n, m, i = [tir.Var(name, "int32") for name in "nmi"]
+    analyzer = Analyzer()
+    analyzer.bind(i, Range(0, n))
+    analyzer.bind(i, Range(0, m), allow_override=True)
+    assert analyzer.can_prove(i < m)
+    assert not analyzer.can_prove(i < n)

@@ -97,6 +97,7 @@ class Analyzer:
 
     def _bind_range(self, var: Var, dom: Range) -> None:
         facts = self._facts
+        self._differences.forget(var)
         start, extent = dom.min, dom.extent
         if type(start) is IntImm and type(extent) is IntImm:
             facts.bounds[var] = start.value, start.value + extent.value - 1
@@ -113,9 +114,9 @@ class Analyzer:
         if is_index(var.dtype) and not (type(dom.min) is type(dom.extent) is IntImm):
             same = dom.min.dtype is var.dtype and dom.extent.dtype is var.dtype
             if same:
-                self._differences.learn(var, fold.add(dom.min, dom.extent), -1)
+                self._differences.learn(var, fold.add(dom.min, dom.extent), -1, owner=var)
                 if type(dom.min) is not IntImm:
-                    self._differences.learn(dom.min, var, 0)
+                    self._differences.learn(dom.min, var, 0, owner=var)
 
     def update(self, var: Var, info: ConstIntBound | ModularSet, override: bool = False) -> None:
         """Set the constant bound (or the modular set) of a variable."""

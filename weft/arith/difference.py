@@ -7,13 +7,16 @@ by a fact plus a remainder with constant bounds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, clamp
 from weft.arith.linear_form import Split, Sum
 from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
 from weft.tir.expr import Var
 
 Bound = tuple[int, int]
@@ -30,6 +33,12 @@ class LinearFact:
     """Identities of the variables that are terms: two sums that cancel have the same."""
     ends: tuple[Var, Var] | None
     """(x, y) of a fact about x - y."""
+    owner: Var | None
+    """The variable whose range it is: it holds where the variable has a value at all.
+
+    A loop that runs no iteration says nothing of its extent, so the fact counts only for
+    expressions with the variable, or with one whose range mentions it.
+    """
 
 
 class DifferenceAnalyzer:
@@ -67,7 +76,8 @@ class DifferenceAnalyzer:
         """Bounds of a sum: of its terms, tightened by the known facts."""
         bare = Sum(total.dtype, total.splits)
         low, high = self.bare_range(bare)
-        for fact in self.facts:
+        facts = self.facts_about(bare)
+        for fact in facts:
             if not _related(fact.total, bare):
                 continue
             for sign in (1, -1):
@@ -78,21 +88,35 @@ class DifferenceAnalyzer:
                 if len(rest.splits) < len(bare.splits) or not rest.splits:
                     rest_low, rest_high = self.bare_range(rest)
                 elif len(rest.splits) == len(bare.splits):  # i < j, j < k: a second fact is all
-                    rest_low, rest_high = self.chain_range(rest, fact)
+                    rest_low, rest_high = self.chain_range(rest, fact, facts)
                 else:
                     continue
                 rest_low, rest_high = clamp(rest_low + fact_low, rest_high + fact_high)
                 low, high = max(low, rest_low), min(high, rest_high)
-        ends = _ends(bare) if len(self.facts) > 2 else None
+        ends = _ends(bare) if len(facts) > 2 else None
         if ends is not None:
-            low = max(low, -self.path_bound(ends[1], ends[0]))
-            high = min(high, self.path_bound(*ends))
+            low = max(low, -self.path_bound(ends[1], ends[0], facts))
+            high = min(high, self.path_bound(*ends, facts))
         return clamp(low + total.base, high + total.base)
 
-    def path_bound(self, start: Var, goal: Var) -> int:
+    def facts_about(self, total: Sum) -> list[LinearFact]:
+        """The facts that hold where the sum has a value."""
+        if not self.facts or all(fact.owner is None for fact in self.facts):
+            return self.facts
+        live: set[Var] = set()
+        waiting: list[Any] = [split.index for split in total.splits]
+        while waiting:
+            for var in collect(waiting.pop(), Var):
+                if var not in live:
+                    live.add(var)
+                    dom = self.bounds.facts.ranges.get(var)
+                    waiting += [] if dom is None else [dom.min, dom.extent]
+        return [fact for fact in self.facts if fact.owner is None or fact.owner in live]
+
+    def path_bound(self, start: Var, goal: Var, facts: Sequence[LinearFact]) -> int:
         """The least upper bound of ``start - goal`` that any chain of facts gives."""
         edges: list[tuple[Var, Var, int]] = []
-        for fact in self.facts:
+        for fact in facts:
             if fact.ends is not None:
                 u, v = fact.ends
                 edges += [(u, v, fact.high)] if fact.high < POS_INF else []
@@ -108,11 +132,11 @@ class DifferenceAnalyzer:
                 break
         return best.get(goal, POS_INF)
 
-    def chain_range(self, total: Sum, used: LinearFact) -> Bound:
+    def chain_range(self, total: Sum, used: LinearFact, facts: Sequence[LinearFact]) -> Bound:
         """Bounds of a sum that another fact states as it is."""
         low, high = NEG_INF, POS_INF
         wanted = _variables(total)
-        for fact in self.facts:
+        for fact in facts:
             if fact is used or fact.variables != wanted:
                 continue
             if not total.plus(fact.total, -1).splits:
@@ -127,8 +151,14 @@ class DifferenceAnalyzer:
             return total.base, total.base
         return self.canonical.sum_bound(total)
 
-    def learn(self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF) -> None:
-        """low <= a - b <= high holds."""
+    def forget(self, owner: Var) -> None:
+        """The range of ``owner`` is to be another one."""
+        self.facts = [fact for fact in self.facts if fact.owner is not owner]
+
+    def learn(
+        self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF, owner: Var | None = None
+    ) -> None:
+        """low <= a - b <= high holds; where ``owner`` is given, as long as it has a value."""
         total = self.total(a, b)
         if len(total.splits) < 1:
             return
@@ -136,7 +166,7 @@ class DifferenceAnalyzer:
         base = total.base
         limits = clamp(low - base if low > NEG_INF else NEG_INF,
                         high - base if high < POS_INF else POS_INF)  # fmt: skip
-        self.facts.append(LinearFact(bare, *limits, _variables(bare), _ends(bare)))
+        self.facts.append(LinearFact(bare, *limits, _variables(bare), _ends(bare), owner))
 
 
 def _variables(total: Sum) -> frozenset[int]:
