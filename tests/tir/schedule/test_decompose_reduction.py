@@ -157,3 +157,23 @@ def test_a_loop_that_repeats_the_reduction_is_refused():
         sch.decompose_reduction("C", t)
     sch.decompose_reduction("C", k)
     assert_same_meaning(repeated, sch.mod)
+
+
+def test_a_part_that_does_not_start_the_sum_is_refused():
+    @T.prim_func
+    def rest(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (4, 20))
+        C = T.match_buffer(c, (4,))
+        for i in range(4):
+            for k in range(8, 20):
+                with T.block("C"):
+                        vi = T.axis.spatial(4, i)
+                        vk = T.axis.reduce(20, k)
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + A[vi, vk]
+
+    sch = tir.Schedule(rest)
+    message = "starts axis vk at 8, its domain starts at 0"
+    with pytest.raises(weft.tir.ScheduleError, match=message):
+        sch.decompose_reduction("C", sch.get_loops("C")[1])

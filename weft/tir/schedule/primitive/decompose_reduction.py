@@ -33,6 +33,10 @@ class RepeatedBlockError(ScheduleFailure):
     """A loop runs the block again and again: an init before it would be one for all of them."""
 
 
+class LateReductionError(ScheduleFailure):
+    """The block does not run the first term of its sums: somebody else runs the init."""
+
+
 class InitPredicateError(ScheduleFailure):
     """A condition of the block ties its spatial axes to its reduction."""
 
@@ -53,6 +57,7 @@ def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> B
     init, used = _init_realize(old, realize)
     inner = loops[loops.index(at) :]
     chosen = [item for item in inner if loop_of(item).loop_var in used]
+    _check_first_terms(state, sref, realize, inner)
     _check_no_repetition(state, sref, realize, [item for item in inner if item not in chosen])
     dropped = {loop_of(item).loop_var for item in inner if item not in chosen}
     init = init.with_(predicate=_kept_predicate(state, sref, realize.predicate, dropped))
@@ -81,6 +86,27 @@ def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtS
                     (outer, at),
                     f"decompose at {loop_of(outer).loop_var.name} or a loop around it",
                 )
+
+
+def _check_first_terms(
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inner: list[StmtSRef]
+) -> None:
+    """At the first iteration of the loops every reduction axis is at its start: the init runs."""
+    starts = {loop_of(item).loop_var: loop_of(item).min for item in inner}
+    analyzer = flags.analyzer_above(inner[0])
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type != IterVar.CommReduce or axis.dom is None:
+            continue
+        first = value
+        for _ in inner:  # the start of a loop may use the loops around it
+            first = substitute(first, starts)
+        if not analyzer.can_prove_equal(first, axis.dom.min):
+            raise LateReductionError(
+                state,
+                f"{name_of(sref)} starts axis {axis.var.name} at {analyzer.simplify(first)}, its "
+                f"domain starts at {axis.dom.min}: its init does not run here",
+                sref,
+            )
 
 
 def _check_no_repetition(
