@@ -167,8 +167,8 @@ def test_a_part_that_does_not_start_the_sum_is_refused():
         for i in range(4):
             for k in range(8, 20):
                 with T.block("C"):
-                        vi = T.axis.spatial(4, i)
-                        vk = T.axis.reduce(20, k)
+                    vi = T.axis.spatial(4, i)
+                    vk = T.axis.reduce(20, k)
                     with T.init():
                         C[vi] = T.float32(0)
                     C[vi] = C[vi] + A[vi, vk]
