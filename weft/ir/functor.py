@@ -150,27 +150,30 @@ class Mutator(_Dispatcher):
         return value
 
 
-class _PostOrder(Visitor):
-    def __init__(self, function: Callable[[Node], None], once: bool) -> None:
-        self.function = function
-        self.seen: dict[int, Node] | None = {} if once else None
-
-    def visit_default(self, node: Node) -> None:
-        if self.seen is not None:
-            if id(node) in self.seen:
-                return
-            self.seen[id(node)] = node
-        for name in node.CHILDREN:
-            value = getattr(node, name)
-            if value is not None:
-                self.visit(value)
-        self.function(node)
+def _post_order(value: Any, function: Callable[[Node], None], seen: dict[int, Node]) -> None:
+    """``post_order_visit`` without dispatch: the walk that analyses make most."""
+    if isinstance(value, Node):
+        key = id(value)
+        if key in seen:
+            return
+        seen[key] = value
+        for name in value.CHILDREN:
+            child = getattr(value, name)
+            if child is not None:
+                _post_order(child, function, seen)
+        function(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _post_order(item, function, seen)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _post_order(item, function, seen)
 
 
 @deep_recursion
 def post_order_visit(root: Any, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
-    _PostOrder(function, once=True).visit(root)
+    _post_order(root, function, {})
 
 
 def collect(root: Any, kind: type[N] | tuple[type[N], ...]) -> list[N]:

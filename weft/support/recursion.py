@@ -59,20 +59,40 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_walks.forked)
 
 
+class _Here(threading.local):
+    """Whether this thread is in a walk already: the limit is raised then."""
+
+    inside = False
+
+
+_here: Final = _Here()
+
+
 def deep_recursion(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate the entry point of a recursive walk: raise the limit, translate the overflow."""
 
     @functools.wraps(function)
     def entry(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _here.inside:
+            try:
+                return function(*args, **kwargs)
+            except RecursionError as error:
+                raise _too_deep(function) from error
         _walks.enter()
+        _here.inside = True
         try:
             return function(*args, **kwargs)
         except RecursionError as error:
-            raise TVMError(
-                f"{function.__name__}: the program is nested more than about {LIMIT // 4} levels "
-                "deep; split it into several statements or functions"
-            ) from error
+            raise _too_deep(function) from error
         finally:
+            _here.inside = False
             _walks.leave()
 
     return entry
+
+
+def _too_deep(function: Callable[..., object]) -> TVMError:
+    return TVMError(
+        f"{function.__name__}: the program is nested more than about {LIMIT // 4} levels "
+        "deep; split it into several statements or functions"
+    )

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.recursion import deep_recursion
 from weft.tir.schedule.instruction import DECISION, InstructionKind
 from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
@@ -64,6 +65,7 @@ def primitive(
         checks = _checks(signature)
 
         @functools.wraps(function)
+        @deep_recursion  # once for all walks of the call
         def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
             bound = _bound(kind, self, args, kwargs)
             for key, check in checks:

@@ -148,7 +148,8 @@ def is_one_to_one(realize: BlockRealize, loops: Sequence[For]) -> bool:
 
 def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | None]:
     """Whether the bindings are affine, and how many instances there are (None: not known)."""
-    key = tuple([id(part) for loop in loops for part in (loop.loop_var, loop.min, loop.extent)])
+    # In no order: what is a map of the loops stays one when they are reordered.
+    key = frozenset([(id(loop.loop_var), id(loop.min), id(loop.extent)) for loop in loops])
     cache = realize._cache
     if cache is None:
         cache = realize._cache = {}
