@@ -230,7 +230,46 @@ def test_a_condition_on_loops_of_one_kind_is_kept(position):
     assert_same_meaning(guarded_sum, sch.mod)
 
 
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_axis_bound_to_a_loop_around_the_block_around_it(position):
+    """The value of such an axis is one place of its domain, not its start."""
+    sch = tir.Schedule(matmul)
+    sch.loop_partition(sch.get_loops("C")[1], [1, None])
+    block = sch.blockize(sch.get_loops("C_j0")[position])
+    assert len(sch.get(block).iter_vars) == 3
+    assert_same_meaning(matmul, sch.mod)
+
+
+def test_a_partition_inside_of_a_block_with_an_init():
+    sch = tir.Schedule(matmul)
+    sch.blockize(sch.get_loops("C")[1])
+    sch.loop_partition(sch.get_loops("C")[1], [1, None])
+    sch.blockize(sch.get_loops(sch.get_block("C_k0"))[0])
+    assert_same_meaning(matmul, sch.mod)
+
+
 # ---- what is refused
+
+
+@T.prim_func
+def repeated(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
+    for i, _again, k in T.grid(4, 2, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+
+
+@T.prim_func
+def repeated_in_one_loop(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 16):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k % 8)
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
 
 
 @T.prim_func
@@ -312,6 +351,9 @@ ILLEGAL = [
     ("from one", from_one, at_loop("B", 0), family.SubspaceError, "axis vi of block B starts at 1"),
     ("moved", moved, at_loop("B", 1), family.SubspaceError, "starts at 3, not at 0"),
     ("triangle", triangle, at_loop("B", 0), family.BlockizeInitError, "B runs where i . k < 9"),
+    ("a loop more", repeated, at_loop("B", 0), family.BlockizeInitError, "again repeats block B"),
+    ("iterations more", repeated_in_one_loop, at_loop("B", 0), family.BlockizeInitError,
+     "block B may run an instance twice"),
     ("three blocks", side_by_side, at_loop("B", 0), family.BlockizeNestError,
      "loop i has 3 blocks .B, C, D., expected one"),
     ("a gap", side_by_side, of_blocks("B", "D"), family.BlockizeNestError,

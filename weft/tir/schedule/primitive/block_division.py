@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_region
-from weft.arith.iter_map import IterMapLevel, normalize_iter_map_to_expr, subspace_divide
+from weft.arith.iter_map import (
+    IterMapLevel,
+    detect_iter_map,
+    normalize_iter_map_to_expr,
+    subspace_divide,
+)
 from weft.arith.iter_map.nodes import IterSumExpr
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
@@ -147,17 +152,32 @@ def _parts(
         realize.iter_values, flags.domains(loops), list(inside), realize.predicate,
         IterMapLevel.Surjective, not preserve_unit_iters,
     ) if realize.iter_values else ()  # fmt: skip
-    if pairs:
-        found = [_affine_part(state, sref, outer, inner) for outer, inner in pairs[:-1]]
-        conditions = (pairs[-1][0].extent, pairs[-1][1].extent)
-        outside = {loop_of(item).loop_var for item in loops} - inside
-        return found, _kept_conditions(state, sref, realize, conditions, (outside, inside))
     outside = {loop_of(item).loop_var for item in loops} - inside
+    if pairs:
+        found = [
+            _affine_part(state, sref, (axis, value), pair, (outside, inside))
+            for axis, value, pair in zip(
+                realize.block.iter_vars, realize.iter_values, pairs[:-1], strict=True
+            )
+        ]
+        conditions = (pairs[-1][0].extent, pairs[-1][1].extent)
+        return found, _kept_conditions(state, sref, realize, conditions, (outside, inside))
     return _trivial_parts(state, sref, realize, outside, inside)
 
 
-def _affine_part(state: ScheduleState, sref: StmtSRef, outer: Any, inner: Any) -> _Part:
-    for side in (outer, inner):
+def _affine_part(
+    state: ScheduleState,
+    sref: StmtSRef,
+    bound: tuple[IterVar, Any],
+    pair: Any,
+    loops: tuple[set[Var], set[Var]],
+) -> _Part:
+    outer, inner = pair
+    one = all(rewrite.is_constant(side.extent, 1) for side in pair)
+    if one and not rewrite.is_constant(domain(bound[0]).extent, 1):
+        # One value of many: a constant, or a loop around the block that is around this one.
+        return _one_place(state, sref, bound, loops)
+    for side in pair:
         source = side.source
         if isinstance(source, IterSumExpr) and not rewrite.is_constant(source.base, 0):
             one = rewrite.is_constant(side.extent, 1)
@@ -169,6 +189,21 @@ def _affine_part(state: ScheduleState, sref: StmtSRef, outer: Any, inner: Any) -
     return _Part(values[0], outer.extent, values[1], inner.extent)
 
 
+def _one_place(
+    state: ScheduleState,
+    sref: StmtSRef,
+    bound: tuple[IterVar, Any],
+    loops: tuple[set[Var], set[Var]],
+) -> _Part:
+    """An axis that is on one side as a whole: the inner one if its value uses an inner loop."""
+    axis, value = bound
+    zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
+    extent = domain(axis).extent
+    if _is_inner(state, sref, f"axis {axis.var.name} = ", value, loops):
+        return _Part(zero, one, value, extent)
+    return _Part(value, extent, zero, one)
+
+
 def _trivial_parts(
     state: ScheduleState,
     sref: StmtSRef,
@@ -177,14 +212,10 @@ def _trivial_parts(
     inside: set[Var],
 ) -> tuple[list[_Part], tuple[Any, Any]]:
     """The division where each binding uses either outer or inner loops, however it uses them."""
-    found = []
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
-        extent = domain(axis).extent
-        if _is_inner(state, sref, f"axis {axis.var.name} = ", value, (outside, inside)):
-            found.append(_Part(zero, one, value, extent))
-        else:
-            found.append(_Part(value, extent, zero, one))
+    found = [
+        _one_place(state, sref, bound, (outside, inside))
+        for bound in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    ]
     return found, _divided_conditions(state, sref, realize, (outside, inside))
 
 
@@ -258,6 +289,7 @@ def blockized(
     init = None
     if block.init is not None:
         init = _outer_init(state, sref, block, division, [loop_of(item) for item in inner])
+        _check_runs_once(state, sref, division, inner)
     reads = [*block.writes, *block.reads] if reduces else block.reads
     inside = block.with_(iter_vars=division.inner_axes, init=None, reads=reads)
     body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
@@ -345,6 +377,31 @@ def _outer_init(
     init, writes = substitute(block.init, mapping), substitute(list(block.writes), mapping)
     made = Block(axes, [], writes, f"{block.name_hint}_init", init)
     return rewrite.under_copies(BlockRealize(values, predicate, made), kept)
+
+
+def _check_runs_once(
+    state: ScheduleState, sref: StmtSRef, division: Division, inner: Sequence[StmtSRef]
+) -> None:
+    """The inner loops run each instance once: one init serves no second run of a reduction."""
+    used = set(collect(division.inner_values, Var))
+    ranges = flags.domains(inner)
+    analyzer = flags.analyzer_above(sref)
+    with analyzer.constraint_scope(division.inner_condition):
+        for item in inner:
+            loop = loop_of(item)
+            if loop.loop_var in used or rewrite.is_constant(loop.extent, 1):
+                continue
+            if not analyzer.can_prove_equal(loop.loop_var, loop.min):
+                raise BlockizeInitError(
+                    state, f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it; "
+                    "its init would not be repeated", (item, sref),
+                )  # fmt: skip
+            ranges[loop.loop_var] = Range.from_min_extent(loop.min, IntImm(loop.min.dtype, 1))
+    values, condition = division.inner_values, division.inner_condition
+    if values and not detect_iter_map(values, ranges, condition, IterMapLevel.Bijective).indices:
+        raise BlockizeInitError(
+            state, f"{name_of(sref)} may run an instance twice, but its init only once", sref
+        )
 
 
 def _init_condition(state: ScheduleState, sref: StmtSRef, predicate: Any, gone: set[Var]) -> Any:
