@@ -244,3 +244,27 @@ def test_a_view_is_not_allocated():
 def test_a_pointer_keeps_its_type():
     with pytest.raises(storage.PointerAccessError, match="B is accessed through its pointer"):
         tir.Schedule(pointers).unsafe_set_dtype("B", 0, "int64")
+
+
+@pytest.mark.parametrize("sizes", [{"n": 8}, {"n": 5}, {"n": 1}])
+def test_an_alignment_of_symbolic_rows(sizes):
+    """Strides that are not constant leave the memory its whole size."""
+
+    @T.prim_func
+    def symbolic(a: T.handle, d: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (4, n), "int32")
+        D = T.match_buffer(d, (n, 4), "int32")
+        C = T.alloc_buffer((4, n), "int32")
+        for i, j in T.grid(4, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + 1
+        for i, j in T.grid(n, 4):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vj, vi]
+
+    sch = tir.Schedule(symbolic)
+    sch.storage_align("C", 0, 0, 8, 2)
+    assert_same_meaning(symbolic, sch.mod, sizes)

@@ -103,7 +103,7 @@ def allocation_extents(buffer: Buffer) -> list[PrimExpr]:
     steps = [stride.value if isinstance(stride, IntImm) else 0 for stride in buffer.strides]
     nested = steps[-1] == 1
     for outer, inner in itertools.pairwise(steps):
-        nested = nested and inner > 0 and outer % inner == 0
+        nested = nested and outer > 0 and inner > 0 and outer % inner == 0
     if not nested:
         return [buffer.shape[0] * buffer.strides[0]]
     wide = [
