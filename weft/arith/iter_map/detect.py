@@ -127,6 +127,11 @@ def iter_map_simplify(
         )
     if not found.indices:
         return Array(given)
+    return indices_of(found, analyzer)
+
+
+def indices_of(found: IterMapResult, analyzer: Analyzer) -> Array:
+    """The indices of a map as expressions: simpler than those it was detected from."""
     plain = ToExpr(analyzer)
     return Array([plain.convert(index) for index in found.indices])
 

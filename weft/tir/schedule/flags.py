@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
-from weft.arith.iter_map import IterMapLevel, detect_iter_map
+from weft.arith.iter_map import IterMapLevel, IterMapResult, detect_iter_map
 from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
 from weft.ir.expr import IntImm, Range
@@ -150,10 +150,7 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
     """Whether the bindings are affine, and how many instances there are (None: not known)."""
     # In no order: what is a map of the loops stays one when they are reordered.
     key = frozenset([(id(loop.loop_var), id(loop.min), id(loop.extent)) for loop in loops])
-    cache = realize._cache
-    if cache is None:
-        cache = realize._cache = {}
-    known = cache.get("schedule.affine")
+    known = (realize._cache or {}).get("schedule.affine")
     if known is not None and known[0] == key:
         return bool(known[1]), known[2]
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
@@ -161,6 +158,13 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Surjective,
         simplify_trivial_iterators=False,
     )  # fmt: skip
+    return remember_map(realize, ranges, found)
+
+
+def remember_map(
+    realize: BlockRealize, ranges: Mapping[Var, Range], found: IterMapResult
+) -> tuple[bool, int | None]:
+    """Keep with a realization below loops of these ranges what the map of its bindings says."""
     affine = bool(found.indices) or not realize.iter_values
     instances: int | None = 1
     for total in found.indices:
@@ -169,8 +173,11 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
             affine = affine and _is_one(total.args[0].scale)
             constant = instances is not None and isinstance(extent, IntImm)
             instances = instances * extent.value if constant else None
-    # The loops are kept too: an id is meaningful only while its object lives.
-    cache["schedule.affine"] = (key, affine, instances, tuple(loops))
+    key = frozenset([(id(var), id(dom.min), id(dom.extent)) for var, dom in ranges.items()])
+    if realize._cache is None:
+        realize._cache = {}
+    # The ranges are kept too: an id is meaningful only while its object lives.
+    realize._cache["schedule.affine"] = (key, affine, instances, dict(ranges))
     return affine, instances
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.arith.iter_map import IterMapLevel, iter_map_simplify
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map import IterMapLevel, detect_iter_map, iter_map_simplify
+from weft.arith.iter_map.detect import indices_of
 from weft.ir import functor
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import Mutator, Visitor
@@ -18,7 +20,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import And, Var
 from weft.tir.function import OPERATORS
-from weft.tir.schedule import tree
+from weft.tir.schedule import flags, tree
 from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
 Reuse = dict[Block, Block]
@@ -140,10 +142,22 @@ class _SimpleBindings(BlockMutator):
     def visit_BlockRealize(self, node: Any) -> Any:
         if not node.iter_values:  # an opaque block sees the loops directly
             return node.with_(block=self.visit(node.block))
-        values = iter_map_simplify(
+        analyzer = Analyzer()
+        found = detect_iter_map(
             node.iter_values, self.loops, node.predicate, IterMapLevel.Surjective,
-            simplify_trivial_iterators=not self.keep_units,
+            not self.keep_units, analyzer=analyzer,
         )  # fmt: skip
+        if found.indices:
+            made = node.with_(iter_values=indices_of(found, analyzer))
+            if self.keep_units:  # as the flag of affine bindings is defined
+                flags.remember_map(made, self.loops, found)
+            return made
+        if is_constant(node.predicate, 1):
+            return node
+        # A map without the predicate is a map with it, too.
+        values = iter_map_simplify(
+            node.iter_values, self.loops, True, IterMapLevel.Surjective, not self.keep_units
+        )
         return node.with_(iter_values=values)
 
 
