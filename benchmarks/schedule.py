@@ -3,9 +3,10 @@
     python benchmarks/schedule.py [--repeats N] [--profile]
 
 A trace is applied to a new schedule, as a search does for each candidate. The table has the median
-of the whole replay, of traces of other lengths (the cost should grow as their length), of each
-primitive, and the share spent in ``weft.arith``: the simplifier and what decides on bounds and
-iteration maps. ``--profile`` prints where the rest goes.
+of the whole replay (the processor's time: other load on the machine counts less), of traces of
+other lengths (the cost should grow as their length), of each primitive, and the share spent in
+``weft.arith``: the simplifier and what decides on bounds and iteration maps. ``--profile`` prints
+where the rest goes.
 """
 
 from __future__ import annotations
@@ -102,9 +103,9 @@ def refined(sch: tir.Schedule) -> None:
 def replayed(func: tir.PrimFunc, trace: Trace) -> float:
     """Milliseconds of a replay on a new schedule."""
     sch = tir.Schedule(func, seed=1)
-    start = time.perf_counter()
+    start = time.process_time()
     trace.apply_to_schedule(sch)
-    return (time.perf_counter() - start) * 1e3
+    return (time.process_time() - start) * 1e3
 
 
 def edits(trace: Trace) -> int:
@@ -125,12 +126,12 @@ def milliseconds_by_call(func: tir.PrimFunc, trace: Trace) -> list[float]:
     stamps: list[float] = []
 
     def stamp(_: Instruction, __: list[Any], ___: list[Any], decision: Any) -> Any:
-        stamps.append(time.perf_counter())
+        stamps.append(time.process_time())
         return decision
 
     sch = tir.Schedule(func, seed=1)
     trace.apply_to_schedule(sch, decision_provider=stamp)
-    stamps.append(time.perf_counter())
+    stamps.append(time.process_time())
     return [(end - start) * 1e3 for start, end in itertools.pairwise(stamps)]
 
 
@@ -167,14 +168,14 @@ class Stopwatch:
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
-            start = time.perf_counter()
+            start = time.process_time()
             self.depth += 1
             try:
                 return function(*args, **kwargs)
             finally:
                 self.depth -= 1
                 if not self.depth:
-                    self.seconds += time.perf_counter() - start
+                    self.seconds += time.process_time() - start
 
         return timed
 
