@@ -26,6 +26,7 @@
 # | 8 decompose | 8.0 | 113.8 | 96.8 % |
 #
 # `benchmarks/matmul.py` has the same kernel written by hand, over operands packed before: 98 %.
+# What step 9 adds depends on how many cores are free.
 
 # %% [markdown]
 # ## The measure
