@@ -4,7 +4,9 @@ import pytest
 
 from weft import tir
 from weft.arith import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect
 from weft.tir.stmt_functor import ir_transform
 
 
@@ -47,3 +49,35 @@ def test_a_new_range_of_a_variable_ends_the_old_one():
     analyzer.bind(i, Range(0, m), allow_override=True)
     assert analyzer.can_prove(i < m)
     assert not analyzer.can_prove(i < n)
+
+
+def simplified_once(expr, **extents):
+    """The simplified expression, which a fresh Analyzer leaves as it is."""
+    variables = {var.name: var for var in collect(expr, tir.Var)}
+
+    def analyzer():
+        made = Analyzer()
+        for name, extent in extents.items():
+            made.bind(variables[name], Range(0, extent))
+        return made
+
+    once = analyzer().simplify(expr)
+    assert expr_deep_equal(once, analyzer().simplify(once)), str(once)
+    return str(once)
+
+
+def test_digits_joined_to_a_sum_are_terms_of_the_sum_around():
+    x, y, z, n = [tir.Var(name, "int32") for name in "xyzn"]
+    index = x * 10 + y * 5 + z
+    joined = tir.floordiv(index, 2) * 2 + tir.floormod(index, 2)
+    assert simplified_once(joined * n, x=3, y=2, z=5) == "(x * 10 + y * 5 + z) * n"
+    negative = joined * -3 + (y * 15 + 7)
+    assert simplified_once(negative, x=3, y=2, z=5) == "7 - z * 3 - x * 30"
+
+
+def test_a_condition_inside_is_as_simple_as_one_alone():
+    i = tir.Var("i", "int64")
+    joined = tir.floormod(i, 2) + tir.floordiv(i, 2) * 2
+    inside = tir.all(0 <= joined, joined < 4)
+    chosen = tir.IntImm("int64", 1) - tir.if_then_else(inside, i, tir.IntImm("int64", 0))
+    assert "i < " in simplified_once(chosen, i=6)

@@ -23,6 +23,7 @@ from weft.arith.facts import Facts, is_index
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.functor import collect
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import (
@@ -43,6 +44,7 @@ from weft.tir.expr import (
 )
 
 _ROUNDS: Final = 4
+_CONDITIONS: Final = (EQ, NE, LT, LE, GT, GE, And, Or, Not)
 _OPPOSITE: Final[dict[type, Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
 
 
@@ -225,7 +227,7 @@ class Analyzer:
 
     def _fixed_point(self, expr: Any) -> Any:
         result = self._rounds(expr)
-        if type(result) is IntImm or not result.dtype.is_bool or result is expr:
+        if type(result) is IntImm or result is expr or not collect(result, _CONDITIONS):
             return result
         # A condition keeps notes of how its sides were taken apart; without them there may be
         # more to take apart.

@@ -13,8 +13,9 @@ from typing import Any
 
 from weft.arith import fold
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.support.dtype import DataType
+from weft.tir.expr import Add, FloorDiv, FloorMod, Mul, Sub
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +113,64 @@ class Sum:
 
     def build(self) -> Any:
         """The expression."""
-        splits = self.merged()
+        splits, base = self.merged(), self.base
+        if splits is not self.splits:
+            flat = _flattened(self, splits)
+            splits, base = flat.merged(), flat.base
         if len(splits) > 1:
             splits = sorted(splits, key=_order)
-        base = fold.wrapped(self.dtype, self.base)
+        rest = fold.wrapped(self.dtype, base)
         result: Any = None
         for split in splits:
             if split.scale > 0:
                 term = split.build()
                 result = term if result is None else fold.add(result, term)
         if result is None:
-            result, base = base, fold.const(self.dtype, 0)
-        if base.value > 0:
-            result = fold.add(result, base)
+            result, rest = rest, fold.const(self.dtype, 0)
+        if rest.value > 0:
+            result = fold.add(result, rest)
         for split in splits:
             if split.scale < 0:
                 result = fold.sub(result, split.build(-1))
-        return fold.add(result, base) if base.value < 0 else result
+        return fold.add(result, rest) if rest.value < 0 else result
+
+
+def _flattened(total: Sum, joined: Sequence[Split]) -> Sum:
+    """The sum of ``joined`` terms with those that are sums themselves as their terms."""
+    flat = Sum(total.dtype, (), total.base)
+    for split in joined:
+        plain = split.is_plain and type(split.index) in (Add, Sub, Mul)
+        flat = flat.plus(
+            _terms(split.index).times(split.scale) if plain else Sum(total.dtype, (split,))
+        )
+    return flat
+
+
+def _terms(expr: Any) -> Sum:
+    """What ``build`` made, as a sum again."""
+    kind = type(expr)
+    if kind is IntImm:
+        return Sum(expr.dtype, (), expr.value)
+    if kind is Add:
+        return _terms(expr.a).plus(_terms(expr.b))
+    if kind is Sub:
+        return _terms(expr.a).plus(_terms(expr.b), -1)
+    if kind is Mul and type(expr.b) is IntImm:
+        return _terms(expr.a).times(expr.b.value)
+    return Sum(expr.dtype, (_digit(expr),))
+
+
+def _digit(expr: Any) -> Split:
+    """``index % upper // lower`` as a split."""
+    index: Any = expr
+    lower, upper = 1, None
+    if type(index) is FloorDiv and type(index.b) is IntImm and index.b.value > 0:
+        index, lower = index.a, index.b.value
+    if type(index) is FloorMod and type(index.b) is IntImm and index.b.value % lower == 0:
+        index, upper = index.a, index.b.value
+    if upper is not None and upper <= 0:
+        return Split(expr)
+    return Split(index, lower, upper)
 
 
 def _order(split: Split) -> tuple[int, int, float, bool]:
