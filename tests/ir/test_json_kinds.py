@@ -16,6 +16,7 @@ from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
 from weft.testing.generate import random_prim_func
+from weft.testing.programs import matmul
 
 ROOMS = ("weft.ir.", "weft.tir.", "weft.relax.", "weft.te.")
 
@@ -101,6 +102,7 @@ def others() -> list[Node]:
         relax.ExternFunc("env.f"), relax.TupleStructInfo([function]), ir.VDevice("llvm", 1, "g"),
         relax.ShapeStructInfo(ndim=2), ir.Op.get("tir.exp"), relax.Var("free", function),
         tir.IndexMap.from_func(lambda i, j: [j * 4, i]),
+        tir.TensorIntrin(matmul, matmul),
         tir.comm_reducer(lambda a, b: a + b, lambda dtype: tir.const(0, dtype))(
             tir.Var("v", "int32"), tir.IterVar((0, 4), "k", tir.IterVar.CommReduce)
         ),

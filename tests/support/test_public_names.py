@@ -14,7 +14,7 @@ SUPPORTED = {
         IntImm Map Node Object Op PointerType PrimExpr PrimType Range RelaxExpr SourceName Span
         TupleType Type VDevice DummyGlobalInfo assert_structural_equal
         get_first_structural_mismatch load_json register_op_attr save_json structural_equal
-        structural_hash instrument transform
+        structural_hash instrument transform make_node
         IRModule.script IRModule.show IRModule.get_global_var IRModule.get_global_vars
         IRModule.update IRModule.update_func IRModule.update_global_info IRModule.from_expr
         IRModule.functions_items IRModule.replace_global_vars IRModule.with_attr IRModule.get_attr
@@ -49,6 +49,27 @@ SUPPORTED = {
         ForKind.UNROLLED ForKind.THREAD_BINDING IterVar.DataPar IterVar.CommReduce
         IterVar.ThreadIndex PrimFunc.specialize PrimFunc.with_attr PrimFunc.without_attr
         PrimFunc.with_body PrimFunc.script PrimFunc.show Var.astype NE.astype
+        Schedule Trace Instruction InstructionKind BlockRV LoopRV ExprRV ScheduleState StmtSRef
+        BlockScope Dependency TensorIntrin IndexMap schedule
+        Schedule.get_block Schedule.mod Schedule.get_loops Schedule.split Schedule.reorder
+        Schedule.transform_layout Schedule.compute_at Schedule.get Schedule.rfactor
+        ScheduleState.get_sref ScheduleState.mod Schedule.cache_read
+        Schedule.cache_write Schedule.reverse_compute_inline Schedule.enter_postproc
+        Schedule.reverse_compute_at Schedule.decompose_reduction Schedule.sample_perfect_tile
+        Schedule.compute_inline Schedule.fuse Schedule.transform_block_layout Schedule.vectorize
+        Schedule.annotate Schedule.bind Schedule.parallel Schedule.tensorize Schedule.get_sref
+        Schedule.sample_categorical ScheduleState.replace Schedule.blockize Schedule.copy
+        Schedule.loop_partition Schedule.rolling_buffer Schedule.storage_align Schedule.reindex
+        Schedule.unannotate Schedule.decompose_padding Schedule.get_child_blocks
+        Schedule.get_consumers Schedule.merge Schedule.annotate_buffer_access Schedule.set_scope
+        Trace.simplified Schedule.set_axis_separator Schedule.reindex_cache_read
+        Schedule.reindex_cache_write Schedule.reorder_block_iter_var Schedule.unroll
+        Schedule.unsafe_hide_buffer_access Schedule.unsafe_set_dtype Schedule.get_output_blocks
+        Schedule.get_producers Schedule.pad_einsum ScheduleState.get_block_scope
+        Schedule.add_unit_loop Schedule.cache_index Schedule.read_at
+        Schedule.sample_compute_location Schedule.work_on
+        Trace.apply_to_schedule Trace.as_json IndexMap.from_func IndexMap.is_equivalent_to
+        IndexMap.inverse Trace.apply_json_to_schedule InstructionKind.get TensorIntrin.register
     """,
     "weft.relax": """
         Binding BindingBlock BlockBuilder Call Constant DataTypeImm DataflowBlock DataflowVar Expr
@@ -68,9 +89,8 @@ SUPPORTED = {
     """,
 }
 COMING = {
-    "weft.ir": "make_node",
-    "weft.tir": "Schedule TensorIntrin Trace bijective_layout",
-    "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice LowerThreadAllreduce",
+    "weft.tir": "bijective_layout",
+    "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
     "weft.relax": "ExecBuilder dpl frontend",
     "weft.relax.transform": "Gradient ToMixedPrecision RunCodegen",
 }
