@@ -16,7 +16,7 @@ from weft.support.errors import TVMError
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, flags, rewrite
+from weft.tir.schedule import checks, flags, independence, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.layout import default_index_dtype, with_dtype, with_known
@@ -50,6 +50,22 @@ def _index_map(self: Schedule, arguments: dict[str, Any]) -> None:
         )
 
 
+def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
+    """No two instances access one element of what the block writes: they run in another order."""
+    block = sref.stmt
+    assert isinstance(block, Block)
+    pinned = independence.pinned_axes(block)
+    for axis in block.iter_vars:
+        if axis.iter_type == IterVar.DataPar and axis.var not in pinned and state.enable_check:
+            places = ", ".join([str(region) for region in block.writes])
+            raise BlockMapError(
+                state,
+                f"instances of {name_of(sref)} that differ in {axis.var.name} may access the same "
+                f"elements of {places}: their order matters",
+                sref,
+            )
+
+
 @primitive("TransformBlockLayout", "block index_map", canonical=_index_map)
 def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any) -> None:
     """Map the axes of a block, and its loops, by ``index_map``, an IndexMap or a function."""
@@ -60,6 +76,7 @@ def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any)
     _check_nest(state, sref, realize, loops)
     checks.check_complete_or_reduction_block(state, sref, scope)
     check_self_contained(state, sref, loops)
+    check_stores_apart(state, sref)
     layout = with_known(self, index_map)
     old = realize.block
     if len(layout.initial_indices) != len(old.iter_vars):

@@ -239,7 +239,7 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
     block = sref.stmt
     assert isinstance(block, Block)
     if block.init is not None and accesses(block.init, buffer).stores:
-        return False
+        return bool(accesses(block.init, buffer).loads)
     children = tree.child_realizes(block)
     if not children:
         declared = any(region.buffer.data is buffer.data for region in block.reads)

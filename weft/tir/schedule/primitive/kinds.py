@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from weft.ir.functor import collect
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, flags, tree
+from weft.tir.schedule import checks, flags, independence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive import surgery
 from weft.tir.schedule.primitive.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.rewrite import is_constant
-from weft.tir.stmt import Block, BlockRealize, ForKind
+from weft.tir.stmt import Block, BlockRealize, BufferStore, ForKind
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -89,6 +90,7 @@ def _set_kind(self: Schedule, loop: LoopRV, kind: ForKind, thread_axis: str = ""
     checks.check_subtree_compact_dataflow(self.state, sref)
     for realize in tree.child_realizes(old):
         _check_block(self.state, sref, realize, kind, thread_axis)
+    _check_between_blocks(self.state, sref, kind)
     binding = None
     if kind is ForKind.THREAD_BINDING:
         binding = IterVar(None, Var("", old.loop_var.dtype), IterVar.ThreadIndex, thread_axis)
@@ -112,6 +114,7 @@ def _check_block(
     block_sref = state.sref_of(realize)
     checks.check_affine_binding(state, block_sref)
     variable, used = loop_of(sref).loop_var, False
+    pinned = independence.pinned_axes(realize.block)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if not any(found is variable for found in collect(value, Var)):
             continue
@@ -127,8 +130,51 @@ def _check_block(
                 "rfactor makes partial results that are independent"
                 if axis.iter_type == IterVar.CommReduce else None,
             )  # fmt: skip
-    if not used and realize.block.init is not None:
+        if not together and axis.var not in pinned and not is_constant(loop_of(sref).extent, 1):
+            raise _overlap(state, (sref, block_sref), axis.var, kind)
+    if not (used and _runs_once(state, block_sref, realize)) and _stores_again(realize.block):
         _check_private(state, sref, block_sref, kind)
+
+
+def _runs_once(state: ScheduleState, sref: StmtSRef, realize: BlockRealize) -> bool:
+    loops = [loop_of(item) for item in flags.loops_above(sref)]
+    return realize.block.init is None or surgery.runs_once_per_instance(realize, loops)
+
+
+def _stores_again(block: Block) -> bool:
+    """Whether an instance of the block stores an element more than once."""
+    return block.init is not None or len(collect(block.body, BufferStore)) > 1
+
+
+def _overlap(
+    state: ScheduleState, srefs: tuple[StmtSRef, StmtSRef], axis: Var, kind: ForKind
+) -> LoopCarriedError:
+    """Iterations of a loop that store to the same elements."""
+    loop, block = srefs
+    assert isinstance(block.stmt, Block)
+    places = ", ".join([str(region) for region in block.stmt.writes])
+    return LoopCarriedError(
+        state,
+        f"{name_of(loop)} cannot be {WORDS[kind]}: instances of {name_of(block)} that differ in "
+        f"{axis.name} may store to the same elements of {places}",
+        srefs,
+        "make the axis a reduction, or use enable_check=False if the elements differ",
+    )
+
+
+def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -> None:
+    """No block reads or writes what another one below the loop writes in another iteration."""
+    if not state.enable_check or is_constant(loop_of(sref).extent, 1):
+        return
+    found = independence.carried_between_blocks(state, sref)
+    if found is not None:
+        raise LoopCarriedError(
+            state,
+            f"{name_of(sref)} cannot be {WORDS[kind]}: block {found.writer.name_hint} writes "
+            f"{found.region}, and block {found.other.name_hint} may access the same elements in "
+            "another iteration",
+            (sref, *[state.sref_of(block) for block in (found.writer, found.other)]),
+        )
 
 
 def _check_private(

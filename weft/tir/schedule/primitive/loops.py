@@ -11,8 +11,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
-from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.expr import BufferLoad, Call, IterVar, Var
+from weft.tir.schedule import checks, flags, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -36,6 +36,12 @@ class LoopStartError(ScheduleFailure):
 
 class SplitFactorError(ScheduleFailure):
     """The factors of a split do not fit the loop."""
+
+
+class SplitTailError(ScheduleFailure):
+    """The iterations that a split adds would do something that no predicate prevents."""
+
+    hint = "choose factors whose product is the extent, or put the statements into blocks"
 
 
 class NotNestedError(ScheduleFailure):
@@ -102,10 +108,38 @@ def split(
         value = value * extent + variable
     body, reuse = rewrite.substitute(old.body, {old.loop_var: value})
     if not disable_predication and not _always_below(value, variables, extents, old.extent):
+        _check_only_blocks(self.state, sref)
         body = rewrite.add_predicate(body, op.less(value, old.extent))
     made = nest(variables, extents, body)
     self.state.replace(sref, *_simplified(sref, made, reuse, preserve_unit_iters))
     return self._loop_rvs(loops_with(self.state, variables))
+
+
+def _check_only_blocks(state: ScheduleState, sref: StmtSRef) -> None:
+    """A predicate of blocks keeps the added iterations from doing anything."""
+    if not tree.is_only_loops_and_blocks(loop_of(sref)) and _does_more(loop_of(sref).body):
+        raise SplitTailError(
+            state,
+            f"the factors exceed the extent {loop_of(sref).extent} of {name_of(sref)}, in which "
+            "there are statements outside of blocks that have no predicate",
+            sref,
+        )
+
+
+def _does_more(stmt: Stmt) -> bool:
+    """Whether anything but the blocks of a statement loads, stores or calls."""
+    if isinstance(stmt, BlockRealize):
+        return False
+    inner = tree.substatements(stmt)
+    if not inner and not isinstance(stmt, BlockRealize):
+        return True
+    own = [getattr(stmt, name, None) for name in ("value", "condition", "min", "extent")]
+    if collect([item for item in own if item is not None], (BufferLoad, Call)):
+        return True
+    for item in inner:
+        if _does_more(item):
+            return True
+    return False
 
 
 def _factors(
@@ -269,6 +303,7 @@ def reorder(self: Schedule, *ordered_loops: LoopRV) -> None:
         order[position] = sref
     _check_bounds_after(self.state, order)
     _check_sums_stay_whole(self.state, chain, order)
+    _check_stores_in_order(self.state, chain, order)
     body = loop_of(chain[-1]).body
     for sref in reversed(order):
         body = loop_of(sref).with_(body=body)
@@ -341,6 +376,36 @@ def _check_sums_stay_whole(
                 state,
                 f"block {realize.block.name_hint} might not add the first term of each sum first; "
                 f"keep {names} in this order",
+                tuple(fixed),
+            )
+
+
+def _check_stores_in_order(
+    state: ScheduleState, chain: Sequence[StmtSRef], order: Sequence[StmtSRef]
+) -> None:
+    """Instances of a block that access one element of what it writes keep their order.
+
+    They may differ in the axes that are not pinned (see ``independence``) only. Terms of a
+    reduction may be added in any order.
+    """
+    for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():
+        pinned = independence.pinned_axes(realize.block)
+        free = [
+            (axis, value)
+            for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            if axis.var not in pinned
+        ]
+        if all(axis.iter_type == IterVar.CommReduce for axis, _ in free):
+            continue
+        used = set(collect([value for _, value in free], Var))
+        fixed = [sref for sref in chain if loop_of(sref).loop_var in used]
+        if [sref for sref in order if sref in fixed] != fixed:
+            names = ", ".join([loop_of(sref).loop_var.name for sref in fixed])
+            places = ", ".join([str(region) for region in realize.block.writes])
+            raise LoopOrderError(
+                state,
+                f"instances of block {realize.block.name_hint} may access the same elements of "
+                f"{places} one after another; keep {names} in this order",
                 tuple(fixed),
             )
 

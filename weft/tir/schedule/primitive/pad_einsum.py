@@ -20,7 +20,7 @@ from weft.support.errors import IRTypeError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, BufferLoad, Cast, IterVar, Mul, Sub, Var
-from weft.tir.schedule import checks, flags, rewrite
+from weft.tir.schedule import checks, flags, independence, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache_stage import points
@@ -33,8 +33,10 @@ from weft.tir.stmt import (
     BufferStore,
     For,
     ForKind,
+    IfThenElse,
     SeqStmt,
     Stmt,
+    While,
     seq,
 )
 
@@ -85,6 +87,7 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     extents = _padded_extents(stmt, padding)
     if not extents:
         return
+    _check_writes(state, sref, stmt)
     top = _nest(state, sref, scope, loops, extents)
     _check_accesses(state, sref, stmt, indices, extents)
     for axis in stmt.iter_vars:
@@ -103,6 +106,31 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     before = [_copy(region.buffer, copies, write=False) for region in stmt.reads]
     after = [_copy(region.buffer, copies, write=True) for region in stmt.writes]
     _replace(state, scope, item, [*before, made, *after], copies.values(), work.reuse)
+
+
+def _check_writes(state: ScheduleState, sref: StmtSRef, block: Block) -> None:
+    """Each instance surely stores an element of its own, which it does not read before."""
+    pinned = independence.pinned_axes(block)
+    for axis in block.iter_vars:
+        if axis.iter_type == IterVar.DataPar and axis.var not in pinned:
+            raise NonEinsumError(
+                state,
+                f"instances of {name_of(sref)} that differ in {axis.var.name} may store to the "
+                "same elements: the added ones would come last",
+                sref,
+            )
+    if collect(block.body, (IfThenElse, While)):
+        raise NonEinsumError(
+            state, f"{name_of(sref)} stores under a condition: what it leaves out would be lost",
+            sref,
+        )  # fmt: skip
+    outputs = {region.buffer.data for region in block.writes}
+    for load in collect(block.init, BufferLoad) if block.init is not None else ():
+        if load.buffer.data in outputs:
+            raise NonEinsumError(
+                state, f"the init of {name_of(sref)} reads what {load.buffer.name} held before",
+                sref,
+            )  # fmt: skip
 
 
 def _replace(

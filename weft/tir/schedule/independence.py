@@ -1,0 +1,214 @@
+"""Whether iterations may run in another order or at the same time: places of their own.
+
+The flags of blocks (``flags``) say who reads and writes which buffer; they do not say that two
+instances of a block write different elements, nor that what one block writes in an iteration is
+not what another one reads in a later one. These questions are asked here, of declared regions.
+An axis is *pinned* if instances that differ in it access different elements of every buffer that
+the block writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.interval import IntervalSet
+from weft.arith.iter_map import IterMapLevel, detect_iter_map
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect, substitute
+from weft.tir import op
+from weft.tir.expr import Add, IterVar, Mul, Sub, Var
+from weft.tir.schedule import flags, tree
+from weft.tir.schedule.dependence import hazards_below
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For
+
+if TYPE_CHECKING:
+    from weft.arith.analyzer import Analyzer
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+def pinned_axes(block: Block) -> frozenset[Var]:
+    """The pinned axes of a block, derived once."""
+    found: frozenset[Var] = tree.derived(block, "schedule.pinned", _pinned_axes)
+    return found
+
+
+def _pinned_axes(block: Block) -> frozenset[Var]:
+    units = {axis.var for axis in block.iter_vars if _is_unit(axis.dom)}
+    pinned = {axis.var for axis in block.iter_vars}
+    for data in {region.buffer.data for region in block.writes}:
+        regions = [r for r in (*block.writes, *block.reads) if r.buffer.data is data]
+        pinned &= units | _pinned_by(block, regions)
+    return frozenset(pinned)
+
+
+def _is_unit(dom: Any) -> bool:
+    return isinstance(dom, Range) and isinstance(dom.extent, IntImm) and dom.extent.value == 1
+
+
+def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:
+    """The axes that one dimension of all the regions tells, or all dimensions together."""
+    first = regions[0]
+    same = [
+        all(
+            other.buffer.same_as(first.buffer)
+            and expr_deep_equal(mine.min, other.region[place].min)
+            and expr_deep_equal(mine.extent, other.region[place].extent)
+            for other in regions[1:]
+        )
+        for place, mine in enumerate(first.region)
+    ]
+    ranges = [item for item, equal in zip(first.region, same, strict=True) if equal]
+    spatial = {axis.var for axis in block.iter_vars if axis.iter_type == IterVar.DataPar}
+    found = {var for item in ranges if (var := _digit(item)) is not None}
+    if not spatial.issubset(found | {a.var for a in block.iter_vars if _is_unit(a.dom)}):
+        found |= _told_together(block, ranges)
+    return found
+
+
+def _digit(item: Range) -> Var | None:
+    """The variable of ``v``, ``v + c``, ``c - v``, ``v * n : v * n + m`` with ``m <= n``."""
+    index: Any = item.min
+    factor = 1
+    if isinstance(index, Add | Sub):
+        index = index.b if isinstance(index.a, IntImm) else (
+            index.a if isinstance(index.b, IntImm) else index
+        )  # fmt: skip
+    if isinstance(index, Mul) and isinstance(index.b, IntImm):
+        index, factor = index.a, abs(index.b.value)
+    fits = isinstance(item.extent, IntImm) and item.extent.value <= factor
+    return index if isinstance(index, Var) and fits else None
+
+
+def _told_together(block: Block, ranges: Iterable[Range]) -> set[Var]:
+    """All spatial axes, if the indices together are a one-to-one map of them."""
+    domains = {a.var: a.dom for a in block.iter_vars if a.iter_type == IterVar.DataPar and a.dom}
+    points = [item.min for item in ranges if _is_unit(item)]
+    if not points or not domains:
+        return set()
+    found = detect_iter_map(
+        points, domains, True, IterMapLevel.Bijective, simplify_trivial_iterators=False
+    )
+    return set(domains) if found.indices else set()
+
+
+# ---- several blocks below a loop
+
+
+class Carried(NamedTuple):
+    """A buffer through which the iterations of a loop may depend on each other."""
+
+    region: BufferRegion
+    writer: Block
+    other: Block
+
+
+class _Access(NamedTuple):
+    block: Block
+    region: BufferRegion
+    writes: bool
+
+
+def carried_between_blocks(state: ScheduleState, loop: StmtSRef) -> Carried | None:
+    """What one block below the loop writes and another accesses, perhaps in another iteration."""
+    assert isinstance(loop.stmt, For)
+    hazards = hazards_below(loop.stmt)
+    if len(hazards.blocks) < 2:
+        return None
+    by_data: dict[Var, list[_Access]] = {}
+    for block in hazards.blocks:
+        for regions, writes in ((block.reads, False), (block.writes, True)):
+            for region in regions:
+                by_data.setdefault(region.buffer.data, []).append(_Access(block, region, writes))
+    for data, accesses in by_data.items():
+        writer = next((item for item in accesses if item.writes), None)
+        if writer is None or all(item.block is writer.block for item in accesses):
+            continue
+        if _is_remade(state, loop, data, accesses) or _is_apart(state, loop, accesses):
+            continue
+        other = next(item for item in accesses if item.block is not writer.block)
+        return Carried(writer.region, writer.block, other.block)
+    return None
+
+
+def _is_remade(
+    state: ScheduleState, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
+) -> bool:
+    """Whether each iteration writes all that it reads, and nothing else sees the memory."""
+    scope = flags.scope_of(loop)
+    assert scope is not None
+    assert isinstance(scope.stmt, Block)
+    if all(buffer.data is not data for buffer in scope.stmt.alloc_buffers):
+        return False
+    inside = {id(item.block) for item in accesses}
+    members = [realize.block for realize in tree.child_realizes(scope.stmt)]
+    for block in members:
+        touched = any(region.buffer.data is data for region in (*block.reads, *block.writes))
+        if touched and id(block) not in inside:
+            return False
+    if not accesses[0].writes:
+        return False
+    assert isinstance(loop.stmt, For)
+    for item in accesses:
+        sref = state.sref_of(item.block)
+        if item.writes and _adds_over(flags.realize_of(state, sref), loop.stmt.loop_var):
+            return False
+        if not item.writes and not flags.is_region_cover(state, sref, scope):
+            return False
+    return True
+
+
+def _adds_over(realize: BlockRealize, variable: Var) -> bool:
+    """Whether an axis of reduction runs with the variable."""
+    return any(
+        axis.iter_type == IterVar.CommReduce
+        and any(found is variable for found in collect(value, Var))
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    )
+
+
+def _is_apart(state: ScheduleState, loop: StmtSRef, accesses: Sequence[_Access]) -> bool:
+    """Whether no element is accessed in two iterations."""
+    analyzer = flags.analyzer_above(loop)
+    parts = [
+        flags.relaxed_region(state, state.sref_of(item.block), item.region, loop, analyzer)
+        for item in accesses
+    ]
+    if any(not item.region.buffer.same_as(accesses[0].region.buffer) for item in accesses):
+        return False
+    assert isinstance(loop.stmt, For)
+    variable = loop.stmt.loop_var
+    same = []
+    for dimension in range(len(parts[0])):
+        sets = [part[dimension] for part in parts]
+        if not all(item.is_bounded for item in sets):
+            continue
+        if _follow(sets, variable, analyzer):
+            return True
+        if _one_point(sets, analyzer):
+            same.append(sets[0].min_value)
+    found = detect_iter_map(
+        same, {variable: tree.loop_domain(loop.stmt)}, True, IterMapLevel.Bijective,
+        simplify_trivial_iterators=False,
+    )  # fmt: skip
+    return bool(same) and bool(found.indices)
+
+
+def _follow(sets: Sequence[IntervalSet], variable: Var, analyzer: Analyzer) -> bool:
+    """Whether all the intervals of an iteration are before (or after) all those of the next."""
+    after = {variable: variable + 1}
+    lows = [substitute(item.min_value, after) for item in sets]
+    highs = [substitute(item.max_value, after) for item in sets]
+    return all(
+        analyzer.can_prove(op.less(item.max_value, low)) for item in sets for low in lows
+    ) or all(analyzer.can_prove(op.less(high, item.min_value)) for item in sets for high in highs)
+
+
+def _one_point(sets: Sequence[IntervalSet], analyzer: Analyzer) -> bool:
+    point = sets[0].min_value
+    return all(
+        expr_deep_equal(point, end) or analyzer.can_prove_equal(point, end)
+        for item in sets
+        for end in (item.min_value, item.max_value)
+    )
