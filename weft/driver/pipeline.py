@@ -24,6 +24,7 @@ from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocat
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
@@ -41,6 +42,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
+    SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold

@@ -35,6 +35,7 @@ _NAMES = {
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.serialize_threads",
     "Simplify": "weft.tir.transform.simplify",
+    "SplitVectorLoop": "weft.tir.transform.split_vector_loop",
     "StorageRewrite": "weft.tir.transform.storage_rewrite",
     "ThreadSync": "weft.tir.transform.thread_sync",
     "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",
