@@ -241,6 +241,21 @@ def test_a_unit_loop_around_a_block_in_a_block():
     assert_structural_equal(again.mod["main"].body, expected.body)
 
 
+def test_a_block_under_a_condition():
+    @T.prim_func
+    def func(A: T.Buffer((8, 4), "int32"), B: T.Buffer((8, 4), "int32")) -> None:
+        for i, j in T.grid(8, 4):
+            if i < 5:
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] + 1
+
+    sch = tir.Schedule(func)
+    sch.add_unit_loop(sch.get_block("B"))
+    sch.reorder_block_iter_var("B", [1, 0])
+    assert_same_meaning(func, sch.mod)
+
+
 def test_a_unit_loop_can_be_fused():
     sch = tir.Schedule(matmul)
     unit = sch.add_unit_loop(sch.get_loops("C")[0])

@@ -13,7 +13,6 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
-from weft.tir.schedule.primitive import surgery
 from weft.tir.schedule.primitive.loops import AnnotatedLoopError, loop_of, loops_with
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq
@@ -85,7 +84,9 @@ def _replace_realize(
         if isinstance(item, BlockRealize) and item.block is sref.stmt
     )  # fmt: skip
     new = change(realize)
-    state.replace(parent, surgery.edited(above, {id(sref.stmt): new}, [id(above)]), reuse)
+    made = tree.replace_child(above, realize, new)
+    assert made is not None
+    state.replace(parent, made, reuse)
     return new
 
 
