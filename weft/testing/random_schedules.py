@@ -16,6 +16,7 @@ from weft.ir.structural import structural_equal
 from weft.support.errors import InternalError, TVMError
 from weft.testing.random_workloads import Workload, random_workload
 from weft.testing.schedules import assert_same_meaning
+from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.testing import verify_trace_roundtrip
@@ -253,6 +254,8 @@ def problem_of(workload: Workload, moves: Sequence[Move]) -> str | None:
         return None  # refused, in this order
     except Exception as error:  # noqa: BLE001 - that is what the fuzzer looks for
         return f"{type(error).__name__}: {error}"
+    if _shapes(sch.mod["main"]) != _shapes(workload.func):
+        return None  # a parameter has another layout now: the caller's to give
     try:
         verify_trace_roundtrip(sch, workload.func)
         once = Simplify()(sch.mod)
@@ -262,6 +265,10 @@ def problem_of(workload: Workload, moves: Sequence[Move]) -> str | None:
     except Exception as error:  # noqa: BLE001 - that is what the fuzzer looks for
         return f"{type(error).__name__}: {error}"
     return None
+
+
+def _shapes(func: PrimFunc) -> list[str]:
+    return [str(buffer.shape) for buffer in func.buffer_map.values()]
 
 
 def shrunk(
