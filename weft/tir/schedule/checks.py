@@ -29,7 +29,7 @@ def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = F
                 state,
                 f"{name_of(scope)} is no stage pipeline (condition {violation.number}): "
                 f"{violation.reason}",
-                scope,
+                tuple([state.sref_of(block) for block in violation.blocks]) or scope,
             )
     return scope
 

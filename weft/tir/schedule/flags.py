@@ -58,6 +58,8 @@ class Violation(NamedTuple):
 
     number: int
     reason: str
+    blocks: tuple[Block, ...] = ()
+    """The blocks at fault, where it is not the one asked about."""
 
 
 # ---- around a reference
@@ -583,10 +585,12 @@ def _pipeline_violation(state: ScheduleState, scope: StmtSRef, block: Block) -> 
         for edge in edges:
             if edge.kind in (DepKind.WAR, DepKind.OPAQUE):
                 names = edge.dst.name_hint, edge.src.name_hint
-                return Violation(2, f"{names[0]} writes what {names[1]} read before it")
+                reason = f"{names[0]} writes what {names[1]} read before it"
+                return Violation(2, reason, (edge.src, edge.dst))
     for member in hazards.blocks:
         if not is_region_cover(state, state.sref_of(member), scope):
-            return Violation(1, f"{member.name_hint} reads more than was written before it")
+            reason = f"{member.name_hint} reads more than was written before it"
+            return Violation(1, reason, (member,))
     return None
 
 

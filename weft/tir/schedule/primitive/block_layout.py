@@ -19,6 +19,7 @@ from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, flags, independence, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache_stage import region_text
 from weft.tir.schedule.primitive.layout import default_index_dtype, with_dtype, with_known
 from weft.tir.schedule.primitive.layout_rewrite import simplify_accesses
 from weft.tir.schedule.primitive.surgery import check_self_contained, is_remap
@@ -57,7 +58,7 @@ def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
     pinned = independence.pinned_axes(block)
     for axis in block.iter_vars:
         if axis.iter_type == IterVar.DataPar and axis.var not in pinned and state.enable_check:
-            places = ", ".join([str(region) for region in block.writes])
+            places = ", ".join([region_text(region) for region in block.writes])
             raise BlockMapError(
                 state,
                 f"instances of {name_of(sref)} that differ in {axis.var.name} may access the same "

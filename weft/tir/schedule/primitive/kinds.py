@@ -10,6 +10,7 @@ from weft.tir.schedule import checks, flags, independence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule.primitive.cache_stage import region_text
 from weft.tir.schedule.primitive.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.rewrite import is_constant
@@ -152,7 +153,7 @@ def _overlap(
     """Iterations of a loop that store to the same elements."""
     loop, block = srefs
     assert isinstance(block.stmt, Block)
-    places = ", ".join([str(region) for region in block.stmt.writes])
+    places = ", ".join([region_text(region) for region in block.stmt.writes])
     return LoopCarriedError(
         state,
         f"{name_of(loop)} cannot be {WORDS[kind]}: instances of {name_of(block)} that differ in "
@@ -171,8 +172,8 @@ def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -
         raise LoopCarriedError(
             state,
             f"{name_of(sref)} cannot be {WORDS[kind]}: block {found.writer.name_hint} writes "
-            f"{found.region}, and block {found.other.name_hint} may access the same elements in "
-            "another iteration",
+            f"{region_text(found.region)}, and block {found.other.name_hint} may access the same "
+            "elements in another iteration",
             (sref, *[state.sref_of(block) for block in (found.writer, found.other)]),
         )
 

@@ -16,6 +16,7 @@ from weft.tir.schedule import checks, flags, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule.primitive.cache_stage import region_text
 from weft.tir.schedule.random_variable import ExprRV, LoopRV
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
 
@@ -401,7 +402,7 @@ def _check_stores_in_order(
         fixed = [sref for sref in chain if loop_of(sref).loop_var in used]
         if [sref for sref in order if sref in fixed] != fixed:
             names = ", ".join([loop_of(sref).loop_var.name for sref in fixed])
-            places = ", ".join([str(region) for region in realize.block.writes])
+            places = ", ".join([region_text(region) for region in realize.block.writes])
             raise LoopOrderError(
                 state,
                 f"instances of block {realize.block.name_hint} may access the same elements of "
