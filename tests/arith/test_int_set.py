@@ -137,3 +137,12 @@ def test_union_lower_bound_drops_what_leaves_a_gap():
     x = Var("x", "int32")
     found = union_lower_bound([IntervalSet(x, x + 3), IntervalSet(x + 4, x + 9)])
     assert Analyzer().can_prove_equal(found.max_value, x + 9)
+
+
+def test_ends_that_come_from_the_type_of_a_symbol_are_none():
+    """Arithmetic on them would wrap: ``n + 2147483640`` is no end."""
+    n, i, m = [Var(name, "int32") for name in "nim"]
+    index = i * op.floordiv(n + 9, 10) * 2 + m
+    found = eval_set(index, {i: Range(0, 3)}, Analyzer())
+    assert found.min_value is neg_inf()
+    assert found.max_value is pos_inf()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _POS_INF: Final = Var("pos_inf", "handle")
 _NEG_INF: Final = Var("neg_inf", "handle")
 _ROUNDS: Final = 8
+_GUARD_BITS: Final = 6
 
 
 def pos_inf() -> Var:
@@ -224,6 +225,9 @@ class SetEvaluator:
         low: Any = _NEG_INF
         high: Any = _POS_INF
         type_low, type_high = type_bound(expr.dtype)
+        if expr.dtype.bits >= 32:
+            # Ends this far out come from the type of a symbol: arithmetic on them would wrap.
+            type_low, type_high = type_low >> _GUARD_BITS, type_high >> _GUARD_BITS
         if bound.min_value > type_low:
             low = fold.const(expr.dtype, bound.min_value)
         if bound.max_value < type_high:
