@@ -674,3 +674,51 @@ def test_what_the_caller_passed_stays_outside_of_what_is_written():
     values = np.arange(10, dtype="int32")
     run(sch.mod["main"], values)
     assert values.tolist() == [0, 1, 2, 7, 7, 7, 7, 7, 8, 9]
+
+
+# ---- what was found by random schedules
+
+
+def test_the_copy_of_what_a_condition_leaves_empty_has_no_negative_extent():
+    @T.prim_func
+    def late(A: T.Buffer((11, 4), "int32"), C: T.Buffer((11, 4), "int32")):
+        B = T.alloc_buffer((11, 4), "int32")
+        for i, j in T.grid(11, 4):
+            with T.block("around"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                for k in range(3, 5):
+                    with T.block("B"):
+                        vk = T.axis.spatial(4, vj + k)
+                        T.where(vj + k < 4)
+                        B[vi, vk] = A[vi, vk] + 2
+        for i, j in T.grid(11, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.if_then_else(vj == 3, B[vi, vj], 0)
+
+    sch = tir.Schedule(late)
+    sch.cache_read("B", 0, "local")
+    assert_same_meaning(late, sch.mod)
+
+
+@pytest.mark.parametrize("primitive", ["cache_write", "reindex_cache_write"])
+def test_a_reduction_that_goes_on_outside_of_the_scope_reads_its_sum(primitive):
+    @T.prim_func
+    def product(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32")):
+        for k in range(8):
+            with T.block("around"):
+                T.reads(A[0:4, k], C[0:4])
+                T.writes(C[0:4])
+                for i in range(4):
+                    with T.block("C"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        with T.init():
+                            C[vi] = 0
+                        C[vi] = C[vi] + A[vi, vk]
+
+    sch = tir.Schedule(product)
+    rest = (lambda vi, vk: (vi,),) if primitive.startswith("reindex") else ()
+    with pytest.raises(cache_checks.PreviousContentError, match="C held before it ran"):
+        getattr(sch, primitive)("C", 0, "local", *rest)
+    with pytest.raises(cache_checks.PreviousContentError, match="C held before it ran"):
+        sch.cache_write("around", 0, "local")

@@ -26,6 +26,7 @@ from weft.tir.schedule.primitive.cache_stage import (
     Redirect,
     cached_buffer,
     check_storage_scope,
+    copied_ranges,
     copy_stage,
     edit_scope,
     outer_conditions,
@@ -34,7 +35,6 @@ from weft.tir.schedule.primitive.cache_stage import (
     place_between,
     region_of,
     relaxed_ranges,
-    without_loads,
 )
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, BufferRegion
@@ -157,7 +157,7 @@ def _source(
         if writer is not None:
             legal.check_not_carried(state, buffer, writer, early)
         declared = region_of(scope.stmt.reads, buffer) or BufferRegion.full_region(buffer)
-        return Place(scope, 0), without_loads(declared.region, buffer)
+        return Place(scope, 0), copied_ranges(declared.region, buffer, scope)
     if early:
         raise legal.ConsumerError(
             state,
@@ -338,7 +338,7 @@ def _put_around(
     realize = flags.realize_of(state, sref)
     mapping = tree.bindings_of(realize)
     inward, outward = [
-        without_loads(ranges, buffer)
+        copied_ranges(ranges, buffer, place.sref)
         for ranges in substitute([reads.region, writes.region], mapping)
     ]
     for ranges, write in ((inward, False), (outward, True)):

@@ -24,7 +24,14 @@ from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache_access import Glue, glue_of
 from weft.tir.schedule.primitive.cache_access import accesses as accesses  # noqa: PLC0414
-from weft.tir.schedule.primitive.cache_stage import conjuncts, points, region_of, region_text
+from weft.tir.schedule.primitive.cache_stage import (
+    conjuncts,
+    copied_ranges,
+    points,
+    region_of,
+    region_text,
+)
+from weft.tir.schedule.primitive.decompose_reduction import late_axis
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
 
 if TYPE_CHECKING:
@@ -239,7 +246,8 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
     block = sref.stmt
     assert isinstance(block, Block)
     if block.init is not None and accesses(block.init, buffer).stores:
-        return bool(accesses(block.init, buffer).loads)
+        late = late_axis(flags.realize_of(state, sref), flags.loops_above(sref))
+        return late is not None or bool(accesses(block.init, buffer).loads)
     children = tree.child_realizes(block)
     if not children:
         declared = any(region.buffer.data is buffer.data for region in block.reads)
@@ -250,7 +258,8 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
         return True
     for realize in children:
         child = state.sref_of(realize)
-        reads = any(region.buffer.data is buffer.data for region in realize.block.reads)
+        regions = realize.block.reads if realize.block.init is None else realize.block.writes
+        reads = any(region.buffer.data is buffer.data for region in regions)
         if not reads or not _reads_previous(state, child, buffer):
             continue
         edges = hazards_below(block).of_target.get(id(realize.block), [])
@@ -419,7 +428,8 @@ def check_scope_declares(
     declared = region_of(block.writes if write else block.reads, region.buffer)
     if scope.parent is None or declared is None or is_allocated_in(region.buffer, scope):
         return
-    if not covers(declared.region, region.region, flags.analyzer_above(place)):
+    allowed = copied_ranges(declared.region, region.buffer, place)
+    if not covers(allowed, region.region, flags.analyzer_above(place)):
         raise ScopeRegionError(
             state,
             f"a copy would access {region_text(region)}, of which {name_of(scope)} declares only "

@@ -111,18 +111,33 @@ def relaxed_ranges(
         covered = part.cover_range(whole(extent), analyzer)
         free = collect([covered.min, covered.extent], Var)
         found.append(whole(extent) if any(var in loops for var in free) else covered)
-    return without_loads(found, region.buffer)
+    return copied_ranges(found, region.buffer, place)
 
 
-def without_loads(ranges: Sequence[Range], buffer: Buffer) -> list[Range]:
-    """The ranges, whole dimensions where they depend on what is in memory.
+def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> list[Range]:
+    """The ranges as a copy that stands in ``place`` can have them.
 
-    Where a copy is made, that may be something else than where the copied elements are used.
+    Whole dimensions where they depend on what is in memory: where the copy is made, that may be
+    something else than where the copied elements are used. No extent is negative, as that of what
+    a condition leaves empty may be.
     """
+    analyzer = flags.analyzer_above(place)
     return [
-        whole(extent) if collect([rng.min, rng.extent], BufferLoad) else rng
+        whole(extent)
+        if collect([rng.min, rng.extent], BufferLoad)
+        else _not_negative(rng, analyzer)
         for rng, extent in zip(ranges, buffer.shape, strict=True)
     ]
+
+
+def _not_negative(rng: Range, analyzer: Analyzer) -> Range:
+    extent, zero = rng.extent, IntImm(rng.extent.dtype, 0)
+    if isinstance(extent, IntImm):
+        return rng if extent.value >= 0 else Range.from_min_extent(rng.min, zero)
+    known = any(analyzer.const_int_bound_is_bound(var) for var in collect(extent, Var))
+    if not known or analyzer.can_prove_greater_equal(extent, 0):
+        return rng  # without loops and axes, it is a size
+    return Range.from_min_extent(rng.min, analyzer.simplify(op.maximum(extent, zero)))
 
 
 # ---- where a stage stands

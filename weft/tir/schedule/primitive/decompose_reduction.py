@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.tir import op
@@ -58,7 +60,8 @@ def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> B
     inner = loops[loops.index(at) :]
     chosen = [item for item in inner if loop_of(item).loop_var in used]
     _check_first_terms(state, sref, realize, inner)
-    _check_no_repetition(state, sref, realize, [item for item in inner if item not in chosen])
+    others = [item for item in inner if item not in chosen]
+    _check_no_repetition(state, sref, realize, inner, others)
     dropped = {loop_of(item).loop_var for item in inner if item not in chosen}
     init = init.with_(predicate=_kept_predicate(state, sref, realize.predicate, dropped))
     update = old.with_(name_hint=f"{old.name_hint}_update", init=None, reads=_update_reads(old))
@@ -92,25 +95,39 @@ def _check_first_terms(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inner: list[StmtSRef]
 ) -> None:
     """At the first iteration of the loops every reduction axis is at its start: the init runs."""
-    starts = {loop_of(item).loop_var: loop_of(item).min for item in inner}
-    analyzer = flags.analyzer_above(inner[0])
+    late = late_axis(realize, inner)
+    if late is not None:
+        axis, first = late
+        assert axis.dom is not None
+        raise LateReductionError(
+            state,
+            f"{name_of(sref)} starts axis {axis.var.name} at {first}, its domain starts at "
+            f"{axis.dom.min}: its init does not run here",
+            sref,
+        )
+
+
+def late_axis(realize: BlockRealize, loops: Sequence[StmtSRef]) -> tuple[IterVar, Any] | None:
+    """A reduction axis that may be past its start when the loops start, and where it is then."""
+    starts = {loop_of(item).loop_var: loop_of(item).min for item in loops}
+    analyzer = flags.analyzer_above(loops[0]) if loops else Analyzer()
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if axis.iter_type != IterVar.CommReduce or axis.dom is None:
             continue
         first = value
-        for _ in inner:  # the start of a loop may use the loops around it
+        for _ in loops:  # the start of a loop may use the loops around it
             first = substitute(first, starts)
         if not analyzer.can_prove_equal(first, axis.dom.min):
-            raise LateReductionError(
-                state,
-                f"{name_of(sref)} starts axis {axis.var.name} at {analyzer.simplify(first)}, its "
-                f"domain starts at {axis.dom.min}: its init does not run here",
-                sref,
-            )
+            return axis, analyzer.simplify(first)
+    return None
 
 
 def _check_no_repetition(
-    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, others: list[StmtSRef]
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    inner: list[StmtSRef],
+    others: list[StmtSRef],
 ) -> None:
     """Every loop without a spatial axis is one of the reduction."""
     used = set(collect(realize.iter_values, Var))
@@ -122,6 +139,13 @@ def _check_no_repetition(
                 (item, sref),
                 f"decompose at a loop inside of {loop_of(item).loop_var.name}",
             )
+    if realize.iter_values and not runs_once_per_instance(realize, [loop_of(i) for i in inner]):
+        raise RepeatedBlockError(
+            state,
+            f"the loops from {loop_of(inner[0]).loop_var.name} inwards may run an instance of "
+            f"{name_of(sref)} again: the terms would be added twice to one init",
+            (inner[0], sref),
+        )
 
 
 def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, set[Var]]:

@@ -29,11 +29,11 @@ from weft.tir.schedule.primitive.cache_stage import (
     body_items,
     cached_buffer,
     check_storage_scope,
+    copied_ranges,
     edit_scope,
     members_of,
     region_text,
     whole,
-    without_loads,
 )
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.stmt import (
@@ -272,7 +272,7 @@ def _domain(
         free = collect([low, size], Var)
         known = not any(var in hidden for var in free)
         found.append(Range.from_min_extent(low, size) if known else whole(extent))
-    return without_loads(found, buffer)
+    return copied_ranges(found, buffer, at)
 
 
 # ---- the copy
