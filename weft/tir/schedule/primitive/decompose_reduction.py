@@ -14,6 +14,7 @@ from weft.tir.schedule import checks, flags
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
+from weft.tir.schedule.primitive.surgery import runs_once_per_instance
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.rewrite import is_constant
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq

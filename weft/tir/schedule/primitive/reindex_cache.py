@@ -59,6 +59,10 @@ class AxisMismatchError(ScheduleFailure):
     """The index map uses other axes than the access of the buffer does."""
 
 
+class AxisStartError(ScheduleFailure):
+    """An axis does not start at 0, so that the map would use indices outside of the copy."""
+
+
 class PredicateError(ScheduleFailure):
     """The predicate of the block ties loops that the copy has to loops that it has not."""
 
@@ -207,6 +211,7 @@ def _plan(
             sref,
         )
     axes = list(block.iter_vars)
+    _check_starts(state, sref, axes)
     analyzer = Analyzer()
     indices = list(index_map.map_indices([axis.var for axis in axes], analyzer=analyzer))
     extents = [axis.dom.extent for axis in axes if axis.dom is not None]
@@ -226,6 +231,15 @@ def _plan(
                 state, f"the bounds of loop {loop.loop_var.name} use a loop the copy has not", sref
             )
     return _Plan(used, values, loops, predicate, original, indices, shape)
+
+
+def _check_starts(state: ScheduleState, sref: StmtSRef, axes: Sequence[IterVar]) -> None:
+    for axis in axes:
+        if axis.dom is not None and not rewrite.is_constant(axis.dom.min, 0):
+            raise AxisStartError(
+                state, f"axis {axis.var.name} of {name_of(sref)} starts at {axis.dom.min}, not at "
+                "0: the map would go past the copy", sref,
+            )  # fmt: skip
 
 
 def _common_axes(
