@@ -4,6 +4,7 @@ import pytest
 
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
+from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.analysis.undefined_vars import undefined_vars
@@ -75,3 +76,16 @@ def test_undefined_vars_counts_buffer_data(programs):
     a, i = decl_buffer((8,), "float32", "A"), Var("i", "int32")
     loop = programs.loop(i, 8, BufferStore(a, op.const(0.0, "float32"), [i]))
     assert list(undefined_vars(loop)) == [a.data]
+
+
+def test_the_domain_of_an_axis_may_use_a_loop():
+    @T.prim_func
+    def triangle(A: T.Buffer((8, 8), "int32")):
+        for i in range(8):
+            for j in range(i):
+                with T.block("A"):
+                    vi = T.axis.spatial(8, i)
+                    vj = T.axis.spatial(i, j)
+                    A[vi, vj] = 1
+
+    assert verify_well_formed(triangle)

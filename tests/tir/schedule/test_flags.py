@@ -50,6 +50,7 @@ def test_threads_that_share_memory(scope, tag, expected):
     assert covered(through(scope, tag)) is expected
 
 
+@pytest.mark.no_replay("bind is not checked: the serial loop reads what is not written yet")
 def test_binding_a_loop_changes_the_cover():
     @T.prim_func
     def func(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")) -> None:
@@ -64,7 +65,7 @@ def test_binding_a_loop_changes_the_cover():
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vj, vi] = B[vj, vi] + T.float32(1)
 
-    sch = tir.Schedule(func)
+    sch = tir.Schedule(func, enable_check=False)
     sref = sch.get_sref(sch.get_block("C"))
     assert not flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
     sch.bind(sch.get_loops("C")[0], "threadIdx.x")

@@ -128,3 +128,34 @@ def test_refusals(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call(sch, *sch.get_loops("C"))
     assert len(str(raised.value).splitlines()) <= 10
+
+
+def test_what_is_fused_inside_of_an_opaque_block():
+    @T.prim_func
+    def func(A: T.Buffer((4, 5, 6), "int32")) -> None:
+        for i, j, k in T.grid(4, 5, 6):
+            with T.block("opaque"):
+                T.reads()
+                T.writes(A[i, j, k])
+                A[i, j, k] = i + j + k
+
+    sch = tir.Schedule(func)
+    sch.fuse(*sch.get_loops("opaque"))
+    text = "T.writes(A[i_j_k_fused // 30, i_j_k_fused % 30 // 6, i_j_k_fused % 6])"
+    assert text in sch.mod.script()
+    assert_same_meaning(func, sch.mod)
+
+
+def test_factors_take_the_type_of_the_loop():
+    @T.prim_func
+    def func(a: T.handle, n: T.int32) -> None:
+        A = T.match_buffer(a, (n,), "int32")
+        for i in range(n):
+            with T.block("A"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = vi
+
+    sch = tir.Schedule(func)
+    sch.split(sch.get_loops("A")[0], [tir.const(10, "int64"), None])
+    assert "T.grid(10, (n + 9) // 10)" in sch.mod.script()
+    assert_same_meaning(func, sch.mod, {"n": 23})

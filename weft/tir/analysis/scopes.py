@@ -134,6 +134,7 @@ class ScopeVisitor(Visitor):
         for axis in node.iter_vars:
             if axis.dom is not None:
                 self.visit(axis.dom)
+        self.enter_block(node)
         defined = [axis.var for axis in node.iter_vars]
         for var in defined:
             self.define(var, node)
@@ -148,6 +149,9 @@ class ScopeVisitor(Visitor):
             self.visit(node.init)
         self.visit(node.body)
         self.leave(defined)
+
+    def enter_block(self, node: Any) -> None:
+        """Called before what is inside of a block, after the domains of its axes (hook)."""
 
     def visit_BufferRegion(self, node: Any) -> None:
         self.visit(node.buffer.data)

@@ -66,14 +66,14 @@ class _Verifier(ScopeVisitor):
                 f"the non-opaque block {owner}; bind it to an axis of the block"
             )
 
-    def visit_Block(self, node: Any) -> None:
-        hidden = []
-        if node.iter_vars:
+    def enter_block(self, node: Any) -> None:
+        if node.iter_vars:  # the domains of axes may use the loops, what is inside may not
             for var, owner in self.loops.items():
                 if owner is None:
-                    hidden.append(var)
-            for var in hidden:
-                self.loops[var] = node.name_hint
+                    self.loops[var] = node.name_hint
+
+    def visit_Block(self, node: Any) -> None:
+        hidden = [var for var, owner in self.loops.items() if owner is None]
         self.blocks.append(node.name_hint)
         ScopeVisitor.visit_Block(self, node)
         self.blocks.pop()

@@ -162,7 +162,10 @@ def _factors(
                 state, f"{name_of(sref)}: the factors {shown} have {factor.value}", sref,
                 "factors must be at least 1",
             )  # fmt: skip
-    known = [factor for factor in factors if factor is not None]
+    known = [
+        op.cast(extent.dtype, factor) if isinstance(factor, IntImm) else factor
+        for factor in factors if factor is not None
+    ]  # fmt: skip
     analyzer = flags.analyzer_above(sref)
     product: Any = IntImm(extent.dtype, 1)
     for factor in known:
@@ -242,16 +245,13 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
     widest = max([loop.loop_var.dtype for loop in olds], key=lambda dtype: dtype.bits)
     fused = Var(f"{names}_fused", widest)
     analyzer = flags.analyzer_above(srefs[0])
-    rest: Any = fused
     mapping: dict[Var, Any] = {}
     total: Any = IntImm(widest, 1)
     for position, loop in reversed(list(enumerate(olds))):
-        extent = op.cast(widest, loop.extent)
-        digit = rest if position == 0 else op.floormod(rest, extent)
+        below, total = total, op.cast(widest, loop.extent) * total
+        digit = fused if position == 0 else op.floormod(fused, total)
         digit = IntImm(widest, 0) if rewrite.is_constant(loop.extent, 1) else digit
-        mapping[loop.loop_var] = op.cast(loop.loop_var.dtype, digit)
-        rest = op.floordiv(rest, extent)
-        total = extent * total
+        mapping[loop.loop_var] = op.cast(loop.loop_var.dtype, op.floordiv(digit, below))
     body, reuse = rewrite.substitute(olds[-1].body, mapping)
     made = nest([fused], [analyzer.simplify(total)], body)
     self.state.replace(srefs[0], *_simplified(srefs[0], made, reuse, preserve_unit_iters))
