@@ -378,3 +378,29 @@ def test_refusals(func, call, kind, text):
         call(sch)
     assert len(str(caught.value).splitlines()) <= 10
     weft.ir.assert_structural_equal(before, sch.mod)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_part_that_starts_late_keeps_its_start_or_is_refused(position):
+    sch = tir.Schedule(matmul)
+    sch.split(sch.get_loops("C")[0], [4, None])
+    sch.loop_partition(sch.get_loops("C")[0], [1, None])
+    with pytest.raises(family.SubspaceError, match="starts at 8, not at 0"):
+        sch.blockize(sch.get_loops("C_i_01")[position])
+    assert_same_meaning(matmul, sch.mod)
+
+
+def test_a_part_that_starts_late_below_a_condition_is_refused():
+    @T.prim_func
+    def late(A: T.Buffer((16, 4), "int32"), B: T.Buffer((16, 4), "int32")):
+        for i_0 in T.serial(1, 5):
+            for i_1, j in T.grid(4, 4):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                    vj = T.axis.spatial(4, j)
+                    T.where(i_0 < 4)
+                    B[vi, vj] = A[vi, vj] + 1
+
+    sch = tir.Schedule(late)
+    with pytest.raises(family.SubspaceError, match="starts at 4, not at 0"):
+        sch.blockize(sch.get_loops("B")[2])

@@ -180,12 +180,16 @@ def _affine_part(
     for side in pair:
         source = side.source
         if isinstance(source, IterSumExpr) and not rewrite.is_constant(source.base, 0):
-            one = rewrite.is_constant(side.extent, 1)
-            if source.args or not one:
+            if source.args or not one:  # else the one value of an axis of extent 1
                 raise SubspaceError(
                     state, f"a binding of {name_of(sref)} starts at {source.base}, not at 0", sref
                 )
-    values = [normalize_iter_map_to_expr(side.source) for side in (outer, inner)]
+    values = [normalize_iter_map_to_expr(side.source) for side in pair]
+    moved = Analyzer().simplify(bound[1] - (values[0] * inner.extent + values[1]))
+    if isinstance(moved, IntImm) and moved.value != 0:
+        raise SubspaceError(
+            state, f"a binding of {name_of(sref)} starts at {moved}, not at 0", sref
+        )
     return _Part(values[0], outer.extent, values[1], inner.extent)
 
 
