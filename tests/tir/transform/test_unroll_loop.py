@@ -9,7 +9,8 @@ from weft.ir.functor import collect
 from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
 from weft.support.errors import PassError
-from weft.tir.stmt import For, ForKind
+from weft.tir.expr import Var
+from weft.tir.stmt import DeclBuffer, For, ForKind
 from weft.tir.transform import LowerOpaqueBlock, UnrollLoop
 
 
@@ -81,3 +82,20 @@ def test_an_option_that_is_not_there():
     with PassContext(config={"tir.UnrollLoop": {"max_step": 3}}):
         with pytest.raises(PassError, match="there is no option 'max_step'; there are: auto_max"):
             UnrollLoop()(weft.IRModule({"main": hinted}))
+
+
+def test_the_shape_of_a_buffer_of_a_copy_uses_the_loops_of_the_copy():
+    @T.prim_func
+    def before(a: T.Buffer((16,), "int32")):
+        for _ in T.unroll(2):
+            for i in range(4):
+                with T.decl_buffer((i + 1,), "int32") as local:
+                    local[0] = a[i]
+                    a[i] = local[0] + 1
+
+    after = UnrollLoop()(weft.IRModule({"main": before}))["main"]
+    loops = collect(after.body, For)
+    assert len(loops) == 2
+    for loop in loops:
+        (declared,) = collect(loop, DeclBuffer)
+        assert collect(declared.buffer.shape, Var) == [loop.loop_var]

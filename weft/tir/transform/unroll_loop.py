@@ -142,11 +142,12 @@ def renewed(body: Stmt) -> Stmt:
             mapping[item.var] = _fresh(item.var)
         elif isinstance(item, Allocate):
             mapping[item.buffer_var] = _fresh(item.buffer_var)
+    variables = dict(mapping)
     for item in defined:
         if isinstance(item, DeclBuffer):
-            data = mapping.get(item.buffer.data)
-            if data is not None:
-                mapping[item.buffer] = item.buffer.with_(data=data)
+            buffer = substitute(item.buffer, variables)
+            if buffer is not item.buffer:
+                mapping[item.buffer] = buffer
     return substitute(body, mapping) if mapping else body
 
 
