@@ -475,3 +475,20 @@ def test_refused_axis_separators(separators):
     sch = tir.Schedule(chain)
     with pytest.raises(layout.AxisSeparatorError, match="between 0 and 1"):
         sch.set_axis_separator("B", "B", separators)
+
+
+def test_padding_does_not_evaluate_a_let_outside_of_its_range():
+    @T.prim_func
+    def under_let(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.LetStmt(A[i] * 2) as x:
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi])
+                    T.writes(C[vi])
+                    C[vi] = A[vi] + x
+
+    sch = tir.Schedule(under_let)
+    sch.cache_write("C", 0, "global")
+    sch.transform_layout("C", ("write", 0), lambda i: (i // 3, i % 3), pad_value=0)
+    assert_same_meaning(under_let, sch.mod)

@@ -34,7 +34,6 @@ from weft.tir.stmt import (
     Evaluate,
     For,
     ForKind,
-    LetStmt,
     SeqStmt,
     Stmt,
 )
@@ -306,10 +305,13 @@ def _same(access: Any, store: BufferStore) -> bool:
 
 
 def _is_plain(stmt: Stmt) -> bool:
-    """Whether there are only loops, blocks, sequences, lets and stores."""
+    """Whether there are only loops, blocks, sequences and stores.
+
+    The value of a let would be computed for the padding too, where its loads may not exist.
+    """
     if isinstance(stmt, SeqStmt):
         return all(_is_plain(item) for item in stmt.seq)
-    if isinstance(stmt, For | LetStmt):
+    if isinstance(stmt, For):
         return _is_plain(stmt.body)
     if isinstance(stmt, BlockRealize):
         block = stmt.block
