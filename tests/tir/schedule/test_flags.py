@@ -4,7 +4,10 @@ import pytest
 
 from weft import tir
 from weft.script import tir as T
+from weft.support.errors import InternalError
+from weft.testing.programs import matmul
 from weft.tir.schedule import flags
+from weft.tir.stmt_functor import renew_defs
 
 
 def covered(func, name="C"):
@@ -127,3 +130,12 @@ def test_a_column_is_missing():
 def test_a_block_without_blocks_is_a_stage_pipeline():
     sch = tir.Schedule(parts(5))
     assert sch.state._get_cached_flags(sch.get_sref(sch.get_block("C"))).stage_pipeline
+
+
+@pytest.mark.no_replay
+def test_debug_mask_finds_a_fact_that_is_out_of_date():
+    sch = tir.Schedule(renew_defs(matmul))  # nodes of its own: other tests keep true facts
+    root = sch.get(sch.get_block("root"))
+    root._cache["schedule.pipeline"] = flags.Violation(2, "made up")
+    with pytest.raises(InternalError, match="block root has CachedFlags.*computed anew"):
+        sch.state.verify_flags()

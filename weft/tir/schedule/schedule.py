@@ -50,7 +50,7 @@ from weft.tir.schedule.primitive import (
     tensorize,
 )
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
-from weft.tir.schedule.state import ScheduleState, StmtSRef
+from weft.tir.schedule.state import ScheduleDebugMask, ScheduleState, StmtSRef
 from weft.tir.schedule.trace import Trace
 from weft.tir.stmt import Block, For
 
@@ -258,6 +258,9 @@ class Schedule:
         try:
             with self.state.transaction():
                 yield True
+                checked = self.state.debug_mask & ScheduleDebugMask.VERIFY_CACHED_FLAGS
+                if checked and self.state.is_edited:
+                    self.state.verify_flags()
         except ScheduleFailure as error:
             error.level = self.error_render_level
             raise

@@ -224,7 +224,7 @@ class ScheduleState:
             if id(sref) not in kept:
                 self._expire(sref)
         self._rebuild_ancestors(parent, old, tgt_stmt)
-        if self.debug_mask:
+        if self.debug_mask & ScheduleDebugMask.VERIFY_SREF_TREE:
             self.debug_verify()
 
     def _attach(
@@ -358,6 +358,11 @@ class ScheduleState:
                 undo()
             self._undo, self._mod = outer, mod
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether the transaction under way has changed anything."""
+        return bool(self._undo)
+
     # ---- copies and checks
 
     def copy(self) -> tuple[ScheduleState, dict[StmtSRef, StmtSRef]]:
@@ -379,6 +384,24 @@ class ScheduleState:
                 f"schedule: {len(self._stmt2ref)} references, {seen} loops and blocks"
             )
 
+    def verify_flags(self) -> None:
+        """Check the kept facts of all blocks against those of a copy of the program.
+
+        The copy is of new nodes, so nothing is kept with them (VERIFY_CACHED_FLAGS).
+        """
+        for var, root in self.roots.items():
+            func = renew_defs(self._functions[var])
+            fresh = ScheduleState(IRModule({var: func}))
+            mine = [item for item in tree.all_references(_stmt(root)) if isinstance(item, Block)]
+            other = [item for item in tree.all_references(func.body) if isinstance(item, Block)]
+            for block, copied in zip(mine, other, strict=True):
+                kept = cached_flags(self, self.sref_of(block))
+                again = cached_flags(fresh, fresh.sref_of(copied))
+                if kept != again:
+                    raise InternalError(
+                        f"schedule: block {block.name_hint} has {kept}, computed anew {again}"
+                    )
+
     def _verify_below(self, sref: StmtSRef) -> int:
         if sref.stmt is None:
             raise InternalError("schedule: an expired reference in the tree")
@@ -389,6 +412,11 @@ class ScheduleState:
                 raise InternalError("schedule: a reference has the wrong parent")
             count += self._verify_below(child)
         return count
+
+
+def _stmt(sref: StmtSRef) -> For | Block:
+    assert sref.stmt is not None
+    return sref.stmt
 
 
 def _mask(given: str | int) -> int:
