@@ -10,7 +10,7 @@ from weft.tir.schedule.testing import verify_trace_roundtrip
 
 @pytest.fixture(autouse=True)
 def every_schedule_replays(monkeypatch, request):
-    """``debug_mask`` is on; after the test each trace, as text and JSON, gives its module again.
+    """``debug_mask`` is on unless given; after the test each trace gives its module again.
 
     The marker ``no_replay(reason)`` exempts tests that edit the state by hand.
     """
@@ -18,7 +18,7 @@ def every_schedule_replays(monkeypatch, request):
     construct = Schedule.__init__
 
     def checked(self, mod, **options):
-        construct(self, mod, **{**options, "debug_mask": "all"})
+        construct(self, mod, **{"debug_mask": "all", **options})
         made.append((self, mod))
 
     monkeypatch.setattr(Schedule, "__init__", checked)
