@@ -186,11 +186,6 @@ def is_constant(expr: Any, value: int) -> bool:
     return isinstance(expr, IntImm) and expr.value == value
 
 
-def realize_with(realize: BlockRealize, **changes: Any) -> BlockRealize:
-    """A realization whose block has some fields changed."""
-    return realize.with_(block=realize.block.with_(**changes))
-
-
 def conjuncts(expr: Any) -> list[Any]:
     """The parts of a conjunction; the expression itself if it is none."""
     return [*conjuncts(expr.a), *conjuncts(expr.b)] if isinstance(expr, And) else [expr]
