@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = False) -> StmtSRef:
     """The block around ``sref``; with ``stage_pipeline`` it must be one."""
-    scope = flags.scope_of(sref)
+    scope = tree.scope_of(sref)
     if scope is None:
         raise errors.RootBlockError(state, f"{name_of(sref)} is the root block", sref)
     if stage_pipeline and state.enable_check:
@@ -97,7 +97,7 @@ def _is_update(block: Block) -> bool:
 def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:
     """The values of the block's axes are an affine map of its loops."""
     if state.enable_check and not flags.is_affine_binding(state, sref):
-        values = ", ".join([str(value) for value in flags.realize_of(state, sref).iter_values])
+        values = ", ".join([str(value) for value in tree.realize_of(state, sref).iter_values])
         raise errors.NotAffineBindingError(
             state, f"the bindings of {name_of(sref)} are not affine in its loops: {values}", sref
         )

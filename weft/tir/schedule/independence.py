@@ -19,7 +19,7 @@ from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
-from weft.tir.schedule import flags, tree
+from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For
 
@@ -136,7 +136,7 @@ def _is_remade(
     state: ScheduleState, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
 ) -> bool:
     """Whether each iteration writes all that it reads, and nothing else sees the memory."""
-    scope = flags.scope_of(loop)
+    scope = tree.scope_of(loop)
     assert scope is not None
     assert isinstance(scope.stmt, Block)
     if all(buffer.data is not data for buffer in scope.stmt.alloc_buffers):
@@ -152,9 +152,9 @@ def _is_remade(
     assert isinstance(loop.stmt, For)
     for item in accesses:
         sref = state.sref_of(item.block)
-        if item.writes and _adds_over(flags.realize_of(state, sref), loop.stmt.loop_var):
+        if item.writes and _adds_over(tree.realize_of(state, sref), loop.stmt.loop_var):
             return False
-        if not item.writes and not flags.is_region_cover(state, sref, scope):
+        if not item.writes and not region_cover.is_region_cover(state, sref, scope):
             return False
     return True
 
@@ -170,9 +170,9 @@ def _adds_over(realize: BlockRealize, variable: Var) -> bool:
 
 def _is_apart(state: ScheduleState, loop: StmtSRef, accesses: Sequence[_Access]) -> bool:
     """Whether no element is accessed in two iterations."""
-    analyzer = flags.analyzer_above(loop)
+    analyzer = tree.analyzer_above(loop)
     parts = [
-        flags.relaxed_region(state, state.sref_of(item.block), item.region, loop, analyzer)
+        region_cover.relaxed_region(state, state.sref_of(item.block), item.region, loop, analyzer)
         for item in accesses
     ]
     if any(not item.region.buffer.same_as(accesses[0].region.buffer) for item in accesses):

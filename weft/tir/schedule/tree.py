@@ -1,15 +1,17 @@
-"""Questions about the shape of a scheduled program, answered from its nodes alone.
+"""Questions about the shape of a scheduled program: what is inside a node, what is around it.
 
-Statements are immutable, so what is derived from one is kept with it (``Node._cache``): after an
-edit only the rebuilt path is walked again. ``BlockRealize`` and ``For`` are the statements that
-references point at (through the block); everything between two of them is glue.
+What is inside is answered from the nodes alone. Statements are immutable, so what is derived from
+one is kept with it (``Node._cache``): after an edit only the rebuilt path is walked again. What is
+around is asked of a reference of a state, which knows its parent. ``BlockRealize`` and ``For`` are
+the statements that references point at (through the block); everything between two of them is glue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import Range
 from weft.tir.expr import Var
 from weft.tir.stmt import (
@@ -28,6 +30,9 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 _BODY: Final = frozenset(
     {For, LetStmt, AttrStmt, AssertStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize, While}
@@ -166,3 +171,103 @@ def bindings_of(realize: BlockRealize) -> dict[Var, Any]:
     """Each axis of the block with the value it is bound to."""
     axes = realize.block.iter_vars
     return {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}
+
+
+# ---- around a reference
+
+
+def loops_above(sref: StmtSRef, stop: StmtSRef | None = None) -> list[StmtSRef]:
+    """The loops around a reference, outermost first, up to the block around it or ``stop``."""
+    found = []
+    item = sref.parent
+    while item is not None and isinstance(item.stmt, For) and item is not stop:
+        found.append(item)
+        item = item.parent
+    return found[::-1]
+
+
+def scope_of(sref: StmtSRef) -> StmtSRef | None:
+    """The block around a reference; None of a root block."""
+    item = sref.parent
+    while item is not None and not isinstance(item.stmt, Block):
+        item = item.parent
+    return item
+
+
+def realize_of(state: ScheduleState, sref: StmtSRef) -> BlockRealize:
+    """The realization of a block."""
+    if sref.parent is None:
+        body = state.function_of(sref)[1].body
+        assert isinstance(body, BlockRealize)
+        return body
+    assert isinstance(sref.parent.stmt, For | Block)
+    for child in child_references(sref.parent.stmt):
+        if isinstance(child, BlockRealize) and child.block is sref.stmt:
+            return child
+    raise AssertionError("a block is not where its reference says")
+
+
+def domains(loops: Iterable[StmtSRef]) -> dict[Var, Range]:
+    """The range of each loop's variable."""
+    stmts = [loop.stmt for loop in loops]
+    return {stmt.loop_var: loop_domain(stmt) for stmt in stmts if isinstance(stmt, For)}
+
+
+def lowest_common_ancestor(srefs: Sequence[StmtSRef]) -> StmtSRef:
+    """The innermost loop or block around all of the references (one of them, if it is around)."""
+    paths: list[list[StmtSRef]] = []
+    for sref in srefs:
+        path: list[StmtSRef] = []
+        item: StmtSRef | None = sref
+        while item is not None:
+            path.append(item)
+            item = item.parent
+        paths.append(path[::-1])
+    common = paths[0][0]
+    for level in zip(*paths, strict=False):
+        if any(item is not level[0] for item in level):
+            break
+        common = level[0]
+    return common
+
+
+def is_conditional(sref: StmtSRef, top: StmtSRef) -> bool:
+    """Whether an ``if`` or ``while`` stands between a loop or block and ``top`` around it."""
+    item = sref
+    while item is not top and item.parent is not None:
+        above = item.parent.stmt
+        assert isinstance(above, For | Block)
+        if not is_only_loops_and_blocks(above) and not _always_reached(above.body, item.stmt):
+            return True
+        item = item.parent
+    return False
+
+
+def _always_reached(stmt: Stmt, target: Stmt | None) -> bool:
+    node = stmt.block if isinstance(stmt, BlockRealize) else stmt
+    if node is target:
+        return True
+    if isinstance(stmt, For | BlockRealize | IfThenElse | While):
+        return False
+    for inner in substatements(stmt):
+        if _always_reached(inner, target):
+            return True
+    return False
+
+
+def analyzer_above(sref: StmtSRef) -> Analyzer:
+    """An analyzer that knows the loops around and at ``sref``, and the axes of blocks around it."""
+    analyzer = Analyzer()
+    item: StmtSRef | None = sref
+    chain = []
+    while item is not None:
+        chain.append(item.stmt)
+        item = item.parent
+    for stmt in reversed(chain):
+        if isinstance(stmt, For):
+            analyzer.bind(stmt.loop_var, loop_domain(stmt))
+        elif isinstance(stmt, Block):
+            for axis in stmt.iter_vars:
+                if axis.dom is not None:
+                    analyzer.bind(axis.var, axis.dom)
+    return analyzer

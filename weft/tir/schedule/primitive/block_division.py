@@ -24,7 +24,7 @@ from weft.ir.functor import collect, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.schedule.primitive.surgery import domain
@@ -87,7 +87,7 @@ def divide(
 
     ``outer_axes`` are taken for the outer side instead of new ones.
     """
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     parts, conditions = _parts(state, sref, realize, inner, preserve_unit_iters)
     made = Division([], [], conditions[0], [], [], conditions[1], {})
     for position, (axis, part) in enumerate(zip(realize.block.iter_vars, parts, strict=True)):
@@ -140,7 +140,7 @@ def _parts(
     inner: Sequence[StmtSRef],
     preserve_unit_iters: bool,
 ) -> tuple[list[_Part], tuple[Any, Any]]:
-    loops = flags.loops_above(sref)
+    loops = tree.loops_above(sref)
     inside = {loop_of(item).loop_var for item in inner}
     for axis in realize.block.iter_vars:
         if not rewrite.is_constant(domain(axis).min, 0):
@@ -149,7 +149,7 @@ def _parts(
                 sref, "only axes from 0 divide",
             )  # fmt: skip
     pairs = subspace_divide(
-        realize.iter_values, flags.domains(loops), list(inside), realize.predicate,
+        realize.iter_values, tree.domains(loops), list(inside), realize.predicate,
         IterMapLevel.Surjective, not preserve_unit_iters,
     ) if realize.iter_values else ()  # fmt: skip
     outside = {loop_of(item).loop_var for item in loops} - inside
@@ -233,7 +233,7 @@ def _kept_conditions(
     """The conditions of a division if they say all that the predicate says; else its own parts."""
     if rewrite.is_constant(realize.predicate, 1):
         return conditions
-    analyzer = flags.analyzer_above(sref)
+    analyzer = tree.analyzer_above(sref)
     with analyzer.constraint_scope(op.logical_and(*conditions)):
         if analyzer.can_prove(realize.predicate):
             return conditions
@@ -249,7 +249,7 @@ def _divided_conditions(
     """The parts of the predicate on outer and on inner loops."""
     outer: Any = IntImm("bool", 1)
     inner: Any = IntImm("bool", 1)
-    analyzer = flags.analyzer_above(sref)
+    analyzer = tree.analyzer_above(sref)
     for given in rewrite.conjuncts(realize.predicate):
         part = analyzer.simplify(given)
         if _is_inner(state, sref, "condition ", part, loops):
@@ -282,8 +282,8 @@ def blockized(
 ) -> tuple[BlockRealize, rewrite.Reuse]:
     """The loops from ``at`` inwards as a block (``blockize``), and which block became which."""
     sref = _only_block(state, at)
-    realize = flags.realize_of(state, sref)
-    loops = flags.loops_above(sref)
+    realize = tree.realize_of(state, sref)
+    loops = tree.loops_above(sref)
     inner = loops[loops.index(at) :]
     division = divide(state, sref, inner, preserve_unit_iters)
     block, reuse = substituted(realize.block, division)
@@ -299,7 +299,7 @@ def blockized(
     body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
     for item in reversed(inner):
         body = loop_of(item).with_(body=body)
-    domains = {axis.var: domain(axis) for axis in division.inner_axes} | flags.domains(inner)
+    domains = {axis.var: domain(axis) for axis in division.inner_axes} | tree.domains(inner)
     outer = Block(
         division.outer_axes, relaxed(block.reads, domains), relaxed(block.writes, domains),
         f"{block.name_hint}_o", body, init,
@@ -388,8 +388,8 @@ def _check_runs_once(
 ) -> None:
     """The inner loops run each instance once: one init serves no second run of a reduction."""
     used = set(collect(division.inner_values, Var))
-    ranges = flags.domains(inner)
-    analyzer = flags.analyzer_above(sref)
+    ranges = tree.domains(inner)
+    analyzer = tree.analyzer_above(sref)
     with analyzer.constraint_scope(division.inner_condition):
         for item in inner:
             loop = loop_of(item)

@@ -16,7 +16,7 @@ from weft.support.errors import TVMError
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, flags, independence, rewrite
+from weft.tir.schedule import checks, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache_stage import region_text
@@ -72,8 +72,8 @@ def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any)
     """Map the axes of a block, and its loops, by ``index_map``, an IndexMap or a function."""
     state, sref = self.state, self._sref(block)
     scope = checks.scope_root(state, sref)
-    loops = flags.loops_above(sref)
-    realize = flags.realize_of(state, sref)
+    loops = tree.loops_above(sref)
+    realize = tree.realize_of(state, sref)
     _check_nest(state, sref, realize, loops)
     checks.check_complete_or_reduction_block(state, sref, scope)
     check_self_contained(state, sref, loops)

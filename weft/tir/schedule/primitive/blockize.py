@@ -17,7 +17,7 @@ from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, name_of
 from weft.tir.schedule.primitive.block_division import (
@@ -78,7 +78,7 @@ def _blockize_several(
     reuse: rewrite.Reuse = {}
     for sref in ordered:
         _check_no_reduction(state, sref)
-        inner = flags.loops_above(sref, stop=place)
+        inner = tree.loops_above(sref, stop=place)
         axes = None if first is None else first.outer_axes
         division = divide(state, sref, inner, preserve_unit_iters, axes)
         if first is None:
@@ -120,13 +120,13 @@ def _neighbours(
     if root is not None:
         raise RootBlockError(state, "the root block cannot be part of a block", root)
     alone = len(srefs) == 1
-    place = srefs[0].parent if alone else flags.lowest_common_ancestor(srefs)
+    place = srefs[0].parent if alone else tree.lowest_common_ancestor(srefs)
     assert place is not None
     old = place.stmt
     assert isinstance(old, For | Block)
     found: dict[int, StmtSRef] = {}
     for sref in srefs:
-        path = {id(sref.stmt), *[id(item.stmt) for item in flags.loops_above(sref, stop=place)]}
+        path = {id(sref.stmt), *[id(item.stmt) for item in tree.loops_above(sref, stop=place)]}
         for position, item in enumerate(_items(old)):
             node = item.block if isinstance(item, BlockRealize) else item
             if id(node) in path and _holds_only(node, sref):
@@ -197,7 +197,7 @@ def _inner_part(
     pairs = zip(division.outer_values, division.outer_axes, strict=True)
     of_loop = {value: axis.var for value, axis in pairs if isinstance(value, Var)}
     axes = [axis.with_(dom=substitute(axis.dom, of_loop)) for axis in division.inner_axes]
-    domains = {axis.var: domain(axis) for axis in axes} | flags.domains(inner)
+    domains = {axis.var: domain(axis) for axis in axes} | tree.domains(inner)
     regions[0].extend(relaxed(block.reads, domains))
     regions[1].extend(relaxed(block.writes, domains))
     inside = block.with_(iter_vars=axes)

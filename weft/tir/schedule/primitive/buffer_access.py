@@ -15,7 +15,7 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, flags
+from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.instruction import index_map_text
@@ -216,7 +216,7 @@ def _check_accesses(state: ScheduleState, sref: StmtSRef, region: BufferRegion, 
     if not state.enable_check:
         return
     found = accesses(sref.stmt, region.buffer)
-    analyzer = flags.analyzer_above(sref)
+    analyzer = tree.analyzer_above(sref)
     for access in found.loads if kind == "read" else found.stores:
         for index, rng in zip(access.indices, region.region, strict=True):
             before = op.less(index, rng.min)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir.buffer import Buffer
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -131,7 +131,7 @@ def _given_readers(
     for item in given:
         if id(item.stmt) not in known:
             what = "writes" if item.stmt is writer else "does not read"
-            where = "" if flags.scope_of(item) is scope else f" in {name_of(scope)}"
+            where = "" if tree.scope_of(item) is scope else f" in {name_of(scope)}"
             raise legal.ConsumerError(
                 state, f"{name_of(item)} {what} {buffer.name}{where}, it is no consumer", item
             )
@@ -335,7 +335,7 @@ def _put_around(
     legal.check_covered(state, buffer, scope, [target])
     legal.check_not_aliased(state, buffer, scope)
     place = place_before(state, scope, sref)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     mapping = tree.bindings_of(realize)
     inward, outward = [
         copied_ranges(ranges, buffer, place.sref)

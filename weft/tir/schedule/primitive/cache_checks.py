@@ -19,7 +19,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import region_cover, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache_access import Glue, glue_of
@@ -189,8 +189,8 @@ def check_redirectable(
 
 def common_loop(one: StmtSRef, other: StmtSRef) -> StmtSRef | None:
     """The innermost loop around both that runs more than once; None if there is none."""
-    shared = {id(loop) for loop in flags.loops_above(one)}
-    for loop in reversed(flags.loops_above(other)):
+    shared = {id(loop) for loop in tree.loops_above(one)}
+    for loop in reversed(tree.loops_above(other)):
         stmt = loop.stmt
         if id(loop) in shared and isinstance(stmt, For) and not rewrite.is_constant(stmt.extent, 1):
             return loop
@@ -218,7 +218,7 @@ def check_covered(
 ) -> None:
     """What the blocks read of the buffer was written before them in the scope."""
     for block in blocks:
-        if not flags.is_region_cover(state, state.sref_of(block), scope):
+        if not region_cover.is_region_cover(state, state.sref_of(block), scope):
             raise RegionCoverError(
                 state, f"{block.name_hint} reads more of {buffer.name} than was written before it",
                 state.sref_of(block),
@@ -246,7 +246,7 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
     block = sref.stmt
     assert isinstance(block, Block)
     if block.init is not None and accesses(block.init, buffer).stores:
-        late = late_axis(flags.realize_of(state, sref), flags.loops_above(sref))
+        late = late_axis(tree.realize_of(state, sref), tree.loops_above(sref))
         return late is not None or bool(accesses(block.init, buffer).loads)
     children = tree.child_realizes(block)
     if not children:
@@ -266,7 +266,7 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
         made = any(
             edge.kind is DepKind.RAW and region_of(edge.src.writes, buffer) for edge in edges
         )
-        if not made or not flags.is_region_cover(state, child, sref):
+        if not made or not region_cover.is_region_cover(state, child, sref):
             return True
     return False
 
@@ -282,9 +282,9 @@ def check_surely_written(
 
     The copy must be made under the block's ``outer_conditions`` only.
     """
-    loops = flags.domains(flags.loops_above(sref, stop=place))
+    loops = tree.domains(tree.loops_above(sref, stop=place))
     exact = surely_written(state, sref, region, loops, under_outer_conditions=True)
-    if flags.is_conditional(sref, place) or exact is None or not covers(exact, copied):
+    if tree.is_conditional(sref, place) or exact is None or not covers(exact, copied):
         raise PartialWriteError(
             state,
             f"{name_of(sref)} may leave parts of {region.buffer.name} as the caller passed them, "
@@ -306,7 +306,7 @@ def surely_written(
     With ``under_outer_conditions`` the part of its predicate that uses none of the loops is taken
     to hold.
     """
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))
     exact = _exact(ranges, loops, realize.predicate, under_outer_conditions)
     return exact if exact is not None and _writes_all(realize.block, region) else None
@@ -429,7 +429,7 @@ def check_scope_declares(
     if scope.parent is None or declared is None or is_allocated_in(region.buffer, scope):
         return
     allowed = copied_ranges(declared.region, region.buffer, place)
-    if not covers(allowed, region.region, flags.analyzer_above(place)):
+    if not covers(allowed, region.region, tree.analyzer_above(place)):
         raise ScopeRegionError(
             state,
             f"a copy would access {region_text(region)}, of which {name_of(scope)} declares only "

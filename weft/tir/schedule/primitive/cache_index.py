@@ -36,7 +36,7 @@ from weft.tir.expr import (
     Var,
 )
 from weft.tir.intrinsic import CallEffectKind, effect_of
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.primitive.cache_stage import (
     Place,
@@ -98,9 +98,9 @@ def cache_index(
 
 def _axis_extents(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> dict[Var, PrimExpr]:
     """For each axis whose values come from loops alone, one more than its largest value."""
-    realize = flags.realize_of(state, sref)
-    loops = flags.domains(flags.loops_above(sref))
-    outer = flags.analyzer_above(scope)
+    realize = tree.realize_of(state, sref)
+    loops = tree.domains(tree.loops_above(sref))
+    outer = tree.analyzer_above(scope)
     found: dict[Var, PrimExpr] = {}
     for var, value in tree.bindings_of(realize).items():
         used = collect(value, Var)
@@ -319,9 +319,9 @@ def _stage(
     extents: dict[Var, PrimExpr],
 ) -> _Stage:
     """Loops around a block that stores the values of ``expr`` for all values of its axes."""
-    bindings = tree.bindings_of(flags.realize_of(state, sref))
+    bindings = tree.bindings_of(tree.realize_of(state, sref))
     used = [var for var in collect(expr, Var) if var in extents]
-    ranges = flags.domains(flags.loops_above(sref))
+    ranges = tree.domains(tree.loops_above(sref))
     outer = [var for var in collect([bindings[var] for var in used], Var) if var in ranges]
     loops = {var: Var(f"ax{i}", var.dtype) for i, var in enumerate(outer)}
     axes = [Var(f"v{i}", var.dtype) for i, var in enumerate(used)]

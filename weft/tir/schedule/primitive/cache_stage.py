@@ -20,7 +20,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Var
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.stmt import (
     AllocateConst,
@@ -101,9 +101,9 @@ def relaxed_ranges(
     state: ScheduleState, sref: StmtSRef, region: BufferRegion, place: StmtSRef
 ) -> list[Range]:
     """The region of a block over all iterations of the loops below ``place``: an upper bound."""
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))
-    loops = flags.domains(flags.loops_above(sref, stop=place))
+    loops = tree.domains(tree.loops_above(sref, stop=place))
     analyzer = Analyzer()
     sets = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
     found: list[Range] = []
@@ -121,7 +121,7 @@ def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> l
     something else than where the copied elements are used. No extent is negative, as that of what
     a condition leaves empty may be.
     """
-    analyzer = flags.analyzer_above(place)
+    analyzer = tree.analyzer_above(place)
     return [
         whole(extent)
         if collect([rng.min, rng.extent], BufferLoad)
@@ -252,10 +252,10 @@ def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
 
 def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
     """The part of a block's predicate that depends on no loop below ``place``; None if empty."""
-    inside = flags.domains(flags.loops_above(sref, stop=place))
+    inside = tree.domains(tree.loops_above(sref, stop=place))
     found = [
         condition
-        for condition in conjuncts(flags.realize_of(state, sref).predicate)
+        for condition in conjuncts(tree.realize_of(state, sref).predicate)
         if not any(var in inside for var in collect(condition, Var))
     ]
     return op.all(*found) if found else None
@@ -325,7 +325,7 @@ def bounds(
     conditions: list[PrimExpr] = []
     if not doubtful:
         return conditions
-    analyzer = flags.analyzer_above(place)
+    analyzer = tree.analyzer_above(place)
     with analyzer.constraint_scope(op.const(True, "bool") if predicate is None else predicate):
         for rng, extent, loop in doubtful:
             if not analyzer.can_prove(op.greater_equal(rng.min, 0)):

@@ -21,7 +21,7 @@ from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, flags, region_cover, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import block_domain, surgery
@@ -100,14 +100,14 @@ class _Move(Move):
         self.check_places()
         if self.producing:
             checks.check_not_output_block(self.state, self.sref, self.scope)
-        self.meeting = flags.lowest_common_ancestor([self.sref, self.loop])
-        own = flags.loops_above(self.sref, stop=self.meeting)
+        self.meeting = tree.lowest_common_ancestor([self.sref, self.loop])
+        own = tree.loops_above(self.sref, stop=self.meeting)
         check_places_differ(self.state, self.sref)
         check_values_stay(self.state, self.sref, self.meeting)
         surgery.check_self_contained(self.state, self.sref, own)
         position = self.insertion_point(index)
         box = self.executed()
-        self.analyzer = flags.analyzer_above(self.loop)
+        self.analyzer = tree.analyzer_above(self.loop)
         surgery.know_shapes(self.state, self.sref, self.analyzer)
         domains = self.domains(box)
         made, realize = self.regenerated(domains, keep_units)
@@ -132,7 +132,7 @@ class _Move(Move):
 
     def executed(self) -> list[Range]:
         """The instances that are executed now, as a range of each axis."""
-        loops = [loop_of(loop) for loop in flags.loops_above(self.sref)]
+        loops = [loop_of(loop) for loop in tree.loops_above(self.sref)]
         if self.reduces and not surgery.adds_each_term_once(self.realize, loops):
             raise PartialReductionError(
                 self.state, f"{name_of(self.sref)} may add terms of its sums several times",
@@ -181,7 +181,7 @@ class _Move(Move):
             if axis.iter_type == IterVar.CommReduce
         ]
         points = [Range.from_min_extent(value, IntImm(value.dtype, 1)) for _, value in pairs]
-        loops = flags.domains(flags.loops_above(self.sref))
+        loops = tree.domains(tree.loops_above(self.sref))
         parts = estimate_region_lower_bound(points, loops, True, analyzer)
         return parts is not None and all(
             _covers(part, surgery.domain(axis), analyzer)
@@ -217,8 +217,8 @@ class _Move(Move):
         found: dict[Buffer, list[Any]] = {}
         for block in self.required:
             sref = self.state.sref_of(block)
-            bindings = tree.bindings_of(flags.realize_of(self.state, sref))
-            below = flags.domains(flags.loops_above(sref, stop=self.loop))
+            bindings = tree.bindings_of(tree.realize_of(self.state, sref))
+            below = tree.domains(tree.loops_above(sref, stop=self.loop))
             for region in block.reads if self.producing else block.writes:
                 buffer = by_data.get(region.buffer.data)
                 if buffer is None:
@@ -237,7 +237,7 @@ class _Move(Move):
         """What is used of a buffer as the loops below the target run, and threads that share it."""
         domains = dict(below)
         if self.producing:
-            domains.update(flags.domains(_sharing_threads(region.buffer.scope(), self.loop)))
+            domains.update(tree.domains(_sharing_threads(region.buffer.scope(), self.loop)))
         return eval_region(substitute(region.region, bindings), domains, self.analyzer)
 
     def union(self, regions: Sequence[Any]) -> list[IntervalSet]:
@@ -328,7 +328,7 @@ class _Move(Move):
             return
         if not shared and (self.block.init is None or self.is_whole(domains, box)):
             return
-        loops = [loop_of(s) for s in [*flags.loops_above(self.loop), self.loop]]
+        loops = [loop_of(s) for s in [*tree.loops_above(self.loop), self.loop]]
         inner = made
         while isinstance(inner, For):
             loops.append(inner)
@@ -345,8 +345,8 @@ class _Move(Move):
 
     def check_reduced_inside(self) -> None:
         """No loop around both the block and the loop runs over terms of the sum."""
-        outer = {loop_of(loop).loop_var for loop in flags.loops_above(self.loop)}
-        outer &= {loop_of(loop).loop_var for loop in flags.loops_above(self.sref)}
+        outer = {loop_of(loop).loop_var for loop in tree.loops_above(self.loop)}
+        outer &= {loop_of(loop).loop_var for loop in tree.loops_above(self.sref)}
         for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
             if axis.iter_type == IterVar.CommReduce and not outer.isdisjoint(collect(value, Var)):
                 raise PartialReductionError(
@@ -366,7 +366,7 @@ class _Move(Move):
 
     def check_inputs(self) -> None:
         """What a moved consumer reads has been made at the same iteration."""
-        if not flags.is_region_cover(self.state, self.sref, self.scope):
+        if not region_cover.is_region_cover(self.state, self.sref, self.scope):
             raise RequiredBlocksError(
                 self.state,
                 f"{name_of(self.sref)} reads more than is written at one iteration of "

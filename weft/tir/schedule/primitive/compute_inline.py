@@ -19,7 +19,7 @@ from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Let, Var
-from weft.tir.schedule import checks, dependence, flags, rewrite
+from weft.tir.schedule import checks, dependence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -70,7 +70,7 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     checks.check_complete_block(state, sref, scope)
     checks.scope_root(state, sref, stage_pipeline=True)
     users = [state.sref_of(b) for b in dependence.consumers_of(block_of(sref), block_of(scope))]
-    check_values_stay(state, sref, flags.lowest_common_ancestor([sref, *users]))
+    check_values_stay(state, sref, tree.lowest_common_ancestor([sref, *users]))
     store = single_store(state, sref)
     value = _value_at(state, sref, store)
     left = surgery.edited(block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))
@@ -150,7 +150,7 @@ def _uses(block: Block, buffer: Buffer) -> bool:
 def _value_at(state: ScheduleState, sref: StmtSRef, store: BufferStore) -> Value:
     """What the buffer holds at given indices, as an expression."""
     block = block_of(sref)
-    surgery.check_self_contained(state, sref, flags.loops_above(sref))
+    surgery.check_self_contained(state, sref, tree.loops_above(sref))
     surgery.check_pure(state, sref, [store.value, *store.indices])
     keys = _plain_axes(block, store)
     value = store.value

@@ -10,7 +10,7 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import And, IterVar, Var
-from weft.tir.schedule import checks, flags
+from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
@@ -52,11 +52,11 @@ def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> B
     of it. What is left of the block is called ``<name>_update``.
     """
     state, sref, at = self.state, self._sref(block), self._sref(loop)
-    loops = flags.loops_above(sref)
+    loops = tree.loops_above(sref)
     _check(state, sref, at, loops)
     old = sref.stmt
     assert isinstance(old, Block)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     init, used = _init_realize(old, realize)
     inner = loops[loops.index(at) :]
     chosen = [item for item in inner if loop_of(item).loop_var in used]
@@ -76,7 +76,7 @@ def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtS
     if at not in loops:
         raise LoopPositionError(state, f"{name_of(at)} is not around {name_of(sref)}", (at, sref))
     checks.check_reduction_block(state, sref, scope)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if axis.iter_type != IterVar.CommReduce:
             continue
@@ -111,7 +111,7 @@ def _check_first_terms(
 def late_axis(realize: BlockRealize, loops: Sequence[StmtSRef]) -> tuple[IterVar, Any] | None:
     """A reduction axis that may be past its start when the loops start, and where it is then."""
     starts = {loop_of(item).loop_var: loop_of(item).min for item in loops}
-    analyzer = flags.analyzer_above(loops[0]) if loops else Analyzer()
+    analyzer = tree.analyzer_above(loops[0]) if loops else Analyzer()
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if axis.iter_type != IterVar.CommReduce or axis.dom is None:
             continue

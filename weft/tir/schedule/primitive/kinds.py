@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from weft.ir.functor import collect
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, flags, independence, tree
+from weft.tir.schedule import checks, independence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -138,7 +138,7 @@ def _check_block(
 
 
 def _runs_once(state: ScheduleState, sref: StmtSRef, realize: BlockRealize) -> bool:
-    loops = [loop_of(item) for item in flags.loops_above(sref)]
+    loops = [loop_of(item) for item in tree.loops_above(sref)]
     return realize.block.init is None or surgery.runs_once_per_instance(realize, loops)
 
 
@@ -184,7 +184,7 @@ def _check_private(
     """A reduction that every iteration repeats writes memory that only the iteration sees."""
     block = block_sref.stmt
     assert isinstance(block, Block)
-    root = flags.scope_of(sref)
+    root = tree.scope_of(sref)
     assert root is not None
     assert isinstance(root.stmt, Block)
     allocated = {buffer.data for buffer in root.stmt.alloc_buffers}

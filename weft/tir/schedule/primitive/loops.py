@@ -12,7 +12,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.expr import BufferLoad, Call, IterVar, Var
-from weft.tir.schedule import checks, flags, independence, rewrite, tree
+from weft.tir.schedule import checks, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -166,7 +166,7 @@ def _factors(
         op.cast(extent.dtype, factor) if isinstance(factor, IntImm) else factor
         for factor in factors if factor is not None
     ]  # fmt: skip
-    analyzer = flags.analyzer_above(sref)
+    analyzer = tree.analyzer_above(sref)
     product: Any = IntImm(extent.dtype, 1)
     for factor in known:
         product = product * factor
@@ -220,7 +220,7 @@ def nest(variables: Sequence[Var], extents: Sequence[PrimExpr], body: Stmt) -> F
 def _simplified(
     sref: StmtSRef, made: For, reuse: rewrite.Reuse, preserve_unit_iters: bool
 ) -> tuple[Stmt, rewrite.Reuse]:
-    around = flags.domains(flags.loops_above(sref))
+    around = tree.domains(tree.loops_above(sref))
     simple, more = rewrite.simplify_bindings(made, around, preserve_unit_iters)
     return simple, rewrite.merged(reuse, more)
 
@@ -244,7 +244,7 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
     names = "_".join([loop.loop_var.name for loop in olds])
     widest = max([loop.loop_var.dtype for loop in olds], key=lambda dtype: dtype.bits)
     fused = Var(f"{names}_fused", widest)
-    analyzer = flags.analyzer_above(srefs[0])
+    analyzer = tree.analyzer_above(srefs[0])
     mapping: dict[Var, Any] = {}
     total: Any = IntImm(widest, 1)
     for position, loop in reversed(list(enumerate(olds))):
@@ -317,9 +317,9 @@ def _checked_chain(state: ScheduleState, srefs: Sequence[StmtSRef]) -> list[Stmt
         twice = next(s for i, s in enumerate(srefs) if s in srefs[:i])
         raise LoopOrderError(state, f"{name_of(twice)} is listed twice", twice)
     wanted = {id(sref) for sref in srefs}
-    depth = {id(sref): len(flags.loops_above(sref)) for sref in srefs}
+    depth = {id(sref): len(tree.loops_above(sref)) for sref in srefs}
     bottom = max(srefs, key=lambda sref: depth[id(sref)])
-    path = [*flags.loops_above(bottom), bottom]
+    path = [*tree.loops_above(bottom), bottom]
     for sref in srefs:
         if sref not in path:
             raise NotNestedError(
@@ -366,7 +366,7 @@ def _check_sums_stay_whole(
         terms, places = _variables_in_bindings(realize)
         if realize.block.init is None or not terms:
             continue
-        loops = [loop_of(s) for s in flags.loops_above(state.sref_of(realize))]
+        loops = [loop_of(s) for s in tree.loops_above(state.sref_of(realize))]
         once = surgery.runs_once_per_instance(realize, loops)
         if once and terms.isdisjoint(places):
             continue

@@ -18,7 +18,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import Var
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -62,7 +62,7 @@ def merge(self: Schedule, *loops: LoopRV) -> LoopRV:
     state = self.state
     if len(srefs) < 2:
         raise MergeShapeError(state, f"expected at least two loops, got {len(srefs)}")
-    place = flags.lowest_common_ancestor(srefs)
+    place = tree.lowest_common_ancestor(srefs)
     chains = [_chain(state, sref, place) for sref in srefs]
     above = place.stmt
     assert isinstance(above, For | Block)
@@ -101,11 +101,11 @@ def _chain(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> Chain:
     """The loops from ``place`` (not included) to ``sref``."""
     if sref is place:
         raise MergeShapeError(state, f"another of the loops is inside of {name_of(sref)}", sref)
-    if flags.scope_of(sref) is not (
-        place if isinstance(place.stmt, Block) else flags.scope_of(place)
+    if tree.scope_of(sref) is not (
+        place if isinstance(place.stmt, Block) else tree.scope_of(place)
     ):
         raise MergeShapeError(state, f"{name_of(sref)} is in another block than the others", sref)
-    found = [*flags.loops_above(sref, stop=place), sref]
+    found = [*tree.loops_above(sref, stop=place), sref]
     for item in found:
         check_plain_loop(state, item)
     for outer, inner in itertools.pairwise(found):
@@ -177,7 +177,7 @@ class _Access(NamedTuple):
 
 
 def _accesses(state: ScheduleState, chain: Chain, place: StmtSRef) -> list[_Access]:
-    analyzer = flags.analyzer_above(place)
+    analyzer = tree.analyzer_above(place)
     for loop in chain:
         analyzer.bind(loop.loop_var, tree.loop_domain(loop))
     if not tree.is_only_loops_and_blocks(chain[-1]):
@@ -189,7 +189,7 @@ def _accesses(state: ScheduleState, chain: Chain, place: StmtSRef) -> list[_Acce
     inner = state.sref_of(chain[-1])
     found = []
     for realize in tree.child_realizes(chain[-1]):
-        loops = flags.domains(flags.loops_above(state.sref_of(realize), stop=inner))
+        loops = tree.domains(tree.loops_above(state.sref_of(realize), stop=inner))
         for region, writes in _regions(realize):
             ranges = substitute(region.region, tree.bindings_of(realize))
             bounds = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
@@ -324,7 +324,7 @@ def _apart_at(
     place: StmtSRef, chains: Sequence[Chain], one: _Access, two: _Access, level: int
 ) -> bool:
     """Iterations that agree in the outer ``level`` loops; in the next, the second is earlier."""
-    analyzer = flags.analyzer_above(place)
+    analyzer = tree.analyzer_above(place)
     mapping: dict[Var, Any] = {}
     for number, (mine, its) in enumerate(zip(*chains, strict=True)):
         analyzer.bind(mine.loop_var, tree.loop_domain(mine))

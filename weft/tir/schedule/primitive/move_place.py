@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.tir.expr import IterVar
-from weft.tir.schedule import checks, dependence, flags, tree
+from weft.tir.schedule import checks, dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, stmt_list
@@ -42,18 +42,18 @@ class Move:
         self.producers = dependence.producers_of(self.block, self.root)
         self.consumers = dependence.consumers_of(self.block, self.root)
         self.required = self.consumers if producing else self.producers
-        self.realize = flags.realize_of(state, block)
+        self.realize = tree.realize_of(state, block)
         self.reduces = any(a.iter_type == IterVar.CommReduce for a in self.block.iter_vars)
 
     def check_places(self) -> None:
         """The loop is in the block's scope and not around it."""
-        if flags.scope_of(self.loop) is not self.scope:
+        if tree.scope_of(self.loop) is not self.scope:
             raise NotInSameScopeError(
                 self.state,
                 f"{name_of(self.loop)} is not in the same block scope as {name_of(self.sref)}",
                 (self.sref, self.loop),
             )
-        if self.loop in flags.loops_above(self.sref):
+        if self.loop in tree.loops_above(self.sref):
             raise NotInSameScopeError(
                 self.state, f"{name_of(self.loop)} is an ancestor of block {self.block.name_hint}",
                 (self.sref, self.loop),

@@ -20,7 +20,7 @@ from weft.support.errors import IRTypeError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, BufferLoad, Cast, IterVar, Mul, Sub, Var
-from weft.tir.schedule import checks, flags, independence, rewrite
+from weft.tir.schedule import checks, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache_stage import points
@@ -82,7 +82,7 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
             f"got {padding}",
             sref,
         )
-    loops = flags.loops_above(sref)
+    loops = tree.loops_above(sref)
     indices = _einsum(state, sref, stmt)
     extents = _padded_extents(stmt, padding)
     if not extents:
@@ -94,7 +94,7 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
         if axis.var in extents and axis.iter_type != IterVar.DataPar:
             _check_sum(state, sref, stmt, axis)
     copies = _copies(stmt, indices, extents)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     bound = {
         value: extents[axis.var]
         for axis, value in zip(stmt.iter_vars, realize.iter_values, strict=True)
@@ -227,7 +227,7 @@ def _nest(
     extents: dict[Var, PrimExpr],
 ) -> StmtSRef:
     """The outermost loop of the block, which is alone in its loops, bound to its padded axes."""
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     check_self_contained(state, sref, loops)
     if not rewrite.is_constant(realize.predicate, 1):
         raise NonEinsumError(state, f"{name_of(sref)} has a predicate: {realize.predicate}", sref)

@@ -18,7 +18,7 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir import op
 from weft.tir.expr import And, Call, IterVar, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import cache_checks as legal
@@ -62,9 +62,9 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
     stays the computing one.
     """
     state, sref, loop_sref = self.state, self._sref(block), self._sref(loop)
-    loops = flags.loops_above(sref)[::-1]  # innermost first
+    loops = tree.loops_above(sref)[::-1]  # innermost first
     padding = _check(state, sref, loop_sref, loops)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     upto = next(i for i, item in enumerate(loops) if item is loop_sref)
     alone = _alone(sref, loops[: upto + 1])
     stmts: list[For] = [item.stmt for item in loops]  # type: ignore[misc]
@@ -89,7 +89,7 @@ def can_decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) ->
     found = self.get_block(block) if isinstance(block, str) else block
     sref, loop_sref = self._sref(found), self._sref(loop)
     try:
-        _check(self.state, sref, loop_sref, flags.loops_above(sref)[::-1])
+        _check(self.state, sref, loop_sref, tree.loops_above(sref)[::-1])
     except ScheduleFailure:
         return False
     return True
@@ -160,8 +160,8 @@ def _bounded(
     condition: PrimExpr,
 ) -> _Padding:
     """The box of the axes for which the condition holds."""
-    realize = flags.realize_of(state, sref)
-    domains = flags.domains(loops)
+    realize = tree.realize_of(state, sref)
+    domains = tree.domains(loops)
     analyzer = Analyzer()
     for var, dom in domains.items():
         analyzer.bind(var, dom)

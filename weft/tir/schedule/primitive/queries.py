@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from weft.tir.schedule import checks, dependence, flags, tree
+from weft.tir.schedule import checks, dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import BlockNotFoundError
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
@@ -50,7 +50,7 @@ def get_block(self: Schedule, name: str, func_name: str | None = None) -> BlockR
 @primitive("GetLoops", "block", pure=True)
 def get_loops(self: Schedule, block: BlockRV | str) -> list[LoopRV]:
     """The loops around a block inside its scope, outermost first."""
-    return self._loop_rvs(flags.loops_above(self._sref(block)))
+    return self._loop_rvs(tree.loops_above(self._sref(block)))
 
 
 @primitive("GetChildBlocks", "block_or_loop", pure=True)

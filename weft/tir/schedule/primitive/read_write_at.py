@@ -17,7 +17,7 @@ from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, region_cover, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -138,7 +138,7 @@ def _checked(
 ) -> tuple[StmtSRef, _Users]:
     """The scope of the loop and the users of the buffer in it."""
     scope = checks.scope_root(state, at, stage_pipeline=True)
-    if at not in flags.loops_above(sref):
+    if at not in tree.loops_above(sref):
         raise NotInLoopError(state, f"{name_of(sref)} does not stand in {name_of(at)}", (at, sref))
     legal.check_not_aliased(state, buffer, scope)
     assert isinstance(at.stmt, For)
@@ -186,7 +186,7 @@ def _check_content(
             edge.kind is DepKind.RAW and id(edge.src) in inside and _uses(edge.src.writes, buffer)
             for edge in edges
         )
-        if not made or not flags.is_region_cover(state, sref, scope):
+        if not made or not region_cover.is_region_cover(state, sref, scope):
             legal.check_previous_unused(state, sref, buffer)
 
 
@@ -225,7 +225,7 @@ def _check_copied_back(
 
 def _relaxed_loops(sref: StmtSRef, at: StmtSRef, storage_scope: str) -> dict[Var, Range]:
     """The loops below ``at``, and those over threads that share the memory."""
-    loops = flags.domains(flags.loops_above(sref, stop=at))
+    loops = tree.domains(tree.loops_above(sref, stop=at))
     item: StmtSRef | None = at
     while item is not None:
         stmt = item.stmt
@@ -260,7 +260,7 @@ def _domain(
         sref = state.sref_of(block)
         loops = _relaxed_loops(sref, at, storage_scope)
         hidden |= loops.keys()
-        bindings = tree.bindings_of(flags.realize_of(state, sref))
+        bindings = tree.bindings_of(tree.realize_of(state, sref))
         for region in block.writes if write else block.reads:
             if region.buffer is buffer:
                 ranges = substitute(region.region, bindings)
@@ -292,8 +292,8 @@ def _put(
     region = BufferRegion(buffer, domain)
     legal.check_scope_declares(state, scope, place.sref, region, write=write)
     source, target = (cache, buffer) if write else (buffer, cache)
-    around = flags.domains([*flags.loops_above(place.sref), place.sref])
-    analyzer = flags.analyzer_above(place.sref)
+    around = tree.domains([*tree.loops_above(place.sref), place.sref])
+    analyzer = tree.analyzer_above(place.sref)
     stage = _copy_block(source, target, domain, around, analyzer, cache.name)
     redirect = Redirect(buffer, cache, None)
     edit_scope(state, scope, redirect, blocks, [(place, stage)], [cache])

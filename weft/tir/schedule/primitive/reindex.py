@@ -19,7 +19,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Let, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, flags, rewrite
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -98,7 +98,7 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
 
 def check_loads_settled(state: ScheduleState, sref: StmtSRef, indices: Sequence[PrimExpr]) -> None:
     """What is loaded to compute indices is written by no block of the scope."""
-    scope = flags.scope_of(sref)
+    scope = tree.scope_of(sref)
     assert scope is not None
     assert isinstance(scope.stmt, Block)
     for load in collect(list(indices), BufferLoad):
@@ -310,8 +310,8 @@ def check_runs_all(
     box = executed_box(state, sref)
     block = sref.stmt
     assert isinstance(block, Block)
-    loops = flags.domains(flags.loops_above(sref))
-    conditions = conjuncts(flags.realize_of(state, sref).predicate)
+    loops = tree.domains(tree.loops_above(sref))
+    conditions = conjuncts(tree.realize_of(state, sref).predicate)
     if any(var not in loops for var in collect(conditions, Var)):
         box = None
     if box is None or any(

@@ -18,7 +18,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, flags, rewrite
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -218,9 +218,9 @@ def _plan(
     shape = list(index_map.map_shape(extents, analyzer=analyzer))
     used = _common_axes(state, sref, original, indices)
     _check_distinct(state, sref, used, original, indices)
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     values = [value for axis, value in zip(axes, realize.iter_values, strict=True) if axis in used]
-    inside = [loop.stmt for loop in flags.loops_above(sref, stop=place.sref)]
+    inside = [loop.stmt for loop in tree.loops_above(sref, stop=place.sref)]
     needed = set(collect(values, Var))
     loops = [loop for loop in inside if isinstance(loop, For) and loop.loop_var in needed]
     dropped = {s.loop_var for s in inside if isinstance(s, For) and s.loop_var not in needed}

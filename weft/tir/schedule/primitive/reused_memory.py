@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.functor import collect, substitute
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import dependence, flags, tree
+from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.schedule.rewrite import is_constant
@@ -34,9 +34,9 @@ class OverwritingAxisError(ScheduleFailure):
 def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> None:
     """What the block reads inside the loops up to ``top`` is still there after these loops."""
     block = _block(sref)
-    scope = flags.scope_of(sref)
+    scope = tree.scope_of(sref)
     assert scope is not None
-    left = flags.loops_above(sref, stop=top)
+    left = tree.loops_above(sref, stop=top)
     if not left:
         return
     data = {region.buffer.data for region in block.reads}
@@ -44,7 +44,7 @@ def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> No
         other = state.sref_of(producer)
         if other is sref:
             continue
-        above = {id(loop) for loop in flags.loops_above(other)}
+        above = {id(loop) for loop in tree.loops_above(other)}
         for loop in left:
             shared = id(loop) in above and not is_constant(loop_of(loop).extent, 1)
             if shared and not _keeps(state, other, loop, data):
@@ -59,7 +59,7 @@ def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> No
 
 def _keeps(state: ScheduleState, producer: StmtSRef, loop: StmtSRef, data: set[Var]) -> bool:
     """Whether iterations of the loop write different places of the buffers, or equal values."""
-    realize = flags.realize_of(state, producer)
+    realize = tree.realize_of(state, producer)
     variable = loop_of(loop).loop_var
     bindings = tree.bindings_of(realize)
     written = [region for region in realize.block.writes if region.buffer.data in data]

@@ -21,7 +21,7 @@ from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Select, Var
-from weft.tir.schedule import checks, dependence, flags, rewrite, tree
+from weft.tir.schedule import checks, dependence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -85,7 +85,7 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     producer = _producer(state, sref, scope, buffer)
     checks.check_not_output_block(state, producer.chain[0], scope)
     _check_only_consumer(state, sref, scope, producer)
-    check_values_stay(state, sref, flags.lowest_common_ancestor([sref, producer.sref]))
+    check_values_stay(state, sref, tree.lowest_common_ancestor([sref, producer.sref]))
     store = _consumer_store(state, sref)
     box = _executed(state, sref)
     _check_same_value(state, sref, producer)
@@ -171,10 +171,10 @@ def _check_only_consumer(
 def _consumer_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
     """The store that is the body of the block, which has no predicate and no effects."""
     store = single_store(state, sref)
-    predicate = flags.realize_of(state, sref).predicate
+    predicate = tree.realize_of(state, sref).predicate
     if not rewrite.is_constant(predicate, 1):
         raise InlineBodyError(state, f"{name_of(sref)} has the predicate {predicate}", sref)
-    surgery.check_self_contained(state, sref, flags.loops_above(sref))
+    surgery.check_self_contained(state, sref, tree.loops_above(sref))
     surgery.check_pure(state, sref, [store.value, *store.indices])
     return store
 
@@ -183,7 +183,7 @@ def _executed(state: ScheduleState, sref: StmtSRef) -> list[Range]:
     """The instances of the block that are executed."""
     box = surgery.executed_box(state, sref)
     if box is None:
-        values = flags.realize_of(state, sref).iter_values
+        values = tree.realize_of(state, sref).iter_values
         raise UnclearInstancesError(
             state,
             f"which instances of {name_of(sref)} are executed is not known; its axes are "
@@ -198,7 +198,7 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
 
     It does where the producer is done before the block starts, or writes each element once.
     """
-    meeting = flags.lowest_common_ancestor([producer.sref, sref])
+    meeting = tree.lowest_common_ancestor([producer.sref, sref])
     if not isinstance(meeting.stmt, For):
         return
     axes = [axis for one in producer.chain for axis in block_of(one).iter_vars]
@@ -225,8 +225,8 @@ def _reads_are_fixed(producer: _Producer, meeting: For) -> bool:
 
 
 def _once(state: ScheduleState, sref: StmtSRef) -> bool:
-    loops = [loop.stmt for loop in flags.loops_above(sref) if isinstance(loop.stmt, For)]
-    return surgery.runs_once_per_instance(flags.realize_of(state, sref), loops)
+    loops = [loop.stmt for loop in tree.loops_above(sref) if isinstance(loop.stmt, For)]
+    return surgery.runs_once_per_instance(tree.realize_of(state, sref), loops)
 
 
 # ---- the instance of the block that belongs to one of the producer
@@ -344,7 +344,7 @@ def _inlined(
     wanted = _in_box(block_of(sref), box, solved)
     inside = analyzer.simplify(wanted)
     inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
-    realize = flags.realize_of(state, producer.sref)
+    realize = tree.realize_of(state, producer.sref)
     _check_written(state, sref, producer, store.value, indices, analyzer, inside)
     body: Any = _Dissolved(solved, producer.store).visit(store)
     condition = producer.condition
@@ -449,7 +449,7 @@ def _predicate(
     if rewrite.is_constant(realize.predicate, 1):
         return new
     analyzer = surgery.outer_analyzer(state, sref)
-    for var, dom in flags.domains(flags.loops_above(sref)).items():
+    for var, dom in tree.domains(tree.loops_above(sref)).items():
         analyzer.bind(var, dom)
     with analyzer.constraint_scope(new):
         if analyzer.can_prove(realize.predicate):

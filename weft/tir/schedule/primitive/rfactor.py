@@ -19,7 +19,7 @@ from weft.ir.type import PointerType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import LT, BufferLoad, IterVar, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -74,7 +74,7 @@ def rfactor(self: Schedule, loop: LoopRV, factor_axis: int) -> BlockRV:
     sref = _only_block(state, at)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
     checks.check_reduction_block(state, sref, scope)
-    realize, loops = flags.realize_of(state, sref), flags.loops_above(sref)
+    realize, loops = tree.realize_of(state, sref), tree.loops_above(sref)
     spatial, reduced = _touched(realize)
     _check_factor_loop(state, at, loops)
     _check_nest(state, sref, at, loops, (spatial, reduced))
@@ -209,7 +209,7 @@ def _check_all_set(
     reduced: set[Var],
 ) -> None:
     """Wherever the join reads partial results, their first iteration (the init) has run."""
-    realize, loops = factored.realize, flags.loops_above(sref)
+    realize, loops = factored.realize, tree.loops_above(sref)
     conditions = [p for p in rewrite.conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
     if not conditions:
         return
@@ -419,12 +419,12 @@ def _apply(
     reduced: set[Var],
 ) -> None:
     partial, whole = blocks
-    loops = [loop_of(item) for item in flags.loops_above(sref)]
+    loops = [loop_of(item) for item in tree.loops_above(sref)]
     chain = {id(loop): loop is factored.loop or loop.loop_var not in reduced for loop in loops}
     join = _without_loops(loops[0], chain, factored.realize, whole)
     outer = scope.stmt
     assert isinstance(outer, Block)
-    top = flags.loops_above(sref)[0]
+    top = tree.loops_above(sref)[0]
     changes = {id(top.stmt): seq(rewrite.under_copies(partial, loops), join)}
     reuse = {factored.block: whole.block}
     made = surgery.edited(outer, changes, surgery.path_up(top, scope), reuse)

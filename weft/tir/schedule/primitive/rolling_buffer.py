@@ -23,7 +23,7 @@ from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer
 from weft.tir.expr import FloorDiv, FloorMod, IterVar, Mul, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, region_cover, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import DepKind, consumers_of, hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -77,12 +77,12 @@ def rolling_buffer(self: Schedule, block: BlockRV | str, write_buffer_index: int
     if not is_allocated_in(buffer, scope):
         raise RollingDependencyError(state, f"the scope does not allocate {buffer.name}", sref)
     check_rewritable(state, scope, buffer)
-    meeting = flags.lowest_common_ancestor([sref, *consumers])
+    meeting = tree.lowest_common_ancestor([sref, *consumers])
     if not isinstance(meeting.stmt, For) or not consumers:
         raise RollingPlaceError(
             state, f"{name_of(sref)} and the consumers of {buffer.name} share no loop", sref
         )
-    loops = flags.loops_above(sref)
+    loops = tree.loops_above(sref)
     axes = _tile(state, sref, region, loops, meeting)
     position = _rolling_axis(state, sref, buffer, axes, loops)
     predicate = _checked_predicate(state, sref, region, axes)
@@ -130,7 +130,7 @@ def _check_dependences(
         )
     consumers = [state.sref_of(item) for item in consumers_of(block, scope.stmt)]
     for consumer in consumers:
-        if not flags.is_region_cover(state, consumer, scope):
+        if not region_cover.is_region_cover(state, consumer, scope):
             raise RollingDependencyError(
                 state, f"{name_of(consumer)} reads more of {buffer.name} than its tile",
                 (consumer, sref),
@@ -146,10 +146,10 @@ def _tile(
     meeting: StmtSRef,
 ) -> list[_Axis]:
     """What one iteration of the common loop writes, axis by axis."""
-    realize = flags.realize_of(state, sref)
-    inner = flags.domains(flags.loops_above(sref, stop=meeting))
+    realize = tree.realize_of(state, sref)
+    inner = tree.domains(tree.loops_above(sref, stop=meeting))
     analyzer = Analyzer()
-    for var, dom in flags.domains(loops).items():
+    for var, dom in tree.domains(loops).items():
         if var not in inner:
             analyzer.bind(var, dom)
     found = []
@@ -223,7 +223,7 @@ def _checked_predicate(
     state: ScheduleState, sref: StmtSRef, region: BufferRegion, axes: Sequence[_Axis]
 ) -> PrimExpr:
     """The predicate of the block: what the tiles before have computed is left out."""
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     block = realize.block
     condition: Any = realize.predicate
     analyzer = Analyzer()
@@ -263,7 +263,7 @@ def _check_repeatable(state: ScheduleState, sref: StmtSRef, axis: _Axis, scope: 
     assert isinstance(block, Block)
     assert isinstance(scope.stmt, Block)
     loop = next(
-        item.stmt for item in flags.loops_above(sref)
+        item.stmt for item in tree.loops_above(sref)
         if isinstance(item.stmt, For) and item.stmt.loop_var is axis.loop
     )  # fmt: skip
     read = {region.buffer.data for region in block.reads}

@@ -17,7 +17,7 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.support.errors import IRTypeError, ScheduleError
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import dependence, flags, tree
+from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
@@ -388,7 +388,7 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     Loops of extent 1 are left out, spatial loops inside of others, and others inside of all
     spatial ones.
     """
-    scope = flags.scope_of(sref)
+    scope = tree.scope_of(sref)
     if scope is None:
         return []
     assert isinstance(sref.stmt, Block)
@@ -396,9 +396,9 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     consumers = [state.sref_of(item) for item in dependence.consumers_of(sref.stmt, scope.stmt)]
     if not consumers:
         return []
-    around = flags.loops_above(consumers[0])
+    around = tree.loops_above(consumers[0])
     boundary = (
-        flags.lowest_common_ancestor(consumers) if len(consumers) > 1 else consumers[0].parent
+        tree.lowest_common_ancestor(consumers) if len(consumers) > 1 else consumers[0].parent
     )
     if boundary not in around:
         return []

@@ -10,7 +10,7 @@ from weft.support.dtype import DataType
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Cast, Var
-from weft.tir.schedule import checks, flags, rewrite, tree
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.buffer_argument import buffer_position
@@ -118,7 +118,7 @@ def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: 
     users = [state.sref_of(item) for item in _users(site.stmt, buffer.data)]
     if not users:
         return
-    meeting = flags.lowest_common_ancestor(users)
+    meeting = tree.lowest_common_ancestor(users)
     inside = {id(meeting)}
     item: StmtSRef | None = meeting
     while item is not None and item is not site:

@@ -179,14 +179,14 @@ def executed_box(state: ScheduleState, sref: StmtSRef) -> list[Range] | None:
     They are all combinations of these; None where that is not known. The declared domain is given
     where it is all executed.
     """
-    realize = flags.realize_of(state, sref)
+    realize = tree.realize_of(state, sref)
     axes = realize.block.iter_vars
-    loops = flags.loops_above(sref)
+    loops = tree.loops_above(sref)
     if is_remap(realize, loops):
         return [domain(axis) for axis in axes]
     analyzer = outer_analyzer(state, sref)
     points = [Range.from_min_extent(v, IntImm(v.dtype, 1)) for v in realize.iter_values]
-    found = estimate_region_lower_bound(points, flags.domains(loops), realize.predicate, analyzer)
+    found = estimate_region_lower_bound(points, tree.domains(loops), realize.predicate, analyzer)
     if found is None or any(part.is_nothing() or not part.is_bounded for part in found):
         return None
     box = []
@@ -205,9 +205,9 @@ def executed_box(state: ScheduleState, sref: StmtSRef) -> list[Range] | None:
 
 def outer_analyzer(state: ScheduleState, sref: StmtSRef) -> Analyzer:
     """An analyzer that knows the scope around a block, and that extents are not negative."""
-    scope = flags.scope_of(sref)
+    scope = tree.scope_of(sref)
     assert scope is not None
-    analyzer = flags.analyzer_above(scope)
+    analyzer = tree.analyzer_above(scope)
     know_shapes(state, sref, analyzer)
     return analyzer
 

@@ -13,7 +13,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Ramp
 from weft.tir.function import PrimFunc
-from weft.tir.schedule import flags, rewrite, tree
+from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.block_division import blockized
@@ -60,7 +60,7 @@ def tensorize(
     if isinstance(old, For):
         realize, _ = blockized(state, sref, preserve_unit_iters)
     else:
-        realize = flags.realize_of(state, sref)
+        realize = tree.realize_of(state, sref)
     matched = _matched(state, sref, realize, tensor_intrin, intrinsic)
     impl = renew_defs(intrinsic.impl)
     places = _places(state, sref, (tensor_intrin, intrinsic.desc), impl, matched)

@@ -6,14 +6,14 @@ from weft import tir
 from weft.script import tir as T
 from weft.support.errors import InternalError
 from weft.testing.programs import matmul
-from weft.tir.schedule import flags
+from weft.tir.schedule import flags, region_cover, tree
 from weft.tir.stmt_functor import renew_defs
 
 
 def covered(func, name="C"):
     sch = tir.Schedule(func)
     sref = sch.get_sref(sch.get_block(name))
-    return flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+    return region_cover.is_region_cover(sch.state, sref, tree.scope_of(sref))
 
 
 def through(scope, tag):
@@ -70,9 +70,9 @@ def test_binding_a_loop_changes_the_cover():
 
     sch = tir.Schedule(func, enable_check=False)
     sref = sch.get_sref(sch.get_block("C"))
-    assert not flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+    assert not region_cover.is_region_cover(sch.state, sref, tree.scope_of(sref))
     sch.bind(sch.get_loops("C")[0], "threadIdx.x")
-    assert flags.is_region_cover(sch.state, sref, flags.scope_of(sref))
+    assert region_cover.is_region_cover(sch.state, sref, tree.scope_of(sref))
 
 
 def parts(second, rows=8):

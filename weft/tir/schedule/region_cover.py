@@ -1,0 +1,277 @@
+"""Region cover: whether the producers of a block write, before it runs, all that it reads.
+
+At every place where a producer and the block meet (their innermost common loop or block), what is
+surely written below it (a lower bound) must contain what is read below it (an upper bound). Several
+producers may cover a region together; loops over threads that share the memory count as if they
+stood around its reads and writes. The definition is that of TensorIR (Feng et al., ASPLOS 2023,
+section 3.3); covers by several producers and by threads are additions of weft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import intersect
+from weft.arith.interval import IntervalSet
+from weft.arith.iter_map.constraint import conjuncts
+from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect, substitute
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.schedule import tree
+from weft.tir.schedule.dependence import DepKind, hazards_below
+from weft.tir.stmt import Block, BufferRegion, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+def is_region_cover(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> bool:
+    """Whether the producers of a block in its scope cover what it reads.
+
+    Kept with the block's realization, as long as it and its producers have the same loops.
+    """
+    block = sref.stmt
+    assert isinstance(block, Block)
+    assert isinstance(scope.stmt, Block)
+    edges = hazards_below(scope.stmt).of_target.get(id(block), [])
+    producers = [state.sref_of(edge.src) for edge in edges if edge.kind is DepKind.RAW]
+    if not producers:
+        return True
+    parts = [part for item in (sref, *producers) for part in _surroundings(state, item)]
+    key = tuple([id(part) for part in parts])
+    cache = tree.realize_of(state, sref)._cache
+    if cache is None:
+        cache = tree.realize_of(state, sref)._cache = {}
+    known = cache.get("schedule.cover")
+    if known is None or known[0] != key:
+        # The parts are kept too: an id is meaningful only while its object lives.
+        covered = _is_region_cover(state, sref, producers)
+        known = cache["schedule.cover"] = (key, covered, parts)
+    return bool(known[1])
+
+
+def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[Any]:
+    """What the regions of a block depend on: its realization, and the loops and blocks around."""
+    parts: list[Any] = [tree.realize_of(state, sref)]
+    item = sref.parent
+    while item is not None:
+        stmt = item.stmt
+        if isinstance(stmt, For):
+            parts += (stmt.loop_var, stmt.min, stmt.extent, stmt.thread_binding)
+        elif isinstance(stmt, Block):
+            parts.append(stmt.iter_vars)
+        if isinstance(stmt, For | Block) and not tree.is_only_loops_and_blocks(stmt):
+            parts.append(stmt)  # what stands between matters too
+        item = item.parent
+    return parts
+
+
+def _is_region_cover(state: ScheduleState, sref: StmtSRef, producers: list[StmtSRef]) -> bool:
+    block = sref.stmt
+    assert isinstance(block, Block)
+    reads: dict[Var, list[tuple[Block, StmtSRef]]] = {}
+    for producer in producers:
+        assert isinstance(producer.stmt, Block)
+        meeting = tree.lowest_common_ancestor([producer, sref])
+        for region in producer.stmt.writes:
+            reads.setdefault(region.buffer.data, []).append((producer.stmt, meeting))
+    return all(
+        _covered(state, region, sref, reads[region.buffer.data])
+        for region in block.reads
+        if region.buffer.data in reads
+    )
+
+
+def _covered(
+    state: ScheduleState,
+    region: BufferRegion,
+    sref: StmtSRef,
+    producers: list[tuple[Block, StmtSRef]],
+) -> bool:
+    """Whether, at every meeting place, what was produced below it covers what is consumed there."""
+    meetings = {id(meeting): meeting for _, meeting in producers}
+    for meeting in meetings.values():
+        analyzer = tree.analyzer_above(meeting)
+        shared = tree.domains(sharing_threads(region.buffer.scope(), meeting))
+        consumed = relaxed_region(state, sref, region, meeting, analyzer, shared)
+
+        def read(consumed: Sequence[IntervalSet] = consumed) -> Any:
+            inside = _exists(region.buffer, consumed)
+            return op.logical_and(tree.realize_of(state, sref).predicate, inside)
+
+        produced = [
+            part
+            for block, where in producers
+            if where is meeting and _runs_with(state, block, read, meeting, analyzer, shared)
+            for part in _written_below(state, block, region.buffer.data, meeting, analyzer, shared)
+        ]
+        if any(_covers(region, part, consumed, analyzer) for part in produced):
+            continue
+        if len(produced) < 2 or not _cover_together(region, produced, consumed, analyzer):
+            return False
+    return True
+
+
+def _runs_with(
+    state: ScheduleState,
+    producer: Block,
+    read: Callable[[], Any],
+    meeting: StmtSRef,
+    analyzer: Analyzer,
+    shared: Mapping[Var, Range],
+) -> bool:
+    """Whether a producer runs where ``read`` holds: where something that exists is read.
+
+    Asked is the part of its predicate that no loop below the meeting place decides: the rest is
+    seen in the region that it writes.
+    """
+    source = state.sref_of(producer)
+    if tree.is_conditional(source, meeting):
+        return False
+    predicate = tree.realize_of(state, source).predicate
+    if isinstance(predicate, IntImm):
+        return bool(predicate.value)
+    below = {**_below(source, meeting), **shared}
+    outer = [
+        part for part in conjuncts(predicate) if not any(var in below for var in collect(part, Var))
+    ]
+    if not outer:
+        return True
+    with analyzer.constraint_scope(read()):
+        for part in outer:
+            if not analyzer.can_prove(part):
+                return False
+    return True
+
+
+def _exists(buffer: Buffer, region: Sequence[IntervalSet]) -> Any:
+    """The condition that a part of the region is inside of the buffer."""
+    condition: Any = op.const(True, "bool")
+    for extent, part in zip(buffer.shape, region, strict=True):
+        if part.is_bounded and not part.is_nothing():
+            reaches = op.logical_and(
+                op.greater_equal(part.max_value, 0), op.less(part.min_value, extent)
+            )
+            condition = op.logical_and(condition, reaches)
+    return condition
+
+
+def _below(sref: StmtSRef, meeting: StmtSRef) -> dict[Var, Range]:
+    """The domains of the loops above a block and strictly below the meeting place."""
+    return tree.domains(tree.loops_above(sref, stop=meeting))
+
+
+def sharing_threads(scope: str, place: StmtSRef) -> list[StmtSRef]:
+    """The loops over threads, from ``place`` outwards, that see one memory of a storage scope.
+
+    What is below such a loop runs, as far as that memory goes, as if it stood around it: threads
+    wait for each other between the blocks that write shared memory and those that read it.
+    """
+    if not scope.startswith(("shared", "warp")):
+        return []
+    found = []
+    item: StmtSRef | None = place
+    while item is not None:
+        binding = item.stmt.thread_binding if isinstance(item.stmt, For) else None
+        if binding is not None:
+            tag = binding.thread_tag
+            if tag == "threadIdx.x" if scope.startswith("warp") else not tag.startswith("block"):
+                found.append(item)
+        item = item.parent
+    return found
+
+
+def relaxed_region(
+    state: ScheduleState,
+    sref: StmtSRef,
+    region: BufferRegion,
+    meeting: StmtSRef,
+    analyzer: Analyzer,
+    shared: Mapping[Var, Range] | None = None,
+) -> Sequence[IntervalSet]:
+    """The region of a block over all iterations below ``meeting``: an upper bound, per axis.
+
+    ``shared`` are other loops to run through.
+    """
+    realize = tree.realize_of(state, sref)
+    ranges = substitute(region.region, tree.bindings_of(realize))
+    loops = {**_below(sref, meeting), **(shared or {})}
+    return estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
+
+
+def _written_below(
+    state: ScheduleState,
+    block: Block,
+    data: Var,
+    meeting: StmtSRef,
+    analyzer: Analyzer,
+    shared: Mapping[Var, Range],
+) -> list[Sequence[IntervalSet]]:
+    """What a producer surely writes of a buffer below ``meeting``: a lower bound, per region."""
+    sref = state.sref_of(block)
+    realize = tree.realize_of(state, sref)
+    bindings = tree.bindings_of(realize)
+    loops = {**_below(sref, meeting), **shared}
+    found: list[Sequence[IntervalSet]] = []
+    for region in block.writes:
+        if region.buffer.data is data:
+            ranges = substitute(region.region, bindings)
+            part = estimate_region_lower_bound(ranges, loops, realize.predicate, analyzer)
+            if part is not None:
+                found.append(part)
+    return found
+
+
+def _covers(
+    region: BufferRegion,
+    produced: Sequence[IntervalSet],
+    consumed: Sequence[IntervalSet],
+    analyzer: Analyzer,
+) -> bool:
+    for extent, made, used in zip(region.buffer.shape, produced, consumed, strict=True):
+        if used.is_nothing():
+            continue
+        if made.is_nothing():
+            return False
+        dtype = made.min_value.dtype  # indices of one buffer may be of several types
+        if used.min_value.dtype is not dtype and used.is_bounded:
+            used = IntervalSet(op.cast(dtype, used.min_value), op.cast(dtype, used.max_value))
+        whole = IntervalSet(IntImm(dtype, 0), op.cast(dtype, extent) - 1)
+        made, used = intersect([made, whole], analyzer), intersect([used, whole], analyzer)
+        low, high = made.min_value - used.min_value, used.max_value - made.max_value
+        if not (analyzer.can_prove(low <= 0) and analyzer.can_prove(high <= 0)):
+            return False
+    return True
+
+
+def _cover_together(
+    region: BufferRegion,
+    produced: Sequence[Sequence[IntervalSet]],
+    consumed: Sequence[IntervalSet],
+    analyzer: Analyzer,
+) -> bool:
+    """Whether parts that follow each other along one axis, and fill the others, cover a region."""
+    for axis, used in enumerate(consumed):
+        if not used.is_bounded or used.is_nothing():
+            continue
+        parts = []
+        for part in produced:
+            whole = [*part[:axis], used, *part[axis + 1 :]]
+            if part[axis].is_bounded and _covers(region, whole, consumed, analyzer):
+                parts.append(part[axis])
+        low: Any = used.min_value
+        while parts:
+            following = next((p for p in parts if analyzer.can_prove(p.min_value <= low)), None)
+            if following is None:
+                break
+            parts.remove(following)
+            if analyzer.can_prove(following.max_value >= low):
+                low = following.max_value + 1
+            if analyzer.can_prove(low > used.max_value):
+                return True
+    return False
