@@ -43,6 +43,7 @@ from weft.relax.expr import (
 from weft.relax.lattice import defining_vars
 from weft.relax.normalize import Normalizer, collect_symbols, is_leaf
 from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
+from weft.relax.prim_func_info import prim_func_info
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -53,6 +54,7 @@ from weft.relax.substitution import replace
 from weft.relax.te_call import make_te_call
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
@@ -569,9 +571,11 @@ def _check_params(params: Any) -> None:
 
 
 def function_info(func: Any) -> StructInfo:
-    """The struct info of a function: a PrimFunc is an opaque function to the graph."""
+    """The struct info of a function: its own, a PrimFunc's by its parameters, else opaque."""
     info = getattr(func, "struct_info", None)
     if isinstance(info, StructInfo):
         return info
+    if isinstance(func, PrimFunc):
+        return prim_func_info(func)
     return FuncStructInfo.opaque_func(ret=ObjectStructInfo())
 

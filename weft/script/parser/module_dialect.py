@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.relax.block_builder import function_info
 from weft.relax.expr import ExternFunc
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.ir import IRModuleFrame, find_module
@@ -56,7 +57,7 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
                     pure = bool(options.get("pure", True))
                     made = parse_function(parser, item, private, pure)
                 var = parser.functions[item.name]
-                var.struct_info = made.struct_info
+                var.struct_info = function_info(made)
                 frame.functions[var] = made
             if parser.emitted is not None:
                 frame.functions.update(parser.emitted.functions)

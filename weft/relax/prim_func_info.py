@@ -1,0 +1,40 @@
+"""What a graph sees of a PrimFunc: a function of tensors and scalars that returns nothing.
+
+A buffer is a tensor of its shape and dtype, a scalar parameter a scalar of its dtype, whose value
+is the parameter itself, so that a buffer's extents may speak of it. Calls in destination-passing
+style (``call_tir``) do not go through this: they name their results themselves.
+"""
+
+from __future__ import annotations
+
+from weft.ir.type import PrimType
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    PrimStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+
+
+def prim_func_info(func: PrimFunc) -> FuncStructInfo:
+    """The struct info of a PrimFunc; not pure, for it writes into its arguments."""
+    ret = func.ret_type
+    result: StructInfo = (
+        PrimStructInfo(ret.dtype)
+        if isinstance(ret, PrimType) and ret.dtype != "void"
+        else TupleStructInfo([])
+    )
+    return FuncStructInfo([_param_info(func, param) for param in func.params], result, False)
+
+
+def _param_info(func: PrimFunc, param: Var) -> StructInfo:
+    buffer = func.buffer_map.get(param)
+    if buffer is not None:
+        return TensorStructInfo(buffer.shape, buffer.dtype)
+    if param.dtype == "handle":
+        return ObjectStructInfo()
+    return PrimStructInfo(value=param) if param.dtype.is_integral else PrimStructInfo(param.dtype)
