@@ -69,10 +69,16 @@ def test_wrong_choices():
         cuda.get_ldmatrix_intrin(16, "int8", "A", False)
     with pytest.raises(weft.TVMError, match="A of bytes cannot be transposed"):
         cuda.get_ldmatrix_intrin(32, "int8", "A", True)
-    with pytest.raises(weft.TVMError, match="expected 'A' or 'B', got 'C'"):
+    with pytest.raises(weft.TVMError, match="expected one of A, B, got 'C'"):
         cuda.get_ldmatrix_intrin(16, "float16", "C", False)
     with pytest.raises(weft.TVMError, match="k_dim: expected 16 or 32, got 8"):
         cuda.get_mma_intrin(8)
+    with pytest.raises(weft.TVMError, match="b_dtype: expected one of float16, .*, got 'float64'"):
+        cuda.get_mma_intrin(16, b_dtype="float64")
+    with pytest.raises(weft.TVMError, match="store_to_smem_dtype: expected one of"):
+        cuda.get_mma_intrin_group(
+            "shared", "shared.dyn", "float16", "float32", False, True, store_to_smem_dtype="int4"
+        )
     with pytest.raises(weft.TVMError, match="a uint32 sum is of uint8, got int8 and uint8"):
         dot_product_common.get_dp4a_intrin("int8", "uint8", "uint32")
 

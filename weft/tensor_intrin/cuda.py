@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from weft.support.errors import IRAttributeError, IRValueError
+from weft.support.errors import IRAttributeError
 from weft.tensor_intrin import cuda_layout, cuda_m16n8k8, cuda_mma, cuda_wmma
+from weft.tensor_intrin.cuda_mma import check_choice
 from weft.tir.function import PrimFunc
 from weft.tir.tensor_intrinsic import TensorIntrin
 
@@ -43,6 +44,7 @@ SHORT: Final = {
     "float8_e5m2": "e5m2",
 }  # fmt: skip
 LOAD_SCOPES: Final = {"shared": "", "shared.dyn": "_dyn"}
+RESULTS: Final = ("float16", "float32", "int32")
 STORE_SCOPES: Final = ("global", "shared", "shared.dyn")
 
 
@@ -178,19 +180,14 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_CONSTANTS])
 
 
-def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        raise IRValueError(f"{what}: expected one of {', '.join(allowed)}, got {given!r}")
-
-
 def get_wmma_intrin_group(
     load_scope: str, store_scope: str, in_dtype: str, out_dtype: str, trans_b: bool
 ) -> dict[str, str]:
     """The names of the wmma intrinsics of a schedule: init, load_a, load_b, compute, store."""
-    _check_choice("load_scope", load_scope, tuple(LOAD_SCOPES))
-    _check_choice("store_scope", store_scope, STORE_SCOPES)
-    _check_choice("in_dtype", in_dtype, ("float16", "int8"))
-    _check_choice("out_dtype", out_dtype, ("float16", "float32", "int32"))
+    check_choice("load_scope", load_scope, tuple(LOAD_SCOPES))
+    check_choice("store_scope", store_scope, STORE_SCOPES)
+    check_choice("in_dtype", in_dtype, ("float16", "int8"))
+    check_choice("out_dtype", out_dtype, RESULTS)
     shape, turned = "16x16x16", "_trans" if trans_b else ""
     kind = "f16" if in_dtype == "float16" else "s8"
     out = {"float16": "f16", "float32": "f32", "int32": "s32"}[out_dtype]
@@ -215,10 +212,12 @@ def get_mma_intrin_group(
     store_to_smem_dtype: str | None = None,
 ) -> dict[str, str]:
     """The names of the mma intrinsics of a schedule: init, load_a, load_b, compute, store."""
-    _check_choice("load_scope", load_scope, tuple(LOAD_SCOPES))
-    _check_choice("store_scope", store_scope, STORE_SCOPES)
-    _check_choice("in_dtype", in_dtype, ("float16", "int8", "float8_e4m3fn", "float8_e5m2"))
-    _check_choice("out_dtype", out_dtype, ("float16", "float32", "int32"))
+    check_choice("load_scope", load_scope, tuple(LOAD_SCOPES))
+    check_choice("store_scope", store_scope, STORE_SCOPES)
+    check_choice("in_dtype", in_dtype, ("float16", "int8", "float8_e4m3fn", "float8_e5m2"))
+    check_choice("out_dtype", out_dtype, RESULTS)
+    if store_to_smem_dtype is not None:
+        check_choice("store_to_smem_dtype", store_to_smem_dtype, RESULTS)
     kind, out = SHORT[in_dtype], SHORT[out_dtype]
     turn_a, turn_b = "_trans" if trans_a else "", "_trans" if trans_b else ""
     tail = (f"{turn_a}_a" if trans_a else "") + (f"{turn_b}_b" if trans_b else "")

@@ -6,16 +6,15 @@ matter (``tir.index_map_m16n8k8.matrixC`` for results).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
 from weft.support.errors import IRValueError
+from weft.tensor_intrin.cuda_tile import Pair, Strided, Tile, copy_desc, fill_desc, multiply_pair
 from weft.tir import op
-from weft.tir.function import PrimFunc
 
-Pair = tuple[PrimFunc, PrimFunc]
-WARP_SIZE = 32
+WARP_SIZE: Final = 32
 
 
 def get_index_A(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
@@ -44,23 +43,12 @@ def get_mma_init_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair:
             f"mma init: expected m_dim and n_dim in steps of 8 and 4 of float16 or float32, got "
             f"{m_dim} and {n_dim} of {dtype}"
         )
-    zero = op.cast(dtype, IntImm("int32", 0))
-    tile = {"dtype": dtype, "align": 64, "offset_factor": 1, "scope": "m16n8k8.matrixC"}
-
-    @T.prim_func
-    def desc(c: T.handle) -> None:
-        C = T.match_buffer(c, (m_dim, n_dim), **tile)
-        with T.block("root"):
-            T.reads()
-            T.writes(C[0:m_dim, 0:n_dim])
-            for i, j in T.grid(m_dim, n_dim):
-                with T.block("init"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = zero
+    zero = op.const(0, dtype)
+    tile = Tile((m_dim, n_dim), dtype, "m16n8k8.matrixC")
 
     @T.prim_func
     def impl(c: T.handle) -> None:
-        C = T.match_buffer(c, (m_dim, n_dim), **tile)
+        C = T.match_buffer(c, **tile.matched)
         with T.block("root"):
             T.reads()
             T.writes(C[0:m_dim, 0:n_dim])
@@ -69,7 +57,7 @@ def get_mma_init_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair:
                     for v in T.vectorized(n_dim // 4):
                         C[b * 8 + tx // 4, (tx % 4) * (n_dim // 4) + v] = zero
 
-    return desc, impl
+    return fill_desc(tile), impl
 
 
 def get_mma_load_intrin(
@@ -87,29 +75,17 @@ def get_mma_load_intrin(
         rows, columns = columns, rows
     turned = is_col_major is not is_b
     first = get_index_B if is_b else get_index_A
-    tile = {"dtype": dtype, "align": 64, "offset_factor": 1}
-    scope = "m16n8k8.matrixB" if is_b else "m16n8k8.matrixA"
+    shared = Tile((rows, columns), dtype, shared_scope)
+    operand = Tile((rows, columns), dtype, "m16n8k8.matrixB" if is_b else "m16n8k8.matrixA")
 
     def offset(tx: Any, stride: Any) -> Any:
         return tx % 8 * stride + tx // 8 * 8 if turned else tx * stride
 
     @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (rows, columns), scope=shared_scope, **tile)
-        C = T.match_buffer(c, (rows, columns), scope=scope, **tile)
-        with T.block("root"):
-            T.reads(A[0:rows, 0:columns])
-            T.writes(C[0:rows, 0:columns])
-            for i, j in T.grid(rows, columns):
-                with T.block("root"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj]
-
-    @T.prim_func
     def impl(a: T.handle, c: T.handle) -> None:
         a0, a1, c0, c1 = T.int32(), T.int32(), T.int32(), T.int32()
-        A = T.match_buffer(a, (rows, columns), scope=shared_scope, strides=[a0, a1], **tile)
-        C = T.match_buffer(c, (rows, columns), scope=scope, strides=[c0, c1], **tile)
+        A = T.match_buffer(a, strides=[a0, a1], **shared.matched)
+        C = T.match_buffer(c, strides=[c0, c1], **operand.matched)
         with T.block("root"):
             T.reads(A[0:rows, 0:columns])
             T.writes(C[0:rows, 0:columns])
@@ -121,7 +97,7 @@ def get_mma_load_intrin(
                     )
                 )  # fmt: skip
 
-    return desc, impl
+    return copy_desc(shared, operand, "root"), impl
 
 
 def get_mma_sync_intrin(
@@ -129,69 +105,31 @@ def get_mma_sync_intrin(
 ) -> Pair:
     """The product of two tiles, added to a third (``mma.sync``)."""
     b_shape = (n_dim, k_dim) if b_transposed else (k_dim, n_dim)
-    a_tile, b_tile, c_tile = (
-        {"dtype": dtype, "align": 64, "offset_factor": 1, "scope": f"m16n8k8.matrix{name}"}
-        for name, dtype in (("A", in_dtype), ("B", in_dtype), ("C", out_dtype))
+
+    def multiply(a: Strided, b: Strided, c: Strided) -> PrimExpr:
+        (A, a0), (B, b0), (C, c0) = a, b, c
+        return T.ptx_mma(
+            f"m{m_dim}n{n_dim}k{k_dim}", "row", "col", in_dtype, in_dtype, out_dtype,
+            A.data, get_index_A(A.elem_offset, a0),
+            B.data, get_index_B(B.elem_offset, b0),
+            C.data, get_index_C(C.elem_offset, c0),
+            False, dtype=out_dtype,
+        )  # fmt: skip
+
+    return multiply_pair(
+        Tile((m_dim, k_dim), in_dtype, "m16n8k8.matrixA"),
+        Tile(b_shape, in_dtype, "m16n8k8.matrixB"),
+        Tile((m_dim, n_dim), out_dtype, "m16n8k8.matrixC"),
+        b_transposed,
+        "m16n8k8_sync",
+        multiply,
     )
-
-    def wide(value: Any) -> Any:
-        return op.cast(out_dtype, value)
-
-    def in_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if b_transposed else (k, j)
-
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (m_dim, k_dim), **a_tile)
-        B = T.match_buffer(b, b_shape, **b_tile)
-        C = T.match_buffer(c, (m_dim, n_dim), **c_tile)
-        with T.block("root"):
-            T.reads(C[0:m_dim, 0:n_dim], A[0:m_dim, 0:k_dim], B[0 : b_shape[0], 0 : b_shape[1]])
-            T.writes(C[0:m_dim, 0:n_dim])
-            for i, j, k in T.grid(m_dim, n_dim, k_dim):
-                with T.block("m16n8k8_sync"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    b0, b1 = T.meta_var(in_b(vk, vj))
-                    C[vi, vj] = C[vi, vj] + wide(A[vi, vk]) * wide(B[b0, b1])
-
-    @T.prim_func
-    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-        a0, a1, b0 = T.int32(), T.int32(), T.int32()
-        b1, c0, c1 = T.int32(), T.int32(), T.int32()
-        A = T.match_buffer(a, (m_dim, k_dim), strides=[a0, a1], **a_tile)
-        B = T.match_buffer(b, b_shape, strides=[b0, b1], **b_tile)
-        C = T.match_buffer(c, (m_dim, n_dim), strides=[c0, c1], **c_tile)
-        with T.block("root"):
-            T.reads(C[0:m_dim, 0:n_dim], A[0:m_dim, 0:k_dim], B[0 : b_shape[0], 0 : b_shape[1]])
-            T.writes(C[0:m_dim, 0:n_dim])
-            T.evaluate(
-                T.ptx_mma(
-                    f"m{m_dim}n{n_dim}k{k_dim}", "row", "col", in_dtype, in_dtype, out_dtype,
-                    A.data, get_index_A(A.elem_offset, a0),
-                    B.data, get_index_B(B.elem_offset, b0),
-                    C.data, get_index_C(C.elem_offset, c0),
-                    False, dtype=out_dtype,
-                )
-            )  # fmt: skip
-
-    return desc, impl
 
 
 def get_mma_store_dummy_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair:
     """A tile of the result into shared memory, element by element."""
     del k_dim
-    tile = {"dtype": dtype, "align": 64, "offset_factor": 1}
-
-    @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (m_dim, n_dim), scope="m16n8k8.matrixC", **tile)
-        C = T.match_buffer(c, (m_dim, n_dim), scope="shared.dyn", **tile)
-        with T.block("root"):
-            T.reads(A[0:m_dim, 0:n_dim])
-            T.writes(C[0:m_dim, 0:n_dim])
-            for i, j in T.grid(m_dim, n_dim):
-                with T.block("m16n8k8_store"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj]
-
+    result = Tile((m_dim, n_dim), dtype, "m16n8k8.matrixC")
+    shared = Tile((m_dim, n_dim), dtype, "shared.dyn")
+    desc = copy_desc(result, shared, "m16n8k8_store")
     return desc, desc

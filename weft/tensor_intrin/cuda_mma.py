@@ -5,17 +5,15 @@ A fragment is a buffer (32 threads, elements a thread) whose layouts are in ``cu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from weft.ir.expr import IntImm
 from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tensor_intrin import cuda_layout as layout
+from weft.tensor_intrin.cuda_tile import Pair
 from weft.tir import op
-from weft.tir.function import PrimFunc
 
-Pair = tuple[PrimFunc, PrimFunc]
 Layout = Callable[[Any, Any], tuple[Any, Any]]
 
 M_DIM: Final = 16
@@ -25,9 +23,14 @@ HALF_WARP: Final = 16
 BYTES: Final = ("int8", "float8_e4m3fn", "float8_e5m2")
 
 
+def check_choice(what: str, given: str, allowed: Collection[str]) -> None:
+    """An error unless ``given`` is one of ``allowed``."""
+    if given not in allowed:
+        raise IRValueError(f"{what}: expected one of {', '.join(allowed)}, got {given!r}")
+
+
 def _check_loadable(k_dim: int, dtype: str, matrix_name: str, transposed: bool) -> None:
-    if matrix_name not in ("A", "B"):
-        raise IRValueError(f"ldmatrix: matrix_name: expected 'A' or 'B', got {matrix_name!r}")
+    check_choice("ldmatrix: matrix_name", matrix_name, ("A", "B"))
     if not (k_dim == 16 and dtype == "float16") and not (k_dim == 32 and dtype in BYTES):
         raise IRValueError(
             f"ldmatrix: expected k_dim 16 of float16 or 32 of {', '.join(BYTES)}, got {k_dim} "
@@ -69,10 +72,8 @@ def get_ldmatrix_intrin(
     if transposed:
         rows, columns = columns, rows
     held = M_DIM * k_dim // WARP_SIZE
-    offset, index_map = (
-        _source_offset(k_dim, is_b, transposed),
-        _fragment_layout(k_dim, is_b, transposed),
-    )
+    offset = _source_offset(k_dim, is_b, transposed)
+    index_map = _fragment_layout(k_dim, is_b, transposed)
     turned = transposed is not is_b
     tile = {"dtype": dtype, "align": 64, "offset_factor": columns}
 
@@ -129,12 +130,15 @@ def get_mma_intrin(
     """The product of two 16-wide fragments added to a 16x16 one: two ``mma.sync`` of 8 columns."""
     if k_dim not in (16, 32):
         raise IRValueError(f"mma: k_dim: expected 16 or 32, got {k_dim}")
+    given = {"a_dtype": a_dtype, "b_dtype": b_dtype, "out_dtype": out_dtype}
+    for name, dtype in given.items():
+        check_choice(f"mma: {name}", dtype, _SHORT)
     held, total = M_DIM * k_dim // WARP_SIZE, M_DIM * N_DIM // WARP_SIZE
     of_a = _fragment_layout(k_dim, False, False)
     of_b = _fragment_layout(k_dim, True, b_transposed)
     of_c = layout.shared_16x16_to_ldmatrix_32x8_layout
     shape = f"m16n8k{k_dim}"
-    types = [_SHORT[dtype] for dtype in (a_dtype, b_dtype, out_dtype)]
+    types = [_SHORT[dtype] for dtype in given.values()]
     kind = {"align": 64, "scope": "warp"}
     a_tile = {"dtype": a_dtype, "offset_factor": M_DIM if a_transposed else k_dim, **kind}
     b_tile = {"dtype": b_dtype, "offset_factor": k_dim if b_transposed else N_DIM, **kind}
@@ -191,7 +195,7 @@ def get_mma_intrin(
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> Pair:
     """A 16x16 fragment of zeros."""
-    zero = op.cast(dtype, IntImm("int32", 0))
+    zero = op.const(0, dtype)
     index_map = layout.shared_16x16_to_ldmatrix_32x8_layout
 
     @T.prim_func
