@@ -119,6 +119,13 @@ _SHORT: Final = {
 }  # fmt: skip
 
 
+def _check_multiplied(k_dim: int, **dtypes: str) -> None:
+    if k_dim not in (16, 32):
+        raise IRValueError(f"mma: k_dim: expected 16 or 32, got {k_dim}")
+    for name, dtype in dtypes.items():
+        check_choice(f"mma: {name}", dtype, _SHORT)
+
+
 def get_mma_intrin(
     k_dim: int,
     a_dtype: str = "float16",
@@ -128,17 +135,13 @@ def get_mma_intrin(
     b_transposed: bool = False,
 ) -> Pair:
     """The product of two 16-wide fragments added to a 16x16 one: two ``mma.sync`` of 8 columns."""
-    if k_dim not in (16, 32):
-        raise IRValueError(f"mma: k_dim: expected 16 or 32, got {k_dim}")
-    given = {"a_dtype": a_dtype, "b_dtype": b_dtype, "out_dtype": out_dtype}
-    for name, dtype in given.items():
-        check_choice(f"mma: {name}", dtype, _SHORT)
+    _check_multiplied(k_dim, a_dtype=a_dtype, b_dtype=b_dtype, out_dtype=out_dtype)
     held, total = M_DIM * k_dim // WARP_SIZE, M_DIM * N_DIM // WARP_SIZE
     of_a = _fragment_layout(k_dim, False, False)
     of_b = _fragment_layout(k_dim, True, b_transposed)
     of_c = layout.shared_16x16_to_ldmatrix_32x8_layout
     shape = f"m16n8k{k_dim}"
-    types = [_SHORT[dtype] for dtype in given.values()]
+    types = [_SHORT[dtype] for dtype in (a_dtype, b_dtype, out_dtype)]
     kind = {"align": 64, "scope": "warp"}
     a_tile = {"dtype": a_dtype, "offset_factor": M_DIM if a_transposed else k_dim, **kind}
     b_tile = {"dtype": b_dtype, "offset_factor": k_dim if b_transposed else N_DIM, **kind}
