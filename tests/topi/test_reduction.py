@@ -66,3 +66,11 @@ def test_names_when_printed():
     text = te.create_prim_func([x, topi.sum(x, 1)]).script()
     assert "for ax0, k1 in T.grid(2, 3)" in text
     assert "T.block(\"x_red\")" in text
+
+
+def test_sums_and_products_of_narrow_floats_are_taken_in_float32(check):
+    ones = np.full((2, 5000), 1.0, "float16")
+    check(topi.sum, [ones], np.full(2, 5000.0), 1)
+    check(topi.collapse_sum, [ones], np.full((2, 1), 5000.0), (2, 1))
+    near = np.full((2, 300), 1.001, "float16")
+    check(topi.prod, [near], np.prod(near.astype("float64"), 1).astype("float16"), 1)

@@ -18,6 +18,13 @@ def test_cumsum_when_dtype_is_given(check, ints):
     check(topi.cumsum, [x], np.cumsum(x), 0, "float32")
 
 
+def test_running_sums_keep_their_digits(check):
+    ones = np.full(5000, 1.0, "float16")
+    check(topi.cumsum, [ones], np.arange(1, 5001).astype("float16"), 0)
+    tenths = np.full(20000, 0.1, "float32")
+    check(topi.cumsum, [tenths], np.cumsum(tenths.astype("float64")), 0)
+
+
 @pytest.mark.parametrize("shape", [(3, 7), (1, 1), (2, 0), (5,)])
 def test_sort(check, floats, shape):
     x = floats(*shape)

@@ -1,4 +1,7 @@
-"""Reductions over axes: ``axis`` is an int, a tuple or None (all); negative axes count back."""
+"""Reductions over axes: ``axis`` is an int, a tuple or None (all); negative axes count back.
+
+Sums and products of 16-bit floats are taken in float32 and rounded once (design.md 3.14).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.ir.expr import PrimExpr
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
@@ -14,6 +18,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_ax, compute_pair, is_const, normalize_axes, ravel_index
+from weft.topi.moments import wide
 
 _prod = comm_reducer(lambda x, y: x * y, lambda dtype: op.const(1, dtype), name="prod")
 _all = comm_reducer(op.logical_and, lambda dtype: op.const(True, dtype), name="all")
@@ -59,13 +64,18 @@ class ReductionPlan:
 
 
 def comm_reduce(
-    data: Tensor, axis: Any, keepdims: bool, reducer: Callable[..., Any], name: str
-) -> Tensor:
-    """Reduce ``data``; without an axis to reduce (0-d) it is copied."""
+    data: Tensor, axis: Any, keepdims: bool, reducer: Callable[..., Any], name: str,
+    accumulator: Any = None,
+) -> Tensor:  # fmt: skip
+    """Reduce ``data``; without an axis to reduce (0-d) it is copied.
+
+    ``accumulator`` is the type that terms are converted to and the result has (None: their own).
+    """
     plan = ReductionPlan(data, axis, keepdims, name)
+    kind = data.dtype if accumulator is None else DataType(accumulator)
 
     def element(*indices: Any) -> Any:
-        value = data(*plan.indices(indices))
+        value = op.cast(kind, data(*plan.indices(indices)))
         return reducer(value, axis=plan.reduce_axes) if plan.axes else value
 
     return compute_ax(plan.shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
@@ -73,12 +83,31 @@ def comm_reduce(
 
 def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The sum over ``axis``."""
-    return comm_reduce(data, axis, keepdims, te_reduction.sum, "sum")
+    return _rounded(data, sum_in(data, axis, keepdims, _accumulator(data)))
+
+
+def sum_in(data: Tensor, axis: Any, keepdims: bool, accumulator: Any) -> Tensor:
+    """The sum over ``axis`` of terms converted to a type, which the result has."""
+    return comm_reduce(data, axis, keepdims, te_reduction.sum, "sum", accumulator)
 
 
 def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``."""
-    return comm_reduce(data, axis, keepdims, _prod, "prod")
+    made = comm_reduce(data, axis, keepdims, _prod, "prod", _accumulator(data))
+    return _rounded(data, made)
+
+
+def _accumulator(data: Tensor) -> DataType | None:
+    """The type that sums and products are taken in; None for what is no tensor."""
+    return wide(data.dtype) if isinstance(data, Tensor) else None
+
+
+def _rounded(data: Tensor, whole: Tensor) -> Tensor:
+    """A reduction converted to the type of its data, if it was taken in another."""
+    if whole.dtype == data.dtype:
+        return whole
+    name = f"{data.op.name}_rounded"
+    return compute_ax(whole.shape, lambda *i: op.cast(data.dtype, whole(*i)), name)
 
 
 def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
@@ -179,9 +208,12 @@ def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
     if not axes:
         return compute_ax(data.shape, lambda *i: data(*i), f"{data.op.name}_red")
     plan = ReductionPlan(data, axes, False, "collapse_sum")
+    kind = wide(data.dtype)
 
     def element(*indices: Any) -> Any:
         kept = [index for i, index in enumerate(indices) if lead + i not in axes]
-        return te_reduction.sum(data(*plan.indices(kept)), axis=plan.reduce_axes)
+        value = op.cast(kind, data(*plan.indices(kept)))
+        return te_reduction.sum(value, axis=plan.reduce_axes)
 
-    return compute_ax(target_shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
+    made = compute_ax(target_shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
+    return _rounded(data, made)

@@ -1,11 +1,15 @@
-"""Running sums and products along an axis, as loops."""
+"""Running sums and products along an axis, as loops.
+
+The running value of floats is kept in a wider type (float64 for float32), so that an error does
+not grow along the row; it costs nothing in a loop whose steps wait for each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import IntImm, as_prim_expr
+from weft.ir.expr import as_prim_expr
 from weft.support.dtype import DataType
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
@@ -38,31 +42,23 @@ def scanop(
         return empty
     rows = [*shape[:place], *shape[place + 1 :]]
     count = simplified(as_prim_expr(product(rows)))
-    extent = shape[place]
-    start = op.const(identity_value, kind)
+    running_kind = _accumulator(kind)
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
         source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, count, "fused", kind="parallel") as fused:
             row = [simplified(index) for index in unravel_index(fused, rows)]
-
-            def at(position: Any, row: Any = row) -> tuple[Any, ...]:
-                return (*row[:place], position, *row[place:])
-
-            zero = op.const(0, extent.dtype)
-
-            def first(at: Any = at) -> None:
-                target[at(zero)] = start if exclusive else op.cast(kind, source[at(zero)])
-
-            if isinstance(extent, IntImm):
-                first()
-            else:  # it may be 0
-                with ib.if_scope(extent > 0):
-                    first()
-            with ib.for_range(0, extent - 1, "_k") as k:
-                value = source[at(k if exclusive else k + 1)]
-                target[at(k + 1)] = binop(target[at(k)], op.cast(kind, value))
+            running = ib.allocate(running_kind, [1], "running")
+            running[0] = op.const(identity_value, running_kind)
+            with ib.for_range(0, shape[place], "_k") as k:
+                at = (*row[:place], k, *row[place:])
+                value = op.cast(running_kind, source[at])
+                if exclusive:
+                    target[at] = op.cast(kind, running[0])
+                running[0] = binop(running[0], value)
+                if not exclusive:
+                    target[at] = op.cast(kind, running[0])
         return ib.get()
 
     buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
@@ -72,6 +68,13 @@ def scanop(
         out_buffers=[buffer], tag=op_name,
     )  # fmt: skip
     return made
+
+
+def _accumulator(kind: DataType) -> DataType:
+    """The type of the running value."""
+    if not kind.is_float or kind.bits > 32:
+        return kind
+    return DataType("float64" if kind.bits == 32 else "float32")
 
 
 def cumsum(

@@ -35,6 +35,10 @@ def farther(generator, shape):
     return generator.standard_normal(shape) + 30000.0
 
 
+def tenths(generator, shape):
+    return np.full(shape, 1000.1)
+
+
 def near(generator, shape):
     return generator.standard_normal(shape) + 3.0
 
@@ -99,6 +103,10 @@ def float_reductions():
         yield row(name, [t(2, 3, fill=[INF])], FLOATS[name], axis=1, note="inf")
         yield row(name, [t(2, 5, dtype="float16")], FLOATS[name], axis=1)
         yield row(name, [t(2, 5, dtype="bfloat16")], FLOATS[name], axis=0)
+    for name in ("sum", "mean"):
+        yield row(name, [t(100_000, fill=tenths)], FLOATS[name], note="many")
+        yield row(name, [t("n", 2, fill=farther)], FLOATS[name], ({"n": 100_000},), "many", axis=0)
+        yield row(name, [t(50_000, dtype="float16", fill=near_one)], FLOATS[name], note="many")
     yield row("sum", [t(2, 5, dtype="float16")], np.sum, axis=1)
     yield row("mean", [t(2, 4, dtype="float16")], np.mean, axis=1)
 

@@ -7,11 +7,13 @@ from typing import Any
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
+from weft.relax.shape_arith import constant_value, product
 from weft.relax.transform.legalize.rule import table, with_attrs
 from weft.tir.op import const as tir_const
 from weft.tir.op import sqrt as tir_sqrt
 from weft.topi.extents import compute_ax
 from weft.topi.moments import Moments
+from weft.topi.reduction import sum_in
 
 
 def _axes(x: Any, axis: Any) -> list[int]:
@@ -20,15 +22,38 @@ def _axes(x: Any, axis: Any) -> list[int]:
     return [item % len(x.shape) for item in (axis if isinstance(axis, list) else [axis])]
 
 
+FEW_TERMS = 128
+"""So many float32 terms are added in float32: n terms of one sign err by n * eps / 2 at most."""
+
+
+def accumulator(x: Any, axis: Any) -> str:
+    """The type that the sum over axes is taken in.
+
+    float32 for 16-bit floats; float64 for float32 terms whose number is large or not known, so that
+    100,000 terms far from zero lose no digits.
+    """
+    if not x.dtype.is_float or x.dtype.bits > 32:
+        return str(x.dtype)
+    if x.dtype.bits < 32:
+        return "float32"
+    terms = constant_value(product([x.shape[item] for item in _axes(x, axis)]))
+    return "float32" if terms is not None and terms <= FEW_TERMS else "float64"
+
+
+def te_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum, rounded once to the type of its terms."""
+    made = sum_in(x, axis, keepdims, accumulator(x, axis))
+    return made if made.dtype == x.dtype else topi.cast(made, str(x.dtype))
+
+
 def te_mean(x: Any, axis: Any, keepdims: bool) -> Any:
     """The sum divided by the number of elements."""
     count: Any = tir_const(1, "int32")
     for item in _axes(x, axis):
         count = count * x.shape[item]
-    if x.dtype.is_float and x.dtype.bits < 32:
-        wide = topi.sum(topi.cast(x, "float32"), axis, keepdims)
-        return topi.cast(topi.divide(wide, count), str(x.dtype))
-    return topi.divide(topi.sum(x, axis, keepdims), count)
+    whole = sum_in(x, axis, keepdims, accumulator(x, axis))
+    made = topi.divide(whole, count)
+    return made if made.dtype == x.dtype else topi.cast(made, str(x.dtype))
 
 
 def te_variance(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -97,7 +122,7 @@ def te_arg(te_func: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 TABLE = table(
     {
-        "sum": with_attrs(topi.sum, "axis", "keepdims"),
+        "sum": with_attrs(te_sum, "axis", "keepdims", hint="sum"),
         "max": with_attrs(topi.max, "axis", "keepdims"),
         "min": with_attrs(topi.min, "axis", "keepdims"),
         "prod": with_attrs(topi.prod, "axis", "keepdims"),
