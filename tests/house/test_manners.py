@@ -39,6 +39,22 @@ def test_public_classes_and_functions_have_docstrings(weft_sources):
     assert not bare, "no docstring:\n" + "\n".join(bare)
 
 
+MARK = re.compile(r"# (?:noqa|type: ignore)\b")
+REASONED = re.compile(
+    r"# (?:noqa: [A-Z]+\d+(?:, [A-Z]+\d+)* - |type: ignore\[[a-z-]+(?:, [a-z-]+)*\] # )\w"
+)
+
+
+def test_marks_for_the_linter_and_the_type_checker_have_reasons(weft_sources):
+    wrong = [
+        f"{source.path}:{number}: {line.strip()}"
+        for source in weft_sources
+        for number, line in enumerate(source.text.splitlines(), 1)
+        if MARK.search(line) and not REASONED.search(line)
+    ]
+    assert not wrong, "write why, or better code:\n" + "\n".join(wrong)
+
+
 def test_no_bare_except_and_no_swallowed_exception(sources):
     wrong = []
     for source in sources:

@@ -276,8 +276,10 @@ class Analyzer:
     def can_prove_equal(self, lhs: PrimExpr, rhs: PrimExpr) -> bool:
         """Whether both always have the same value."""
         a, b = as_prim_expr(lhs), as_prim_expr(rhs)
-        if a is b or (type(a) is IntImm and type(b) is IntImm):
-            return a is b or bool(a.value == b.value)  # type: ignore[attr-defined]
+        if a is b:
+            return True
+        if isinstance(a, IntImm) and isinstance(b, IntImm):
+            return a.value == b.value
         if a.dtype is not b.dtype:
             a, b = _same_type(a, b)
         if not a.dtype.is_integral:

@@ -26,7 +26,7 @@ def has_data(expr: PrimExpr) -> bool:
     known = cache.get("data")
     if known is None:
         if kind in BINARY:
-            known = has_data(expr.a) or has_data(expr.b)  # type: ignore[attr-defined]
+            known = has_data(expr.a) or has_data(expr.b)  # type: ignore[attr-defined] # as BINARY
         else:
             known = _other_data(expr)
         cache["data"] = known

@@ -349,7 +349,7 @@ class Compiled:
         if self._function is None:
             scope: dict[str, Any] = dict(_SCOPE)
             source = _Emitter(self.rule, self._pattern).source("matcher")
-            exec(compile(source, f"<rule {self.rule.name}>", "exec"), scope)  # noqa: S102
+            exec(compile(source, f"<rule {self.rule.name}>", "exec"), scope)  # noqa: S102 - ours
             self._function = scope["matcher"]
         return self._function
 

@@ -221,7 +221,7 @@ def from_fx(graph: Any, input_shape: tuple[int, ...], module_map: dict[str, Any]
 
 
 @relax.expr_functor.mutator
-class DenseAddFuser(relax.PyExprMutator):  # type: ignore[misc]
+class DenseAddFuser(relax.PyExprMutator):
     """Moves every ``add(dense(x, w), b)`` into a function of its own, marked Primitive."""
 
     def __init__(self, mod: Any) -> None:

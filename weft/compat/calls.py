@@ -70,7 +70,7 @@ def shape_of(expr: Any) -> Any:
 def astext_of(item: Any) -> Callable[..., str]:
     """``node.astext(show_meta_data=True)``: the node's script, with its constants."""
 
-    def astext(show_meta_data: bool = True, annotate: Any = None) -> str:  # noqa: ARG001
+    def astext(show_meta_data: bool = True, annotate: Any = None) -> str:  # noqa: ARG001 - TVM's
         return str(item.script(show_meta=show_meta_data))
 
     return astext

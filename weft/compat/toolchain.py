@@ -88,7 +88,7 @@ def cross_compiler(
         else:
             create_shared(output, objects, every, cc=compile_func)
 
-    link.output_format = output_format  # type: ignore[attr-defined]
+    link.output_format = output_format  # type: ignore[attr-defined] # as TVM has it
     return link
 
 

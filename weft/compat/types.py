@@ -8,6 +8,7 @@ one thing, struct info. Each class below builds one, from the arguments of any y
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.ir import type as ir_type
@@ -29,10 +30,11 @@ class _StaticMeta(type):
     """Makes a class a spelling of the struct infos of its ``instances``."""
 
     instances: tuple[type, ...]
+    make: Callable[..., Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Build the struct info."""
-        return cls.make(*args, **kwargs)  # type: ignore[attr-defined]
+        return cls.make(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.instances)

@@ -16,7 +16,7 @@ import importlib
 import json
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from weft.ir.node import Array, Map, Node
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+
+T = TypeVar("T")
 
 FORMAT: Final = "weft-ir-1"
 _HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
@@ -160,7 +162,7 @@ def _children(value: Any) -> list[Any]:
 def _fields(item: Node) -> list[tuple[str, Any]]:
     """Every slot that is set, derived ones too, by name."""
     found = []
-    for name in sorted(type(item)._all_slots_ - _HIDDEN):  # type: ignore[attr-defined]
+    for name in sorted(type(item)._all_slots_ - _HIDDEN):
         try:
             found.append((name, object.__getattribute__(item, name)))
         except AttributeError:  # a slot that was never filled
@@ -189,7 +191,7 @@ class _Reader:
         if kind == "value":
             return _decoder(parts[0])(parts[1])
         if kind == "enum":
-            return _class_of(parts[0], enum.Enum)[parts[1]]  # type: ignore[index]
+            return _class_of(parts[0], enum.Enum)[parts[1]]
         if kind == "numpy":
             content = np.frombuffer(base64.b64decode(parts[2]), np.dtype(parts[0]))
             shaped = content.reshape(parts[1]).copy()
@@ -203,7 +205,7 @@ class _Reader:
         kind = _class_of(name, Node)
         made: Node = object.__new__(kind)
         made._cache = made.span = None
-        slots = kind._all_slots_ - _HIDDEN  # type: ignore[attr-defined]
+        slots = kind._all_slots_ - _HIDDEN
         for field, reference in fields.items():
             if field not in slots:
                 raise IRValueError(f"load_json: {name} has no field {field!r}")
@@ -229,7 +231,7 @@ def _import(name: str) -> tuple[Any, str]:
         raise IRValueError(f"load_json: this weft has no module {module}") from error
 
 
-def _class_of(name: str, base: type) -> type:
+def _class_of(name: str, base: type[T]) -> type[T]:
     module, attribute = _import(name)
     kind = vars(module).get(attribute)
     if not (isinstance(kind, type) and issubclass(kind, base)):

@@ -156,6 +156,8 @@ class Node(metaclass=NodeMeta):
     """The base of everything in both IRs."""
 
     _extra_slots_: ClassVar[tuple[str, ...]] = ("_cache", "span", "__weakref__")
+    _all_slots_: ClassVar[set[str]]
+    """Names of all slots, inherited ones too; set by the metaclass."""
     KIND: ClassVar[str] = "Node"
     """The name that visitors dispatch on: the class name, unless both IRs have that name."""
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = ()
@@ -299,7 +301,7 @@ def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     if cls._check_ is not Node._check_:
         lines.append("    self._check_()")
     source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
-    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
+    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)  # noqa: S102 - ours
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = init  # type: ignore[method-assign] # what the decorator is for

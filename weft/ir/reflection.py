@@ -29,7 +29,7 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
         return as_attrs(kwargs)
     kind = node_class(type_key)
     span = kwargs.pop("span", None)
-    slots = kind._all_slots_  # type: ignore[attr-defined]
+    slots = kind._all_slots_
     unknown = [name for name in kwargs if name not in slots]
     if unknown:
         raise IRAttributeError(

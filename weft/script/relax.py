@@ -40,7 +40,7 @@ def macro(*args: Any, hygienic: bool = True) -> Any:
     return make_macro("relax", args, hygienic)
 
 
-def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802
+def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802 - R.Call
     """The node of a call, nothing added: ``R.Call("relax.add", (x, y), attrs={...})``."""
     return _Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
 

@@ -31,19 +31,17 @@ class CompareBeforeAfter:
     - ``expected``: the same, or an exception class that the pass must raise.
     """
 
+    transform: Any
     check_well_formed = True
 
     def __init_subclass__(cls) -> None:
         """Make fixtures of the three attributes that the class itself defines."""
         own = dict(cls.__dict__)
-        for name in ("Before", "before"):
+        for name in ("Before", "before", "Expected", "expected"):
             if name in own:
-                cls.before = _program(own[name])  # type: ignore[attr-defined]
-        for name in ("Expected", "expected"):
-            if name in own:
-                cls.expected = _program(own[name])  # type: ignore[attr-defined]
+                setattr(cls, name.lower(), _program(own[name]))
         if "transform" in own:
-            cls.transform = _transform(own["transform"])  # type: ignore[attr-defined]
+            cls.transform = _transform(own["transform"])
 
     _normalize_before = classmethod(lambda cls, given: _program(given))
     _normalize_expected = _normalize_before

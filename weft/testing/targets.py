@@ -53,7 +53,7 @@ def test_targets() -> list[str]:
     return wanted or list(DEFAULT_TEST_TARGETS)
 
 
-test_targets.__test__ = False  # type: ignore[attr-defined]
+test_targets.__test__ = False  # type: ignore[attr-defined] # pytest's word for "no test"
 
 
 def device_enabled(target: Any) -> bool:

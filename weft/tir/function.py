@@ -76,8 +76,9 @@ class PrimFunc(BaseFunc):
             )
         self.params, self.body = Array(handles), body
         self.ret_type = TupleType(()) if ret_type is None else ret_type
-        kept = isinstance(buffer_map, Map) and len(buffer_map) == len(mapping)
-        self.buffer_map = buffer_map if kept else Map(mapping)  # type: ignore[assignment]
+        if not isinstance(buffer_map, Map) or len(buffer_map) != len(mapping):
+            buffer_map = Map(mapping)
+        self.buffer_map = buffer_map
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
         self.provenance = None
         self.struct_info = None

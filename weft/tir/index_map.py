@@ -268,8 +268,8 @@ class _Substitute(Mutator):
     def __init__(self, mapping: Mapping[Var, Any]) -> None:
         self.mapping = mapping
 
-    def visit_Var(self, var: Node) -> Any:
-        return self.mapping.get(var, var)  # type: ignore[call-overload]
+    def visit_Var(self, var: Var) -> Any:
+        return self.mapping.get(var, var)
 
     def visit_BinaryExpr(self, expr: Node) -> Any:
         return self.operands(expr)

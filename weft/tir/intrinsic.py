@@ -136,7 +136,7 @@ exp, exp2, exp10, erf, tanh, sigmoid = (_unary(n) for n in UNARY_FLOAT[:6])
 log, log2, log10, log1p = (_unary(n) for n in UNARY_FLOAT[6:10])
 tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in UNARY_FLOAT[10:19])
 atan, atanh, sqrt, rsqrt = (_unary(n) for n in UNARY_FLOAT[19:23])
-floor, ceil, trunc, round, nearbyint = (_unary(n) for n in UNARY_FLOAT[23:])  # noqa: A001
+floor, ceil, trunc, round, nearbyint = (_unary(n) for n in UNARY_FLOAT[23:])  # noqa: A001 - TVM's
 atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, is_value, mul
+from weft.arith.iter_map.nodes import IterSplitExpr, IterSumExpr
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
-from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 
 
@@ -22,16 +22,15 @@ class ToExpr(Mutator):
         """The plain expression; the same object where nothing is to do."""
         return expr if type(expr) is IntImm else self.visit(expr)
 
-    def visit_IterSumExpr(self, node: Node) -> Any:
+    def visit_IterSumExpr(self, node: IterSumExpr) -> Any:
         total: Any = None
-        for split in node.args:  # type: ignore[attr-defined]
+        for split in node.args:
             term = self.visit(split)
             total = term if total is None else add(total, term)
-        base = self.convert(node.base)  # type: ignore[attr-defined]
+        base = self.convert(node.base)
         return base if total is None else add(total, base)
 
-    def visit_IterSplitExpr(self, node: Node) -> Any:
-        split: Any = node
+    def visit_IterSplitExpr(self, split: IterSplitExpr) -> Any:
         source = self.visit(split.source.source)
         lower, extent, scale = split.lower_factor, split.extent, split.scale
         if is_value(lower, 1) and self.equal(extent, split.source.extent):

@@ -365,7 +365,9 @@ def Assert(condition: Any, message: str) -> AssertFrame:  # noqa: N802 - TVM's n
     return AssertFrame(as_prim_expr(condition), str(message))
 
 
-def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> LetFrame:  # noqa: N802
+def LetStmt(  # noqa: N802 - TVM's name
+    value: Any, type_annotation: Any = None, *, var: Any = None
+) -> LetFrame:
     """Bind ``value`` to a variable."""
     made = as_prim_expr(value)
     if var is None and type_annotation is not None:

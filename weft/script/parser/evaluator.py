@@ -226,7 +226,7 @@ class Evaluator:
             finally:
                 self.scopes.frames = saved
 
-        apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined]
+        apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined] # for inspect
         return apply
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:

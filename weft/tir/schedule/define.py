@@ -79,7 +79,6 @@ def primitive(
                 self._record(call, result)
             return result
 
-        method.kind = kind  # type: ignore[attr-defined]
         return method
 
     return declare

@@ -53,10 +53,10 @@ class Violation(NamedTuple):
 def is_affine_binding(state: ScheduleState, sref: StmtSRef) -> bool:
     """Whether the axes of a block are a surjective quasi-affine map of its loops."""
     realize = tree.realize_of(state, sref)
-    loops = tree.loops_above(sref)
+    loops = [loop.stmt for loop in tree.loops_above(sref) if isinstance(loop.stmt, For)]
     if not loops:
         return sref.parent is not None or not realize.block.iter_vars
-    return affine_binding_of(realize, [loop.stmt for loop in loops])  # type: ignore[misc]
+    return affine_binding_of(realize, loops)
 
 
 def affine_binding_of(realize: BlockRealize, loops: Sequence[For]) -> bool:

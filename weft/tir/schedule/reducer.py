@@ -214,9 +214,8 @@ def _operands(
         found: dict[Var, Any] = dict(zip(reducer.lhs, loads, strict=True))
         holes = {*reducer.lhs, *reducer.rhs}
         if all(_matches(p, v, found, holes) for p, v in zip(pattern, values, strict=True)):
-            operands = [found.get(var) for var in reducer.rhs]
-            if all(operand is not None for operand in operands):
-                return operands  # type: ignore[return-value]
+            if all(found.get(var) is not None for var in reducer.rhs):
+                return [found[var] for var in reducer.rhs]
     return None
 
 

@@ -46,7 +46,7 @@ def verify_trace_roundtrip(
 ) -> Schedule:
     """Replay the trace of ``sch`` on ``mod``, through its text forms; the module must be the same.
 
-    Returns the schedule of the last replay. Raises an AssertionError with the first difference.
+    Returns the schedule of the last replay. Raises IRValueError with the first difference.
     """
     formats = [text_format] if isinstance(text_format, str) else list(text_format)
     trace = sch.trace

@@ -42,15 +42,16 @@ _BODY: Final = frozenset(
 def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside ``stmt``; an init of a block is not among them."""
     kind = type(stmt)
+    node: Any = stmt  # which fields it has follows from its class
     if kind is SeqStmt:
-        return stmt.seq  # type: ignore[attr-defined]
+        children: tuple[Stmt, ...] = node.seq
+        return children
     if kind is BlockRealize:
-        return (stmt.block.body,)  # type: ignore[attr-defined]
+        return (node.block.body,)
     if kind is Block or kind in _BODY:
-        return (stmt.body,)  # type: ignore[attr-defined]
-    if isinstance(stmt, IfThenElse):
-        other = stmt.else_case
-        return (stmt.then_case,) if other is None else (stmt.then_case, other)
+        return (node.body,)
+    if kind is IfThenElse:
+        return (node.then_case,) if node.else_case is None else (node.then_case, node.else_case)
     return ()
 
 
@@ -157,8 +158,8 @@ def _replaced_inside(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
             else_case=None if other is None else _replaced(other, old, new),
         )
     if isinstance(stmt, Block) or type(stmt) in _BODY:
-        body: Stmt = stmt.body  # type: ignore[attr-defined]
-        return stmt.with_(body=_replaced(body, old, new))
+        holder: Any = stmt  # all of them have a body
+        return stmt.with_(body=_replaced(holder.body, old, new))
     return stmt
 
 

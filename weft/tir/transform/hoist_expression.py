@@ -128,8 +128,8 @@ class _Candidates(Visitor):
 
     def consider(self, condition: PrimExpr) -> None:
         """Take the condition, or a part of it, if it is free of the loop."""
-        if is_call(condition, "likely"):
-            condition = condition.args[0]  # type: ignore[attr-defined]
+        if isinstance(condition, Call) and is_call(condition, "likely"):
+            condition = condition.args[0]
         if self.done() or isinstance(condition, IntImm):
             return
         if self.is_free(condition):

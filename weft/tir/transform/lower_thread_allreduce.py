@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
@@ -122,7 +122,7 @@ class _Lower(StmtMutator):
 
 
 def _barrier() -> Stmt:
-    return Evaluate(tvm_storage_sync(StringImm("shared")))  # type: ignore[arg-type]
+    return Evaluate(tvm_storage_sync("shared"))
 
 
 def _joined(reducer: CommReducer, memory: list[Buffer], own: PrimExpr, other: PrimExpr) -> Stmt:

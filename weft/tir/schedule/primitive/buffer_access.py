@@ -20,7 +20,7 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.instruction import index_map_text
 from weft.tir.schedule.primitive.buffer_argument import KINDS
-from weft.tir.schedule.primitive.cache_checks import accesses
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, BufferRegion
 

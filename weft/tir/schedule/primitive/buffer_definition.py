@@ -10,7 +10,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule import rewrite
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive import cache_checks as legal
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.stmt import Block
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def defining_block(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> Stmt
 def check_rewritable(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> None:
     """Every use of the buffer is a load or store with one index for each axis."""
     assert isinstance(scope.stmt, Block)
-    found = legal.accesses(scope.stmt, buffer)
+    found = accesses(scope.stmt, buffer)
     others = list(state.function_of(scope)[1].buffer_map.values())
     alias = found.other or next(
         (mine for mine in others if mine.data is buffer.data and mine is not buffer), None

@@ -22,8 +22,7 @@ from weft.tir.expr import Var
 from weft.tir.schedule import region_cover, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.cache_access import Glue, glue_of
-from weft.tir.schedule.primitive.cache_access import accesses as accesses  # noqa: PLC0414
+from weft.tir.schedule.primitive.cache_access import Glue, accesses, glue_of
 from weft.tir.schedule.primitive.cache_stage import (
     conjuncts,
     copied_ranges,

@@ -25,7 +25,6 @@ from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure
-from weft.tir.schedule.primitive import cache_checks as legal
 from weft.tir.schedule.primitive.buffer_argument import buffer_position
 from weft.tir.schedule.primitive.buffer_definition import (
     axis_text,
@@ -33,6 +32,7 @@ from weft.tir.schedule.primitive.buffer_definition import (
     defining_block,
     replace_buffer,
 )
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.primitive.layout_padding import plan_padding
 from weft.tir.schedule.primitive.layout_rewrite import LayoutPlan, rewrite_layout
 from weft.tir.schedule.primitive.reindex import is_injective
@@ -116,7 +116,10 @@ def _pad_map(given: Any, buffer: Buffer, index_map: IndexMap, dtype: str) -> Ind
     function = given
     if isinstance(given, PrimExpr) or not callable(given):
         value = _typed(given, buffer, exact=True)
-        function = lambda *indices: value  # noqa: E731 - a constant map
+
+        def function(*indices: Any) -> Any:
+            del indices
+            return value
 
     @functools.wraps(function)
     def typed(*indices: Any) -> Any:
@@ -397,7 +400,7 @@ def set_axis_separator(
     mapping = {old: old.with_(axis_separators=axis_separators)}
     pending = [old]
     for buffer_now in pending:
-        for view in legal.accesses(scope.stmt, buffer_now).matched:
+        for view in accesses(scope.stmt, buffer_now).matched:
             if len(view.shape) != len(old.shape):
                 raise AxisSeparatorError(
                     state, f"the view {view.name} of {old.name} has {len(view.shape)} axes, "

@@ -186,8 +186,8 @@ def _factors(
 
 def _factor_hint(extent: PrimExpr, factors: Sequence[PrimExpr]) -> str:
     """Factors that would do, for constants."""
+    _, *rest = [f.value if isinstance(f, IntImm) else 0 for f in factors]
     if isinstance(extent, IntImm) and all(isinstance(f, IntImm) for f in factors):
-        rest = [f.value for f in factors[1:]]  # type: ignore[attr-defined]
         return f"{[-(-extent.value // math.prod(rest)), *rest]} does, or None for one of them"
     return "give None for one of them"
 

@@ -67,7 +67,7 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
     realize = tree.realize_of(state, sref)
     upto = next(i for i, item in enumerate(loops) if item is loop_sref)
     alone = _alone(sref, loops[: upto + 1])
-    stmts: list[For] = [item.stmt for item in loops]  # type: ignore[misc]
+    stmts = [item.stmt for item in loops if isinstance(item.stmt, For)]
     fill, filler = _filling(realize, padding, stmts[: upto + 1], stmts[upto + 1 :])
     inner, computing = _computing(state, realize, padding, stmts, alone)
     place = loops[alone - 1] if alone else None
@@ -79,7 +79,7 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
         state.replace(loop_sref, seq(fill, inner), reuse)
     else:
         path = path_up(sref if place is None else place, loop_sref)
-        made = edited(loop_sref.stmt, {id(target): inner}, path, reuse)  # type: ignore[arg-type]
+        made = edited(stmts[upto], {id(target): inner}, path, reuse)
         state.replace(loop_sref, seq(fill, made), reuse)
     return self._block_rv(filler)
 

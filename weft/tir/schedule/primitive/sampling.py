@@ -116,7 +116,7 @@ def sample_perfect_tile(
     n: int,
     max_innermost_factor: int = 16,
     decision: list[int] | None = None,
-) -> list[ExprRV]:
+) -> list[ExprRV | None]:
     """Extents of ``n`` tiles whose product is the extent of a loop, to be given to ``split``.
 
     The last is at most ``max_innermost_factor`` (-1: any). A loop whose extent is not constant gets
@@ -137,7 +137,7 @@ def sample_perfect_tile(
     extent = _extent(self.state, sref)
     if extent is None:
         _decide(self, [-1] + [1] * (n - 1))
-        return [None, *[self._number_rv(1) for _ in range(n - 1)]]  # type: ignore[list-item]
+        return [None, *[self._number_rv(1) for _ in range(n - 1)]]
     if given is not None:
         tiles = _fitted(given, extent)
     elif max_innermost_factor == -1:
@@ -160,7 +160,7 @@ def sample_partitioned_tile(
     partition_pos: int = 0,
     innerpart_factor: int = 1,
     decision: list[int] | None = None,
-) -> list[ExprRV]:
+) -> list[ExprRV | None]:
     """Extents of ``n`` tiles whose product is the extent of a loop, the inner ones a multiple.
 
     The product of the tiles from ``partition_pos`` on is a multiple of ``innerpart_factor``, which

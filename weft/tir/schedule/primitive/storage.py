@@ -14,7 +14,7 @@ from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.buffer_argument import buffer_position
-from weft.tir.schedule.primitive.cache_checks import accesses
+from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.primitive.cache_stage import check_storage_scope
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.stmt import Block, For
