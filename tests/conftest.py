@@ -55,3 +55,18 @@ def every_built_module_round_trips(monkeypatch, request):
 
     monkeypatch.setattr(build, "compile_cached", checked_compile)
     monkeypatch.setattr(build, "lower_functions", checked_lower)
+
+
+@pytest.fixture(autouse=True)
+def every_schedule_replays(request):
+    """Schedules are checked after every edit, and their traces make their modules again.
+
+    The marker ``no_replay(reason)`` exempts tests that edit the state by hand or replay themselves.
+    """
+    if "weft.tir" not in sys.modules:
+        yield
+        return
+    from weft.testing.replay import every_schedule_checked
+
+    with every_schedule_checked(replay=request.node.get_closest_marker("no_replay") is None):
+        yield

@@ -4,7 +4,8 @@ The blocks share a namespace and are written to files of FOLDER first, so that T
 finds their source. A ``text`` block right after a ``python`` block is what that block prints. A
 block whose first line is ``# expect-error: text`` must raise an error whose message contains that
 text. ``WEFT_UPDATE_DOCS=1`` writes the printed text into the document instead of comparing it.
-A process of its own runs each document, since what a recipe registers stays for the process.
+A process of its own runs each document, since what a recipe registers stays for the process; its
+schedules are checked and replayed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from weft.testing.replay import every_schedule_checked
 
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n?^```text\n(?P<printed>.*?)^```\n)?",
@@ -91,5 +94,8 @@ def check(path: Path, folder: Path, update: bool) -> list[str]:
 
 if __name__ == "__main__":
     os.chdir(sys.argv[2])
-    problems = check(Path(sys.argv[1]), Path(sys.argv[2]), bool(os.environ.get("WEFT_UPDATE_DOCS")))
+    with every_schedule_checked():
+        problems = check(
+            Path(sys.argv[1]), Path(sys.argv[2]), bool(os.environ.get("WEFT_UPDATE_DOCS"))
+        )
     sys.exit("\n".join(problems) or None)

@@ -11,6 +11,12 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CHECKED = """
+import runpy, sys
+from weft.testing.replay import every_schedule_checked
+with every_schedule_checked():
+    runpy.run_path(sys.argv[1], run_name="__main__")
+"""
 SMALL = {"WALKTHROUGH_SIZE": "96", "WALKTHROUGH_ROUNDS": "100", "WALKTHROUGH_REPEATS": "1"}
 
 
@@ -29,9 +35,12 @@ def without_outputs(text):
 
 
 def test_every_step_gives_the_product():
-    """The program compares the result of every step with numpy; here at a small size."""
+    """The program compares the result of every step with numpy; here at a small size.
+
+    Its schedules are checked after every edit and replayed, as those of tests.
+    """
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "schedule_walkthrough.py")],
+        [sys.executable, "-c", CHECKED, str(EXAMPLES / "schedule_walkthrough.py")],
         env={**os.environ, **SMALL}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
