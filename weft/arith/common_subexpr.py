@@ -66,7 +66,8 @@ class _Occurrences:
         return expr, count
 
 
-def _children(expr: Any) -> list[PrimExpr]:
+def children(expr: PrimExpr) -> list[PrimExpr]:
+    """The expressions directly inside an expression."""
     found: list[PrimExpr] = []
     for name in expr.CHILDREN:
         value = getattr(expr, name)
@@ -79,7 +80,7 @@ def _children(expr: Any) -> list[PrimExpr]:
 def _eligible_parts(expr: Any) -> list[PrimExpr]:
     """The outermost eligible expressions below ``expr``."""
     found: list[PrimExpr] = []
-    for child in _children(expr):
+    for child in children(expr):
         if _eligible(child):
             found.append(child)
         else:
@@ -88,7 +89,7 @@ def _eligible_parts(expr: Any) -> list[PrimExpr]:
 
 
 def _eligible(expr: Any) -> bool:
-    if isinstance(expr, Ramp | Broadcast) or not _children(expr):
+    if isinstance(expr, Ramp | Broadcast) or not children(expr):
         return False
     part: Any
     for part in collect(expr, (Call, BufferLoad)):

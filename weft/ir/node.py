@@ -354,11 +354,6 @@ def register_conversion(kind: str, accepted: type, converter: Callable[[Any], An
     CONVERSIONS[kind] = (accepted, converter)
 
 
-def is_node_sequence(value: object) -> bool:
-    """Whether ``value`` is a sequence that may hold nodes."""
-    return isinstance(value, list | tuple)
-
-
 def freeze(value: Any) -> Any:
     """Attribute values as nodes keep them: list to Array, dict to Map, recursively."""
     if isinstance(value, Array | Map | Node):

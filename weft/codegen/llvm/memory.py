@@ -14,7 +14,6 @@ from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
     element_bytes,
-    int_constant,
     llvm_type,
     memory_type,
     with_lanes,
@@ -540,8 +539,3 @@ def allocate_const(em: Emitter, stmt: Any) -> None:
     )
     em.bind_memory(stmt.buffer_var, name)
     em.statement(stmt.body)
-
-
-def integer_literal(expr: Any) -> str:
-    """The operand of an IntImm."""
-    return int_constant(expr.value, expr.dtype)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import GlobalVar
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     BindingBlock,
@@ -297,8 +296,3 @@ def func_ret_value(value: Any) -> None:
     expr = frame.bb.normalize(as_relax_expr(value))
     plain = is_leaf(expr) or isinstance(expr, Tuple)
     frame.output = expr if plain else frame.bb.emit(expr, "gv")
-
-
-def is_graph_value(value: Any) -> bool:
-    """Whether ``value`` is a graph expression."""
-    return isinstance(value, Expr | GlobalVar)

@@ -444,11 +444,6 @@ def _index_range(index: PrimExpr) -> Range:
     return Range.from_min_extent(index, IntImm(index.dtype, 1))
 
 
-def is_frame(value: object) -> bool:
-    """Whether ``value`` is a frame of any kind."""
-    return isinstance(value, IRBuilderFrame)
-
-
 def evaluate_statement(value: Any) -> None:
     """Add ``Evaluate(value)``."""
     add_statement(Evaluate(as_prim_expr(value)))

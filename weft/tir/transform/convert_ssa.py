@@ -63,7 +63,7 @@ class _Renew(Mutator):
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return self.renamed.get(id(buffer), buffer)
 
-    def visit_Let(self, let: Let) -> Let:
+    def visit_Let(self, let: Let | LetStmt) -> Any:
         value = self.visit(let.value)
         saved = dict(self.renamed)
         var = self.define(let.var)
@@ -71,13 +71,7 @@ class _Renew(Mutator):
         self.renamed = saved
         return let.with_(var=var, value=value, body=body)
 
-    def visit_LetStmt(self, let: LetStmt) -> LetStmt:
-        value = self.visit(let.value)
-        saved = dict(self.renamed)
-        var = self.define(let.var)
-        body = self.visit(let.body)
-        self.renamed = saved
-        return let.with_(var=var, value=value, body=body)
+    visit_LetStmt = visit_Let
 
     def visit_For(self, loop: For) -> For:
         low, extent = self.visit(loop.min), self.visit(loop.extent)

@@ -11,13 +11,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.transform import Pass, PassContext
-from weft.support.dtype import DataType
 from weft.support.errors import PassError
 from weft.tir.expr import (
     And,
@@ -36,6 +34,7 @@ from weft.tir.expr import (
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.transform.condition_range import is_call
+from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.thread_scope import binding_of
@@ -149,27 +148,16 @@ class _Candidates(Visitor):
         return _is_pure(expr)
 
 
-class _Decide(StmtMutator):
+class _Decide(DecidedConditions):
     """A condition, wherever it stands, has a value; others may follow from it."""
 
     def __init__(self, condition: PrimExpr, value: bool, analyzer: Analyzer) -> None:
-        super().__init__()
+        super().__init__(value)
         self.condition, self.analyzer = condition, analyzer
-        self.value = IntImm(DataType("bool"), int(value))
         self.plain = {id(var) for var in collect(condition, Var)}
 
-    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
-        if expr.dtype.is_bool and expr_deep_equal(expr, self.condition):
-            return self.value
-        return self.visit_default(expr)
-
-    def visit_And(self, expr: And) -> Any:
-        new = self.visit_PrimExpr(expr)
-        return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
-
-    def visit_Or(self, expr: Or) -> Any:
-        new = self.visit_PrimExpr(expr)
-        return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new
+    def is_decided(self, expr: PrimExpr) -> bool:
+        return expr.dtype.is_bool and expr_deep_equal(expr, self.condition)
 
     def known(self, condition: PrimExpr) -> PrimExpr:
         """The condition, or its value."""

@@ -19,9 +19,8 @@ from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, Visitor, collect, substitute
+from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass, PassContext
-from weft.support.dtype import DataType
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Not, Or, Select, Var
@@ -47,6 +46,7 @@ from weft.tir.transform.condition_range import (
     meet,
     surely,
 )
+from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.unroll_loop import renewed
@@ -200,24 +200,15 @@ def _span(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
     return IntervalSet(low, last)
 
 
-class _Decide(Mutator):
+class _Decide(DecidedConditions):
     """Conditions, by identity, become what they are known to be."""
 
     def __init__(self, conditions: list[PrimExpr], value: bool) -> None:
-        super().__init__()
+        super().__init__(value)
         self.chosen = {id(condition) for condition in conditions}
-        self.value = IntImm(DataType("bool"), int(value))
 
-    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
-        return self.value if id(expr) in self.chosen else self.visit_default(expr)
-
-    def visit_And(self, expr: And) -> Any:
-        new = self.visit_PrimExpr(expr)
-        return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
-
-    def visit_Or(self, expr: Or) -> Any:
-        new = self.visit_PrimExpr(expr)
-        return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new
+    def is_decided(self, expr: PrimExpr) -> bool:
+        return id(expr) in self.chosen
 
 
 @dataclass

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.common_subexpr import children
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import eval_set
 from weft.arith.interval import as_int_set
@@ -221,17 +222,6 @@ class _Terms:
             return
         for child in children(expr):
             self.outermost(child, found)
-
-
-def children(expr: PrimExpr) -> list[PrimExpr]:
-    """The expressions directly inside an expression."""
-    found: list[PrimExpr] = []
-    for name in expr.CHILDREN:
-        value = getattr(expr, name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, PrimExpr):
-                found.append(item)
-    return found
 
 
 def _is_harmless(expr: PrimExpr) -> bool:

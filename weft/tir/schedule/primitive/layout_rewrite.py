@@ -227,9 +227,3 @@ class _AccessSimplifier(IndexContext):
             for low, rng in zip(lows, node.region, strict=True)
         ]
         return node.with_(region=ranges)
-
-    def visit_Block(self, node: Any) -> Any:
-        for axis in node.iter_vars:
-            if axis.dom is not None:
-                self.domains[axis.var] = axis.dom
-        return super().visit_Block(node)

@@ -23,6 +23,7 @@ from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule.primitive.cache_stage import points
 from weft.tir.schedule.primitive.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.reducer import Reduction, reduction_of
@@ -369,8 +370,8 @@ class _Factored:
         body, init = self._statements(self.reduction.buffers, element, operands, True)
         made = Block(
             axes,
-            [_point_region(buffer, partial) for buffer in self.buffers],
-            [_point_region(buffer, element) for buffer in self.reduction.buffers],
+            [points(buffer, partial) for buffer in self.buffers],
+            [points(buffer, element) for buffer in self.reduction.buffers],
             self.block.name_hint, body, init, annotations=self.block.annotations,
         )  # fmt: skip
         return BlockRealize(values, predicate, made)
@@ -400,11 +401,6 @@ class _Factored:
         for var, value in reversed(list(zip(lets, results, strict=True))):
             body = LetStmt(var, value, body)
         return body, init
-
-
-def _point_region(buffer: Buffer, indices: Sequence[Any]) -> BufferRegion:
-    ranges = [Range.from_min_extent(index, IntImm(index.dtype, 1)) for index in indices]
-    return BufferRegion(buffer, ranges)
 
 
 # ---- the edit

@@ -1,0 +1,37 @@
+"""Conditions that a pass has decided become constants; ``and`` and ``or`` around them fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.arith import fold
+from weft.ir.expr import IntImm, PrimExpr
+from weft.support.dtype import DataType
+from weft.tir.expr import And, Or
+from weft.tir.transform.prim_func_pass import StmtMutator
+
+
+class DecidedConditions(StmtMutator):
+    """Puts ``value`` where ``is_decided`` says so; a subclass defines that."""
+
+    def __init__(self, value: bool) -> None:
+        super().__init__()
+        self.value = IntImm(DataType("bool"), int(value))
+
+    def is_decided(self, expr: PrimExpr) -> bool:
+        """Whether ``expr`` has the value."""
+        raise NotImplementedError
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
+        """The value, or what is inside with its conditions decided."""
+        return self.value if self.is_decided(expr) else self.visit_default(expr)
+
+    def visit_And(self, expr: And) -> Any:
+        """Fold where an operand became a constant."""
+        new = self.visit_PrimExpr(expr)
+        return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
+
+    def visit_Or(self, expr: Or) -> Any:
+        """Fold where an operand became a constant."""
+        new = self.visit_PrimExpr(expr)
+        return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new
