@@ -8,9 +8,19 @@ from typing import Any, Final
 
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
+from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
+from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
+from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
+from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
+from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
+from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.errors import PassError
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
@@ -82,10 +92,26 @@ RELAX_DEFAULT: tuple[Pass, ...] = (
 )
 """From graph operators to calls of TensorIR functions."""
 
+RELAX_BUILD: tuple[Pass, ...] = (
+    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    RewriteDataflowReshape(),  # while dataflow blocks still say which tensors stay inside
+    ToNonDataflow(),  # from here on calls have effects
+    RemovePurityChecking(),
+    CallTIRRewrite(),  # destinations become allocations
+    StaticPlanBlockMemory(),  # which share storage
+    LowerAllocTensor(),  # what could not be planned gets storage of its own
+    KillAfterLastUse(),
+    LowerRuntimeBuiltin(),  # operators become functions of the virtual machine
+    ComputePrimValue(),  # before extents go: scalar expressions become kernels
+    VMShapeLower(),  # symbolic extents become numbers on a heap
+    AttachGlobalSymbol(),
+)
+"""TVM 0.20's ``default_build``: from a graph to what the virtual machine interprets."""
+
 _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
     "zero": lambda: Sequential(RELAX_DEFAULT, name="relax.zero"),
-    "default_build": lambda: Sequential(RELAX_DEFAULT, name="relax.default_build"),
+    "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 
 

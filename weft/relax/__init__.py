@@ -35,15 +35,14 @@ _PLANNED = {
     "distributed": "distributed execution",
     "dpl": "pattern matching and rewriting",
     "frontend": "importers of models",
-    "testing": "helpers for tests of relax",
     "training": "training",
 }
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "transform",
-        "utils", "vm",
+        "analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "testing",
+        "transform", "utils", "vm",
     ),
     _PLANNED,
 )  # fmt: skip

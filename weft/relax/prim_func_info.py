@@ -16,19 +16,21 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.tir.analysis.purity import is_pure_function
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 
 def prim_func_info(func: PrimFunc) -> FuncStructInfo:
-    """The struct info of a PrimFunc; not pure, for it writes into its arguments."""
+    """The struct info of a PrimFunc; it is pure if it only computes from scalars."""
     ret = func.ret_type
     result: StructInfo = (
         PrimStructInfo(ret.dtype)
         if isinstance(ret, PrimType) and ret.dtype != "void"
         else TupleStructInfo([])
     )
-    return FuncStructInfo([_param_info(func, param) for param in func.params], result, False)
+    pure = not func.buffer_map and is_pure_function(func)
+    return FuncStructInfo([_param_info(func, param) for param in func.params], result, pure)
 
 
 def _param_info(func: PrimFunc, param: Var) -> StructInfo:

@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
 from weft.runtime.bytecode import Operand, Program, VMFunction, last_uses
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.module import Module
@@ -20,6 +21,7 @@ from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS
+from weft.runtime.vm_library import alloc_shape_heap
 from weft.runtime.vm_patterns import bind, evaluate, match
 from weft.support.errors import (
     IRKeyError,
@@ -408,8 +410,13 @@ class _Interpreted:
             return value, "closure"
         if name == "make_closure":
             return lambda target, *captured: Closure(machine, target, captured), name
+        if name == "call_tir_dyn":
+            kernels = machine.executable.kernels
+            return lambda kernel, *given: kernels[kernel](*given[:-1], *given[-1]), name
         if name == "detach":
             return lambda value: _detached(value, frame.constants), name
+        if name == "alloc_shape_heap":
+            return alloc_shape_heap, name
         return BUILTINS[name], name
 
 

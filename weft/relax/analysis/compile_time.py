@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm
+from weft.arith.iter_map.detect import iter_map_simplify
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.relax.analysis.bindings import all_bindings
@@ -55,19 +55,27 @@ def has_reshape_pattern(func: PrimFunc) -> bool:
 
 
 def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
-    """Whether load and store address the same element number: proved on constant shapes."""
-    from_dims = [dim.value for dim in load.buffer.shape if isinstance(dim, IntImm)]
-    to_dims = [dim.value for dim in store.buffer.shape if isinstance(dim, IntImm)]
-    if len(from_dims) != len(load.indices) or len(to_dims) != len(store.indices):
-        return False
+    """Whether load and store are proved to address the same element number."""
     analyzer = Analyzer()
     for axis in block.iter_vars:
         if axis.dom is not None:
             analyzer.bind(axis.var, axis.dom)
-    return analyzer.can_prove_equal(_flat(load.indices, from_dims), _flat(store.indices, to_dims))
+    source, target = (_flat(item.indices, item.buffer.shape) for item in (load, store))
+    return analyzer.can_prove_equal(source, target) or _same_iteration(block, source, target)
 
 
-def _flat(indices: Sequence[Any], dims: Sequence[int]) -> Any:
+def _same_iteration(block: Block, source: Any, target: Any) -> bool:
+    """Whether both are the same iteration over the axes: what symbolic extents need."""
+    domains = {axis.var: axis.dom for axis in block.iter_vars if axis.dom is not None}
+    analyzer = Analyzer()
+    left, right = (
+        iter_map_simplify([item], domains, simplify_trivial_iterators=True, analyzer=analyzer)[0]
+        for item in (source, target)
+    )
+    return analyzer.can_prove_equal(left, right)
+
+
+def _flat(indices: Sequence[Any], dims: Sequence[Any]) -> Any:
     """The number of an element in row-major order."""
     offset: Any = 0
     for index, dim in zip(indices, dims, strict=True):

@@ -3,31 +3,48 @@
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
+from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
+from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_tir import FuseTIR
+from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
+from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin, VMBuiltinLower
+from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
 
 __all__ = [
     "AttachGlobalSymbol",
     "BindParams",
     "BindSymbolicVars",
+    "CallTIRRewrite",
     "CanonicalizeBindings",
+    "ComputePrimValue",
     "DeadCodeElimination",
     "FoldConstant",
     "FuseTIR",
+    "KillAfterLastUse",
     "LegalizeOps",
+    "LowerAllocTensor",
+    "LowerRuntimeBuiltin",
     "Normalize",
     "PassContext",
     "RemovePurityChecking",
+    "RewriteDataflowReshape",
     "Sequential",
+    "StaticPlanBlockMemory",
     "ToNonDataflow",
+    "VMBuiltinLower",
+    "VMShapeLower",
     "dataflowblock_pass",
     "function_pass",
     "register_legalize",
@@ -35,19 +52,19 @@ __all__ = [
 
 _PLANNED = dict.fromkeys(
     "AdjustMatmulOrder AllocateWorkspace AlterOpImpl AnnotateTIROpPattern "
-    "AttachAttrLayoutFreeBuffers BundleModelParams CallTIRRewrite CombineParallelMatmul "
-    "ComputePrimValue ConvertLayout ConvertToDataflow DataflowUseInplaceCalls "
+    "AttachAttrLayoutFreeBuffers BundleModelParams CombineParallelMatmul "
+    "ConvertLayout ConvertToDataflow DataflowUseInplaceCalls "
     "DecomposeOpsForInference DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum "
     "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D FuseOps FuseOpsByPattern "
-    "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite KillAfterLastUse "
+    "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite "
     "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
-    "LowerAllocTensor LowerGPUIPCAllocStorage LowerRuntimeBuiltin MergeCompositeFunctions "
+    "LowerGPUIPCAllocStorage MergeCompositeFunctions "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR NormalizeGlobalVar "
     "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape RemoveUnusedOutputs "
     "RemoveUnusedParameters ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
-    "RewriteDataflowReshape RunCodegen SplitCallTIRByPattern SplitLayoutRewritePreproc "
-    "StaticPlanBlockMemory ToMixedPrecision TopologicalSort UpdateParamStructInfo "
-    "UpdateVDevice VMBuiltinLower VMShapeLower".split(),
+    "RunCodegen SplitCallTIRByPattern SplitLayoutRewritePreproc "
+    "ToMixedPrecision TopologicalSort UpdateParamStructInfo "
+    "UpdateVDevice".split(),
     "more passes over graphs",
 )
 __getattr__, _ = module_getattr(__name__, {}, planned=_PLANNED)

@@ -80,3 +80,20 @@ def make_function_pass(
         return entry(func)
 
     return FunctionPass(run, PassInfo(opt_level, name), Function)
+
+
+def over_functions(
+    name: str, function: Callable[[Function, IRModule], Function], opt_level: int = 0
+) -> ModulePass:
+    """A module pass that rewrites each graph function, which may look at the others."""
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        functions: dict[Any, Any] = {
+            gvar: function(func, mod) if isinstance(func, Function) else func
+            for gvar, func in mod.functions.items()
+        }
+        if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+            return mod
+        return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+    return make_module_pass(name, run, opt_level)

@@ -207,6 +207,9 @@ class FunctionBuilder:
                 )
             lower(self, call, register)
             return
+        if isinstance(target, ExternFunc) and target.global_symbol in _MACHINE_FUNCTIONS:
+            _MACHINE_FUNCTIONS[target.global_symbol](self, call.args, register)
+            return
         operands = tuple([self.value(arg) for arg in call.args])
         if isinstance(target, GlobalVar):
             kind = "kernel" if isinstance(self.owner.mod[target], PrimFunc) else "function"
@@ -220,6 +223,8 @@ class FunctionBuilder:
 
     def checked(self, register: int, call: Call, foreign: bool) -> None:
         """Check what a foreign function returned against the declared struct info."""
+        if foreign and call.op.global_symbol.startswith("vm.builtin."):
+            return  # the machine's own
         if foreign and call.sinfo_args and len(call.sinfo_args) == 1:
             what = f"{self.name}: the result of {call.op.global_symbol}"
             self.code.append(("match", register, self.symbols.pattern(call.sinfo_args[0]), what))
@@ -375,6 +380,66 @@ def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
     builder.builtin(register, "alloc_tensor", shape, ("value", str(dtype)))
 
 
+def _library(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
+    """A function of weft.runtime.vm_library on the same arguments."""
+
+    def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
+        operands = tuple([builder.value(arg) for arg in call.args])
+        builder.code.append(("call", register, ("packed", f"vm.builtin.{name}"), operands))
+
+    return lower
+
+
+def _kill(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """Nothing: the machine lets go of every register after its last use."""
+
+
+def _with_context(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``call_builtin_with_ctx(function, (args...))``: what the machine does with its own state."""
+    name = call.args[0].global_symbol
+    lower = _MACHINE_FUNCTIONS.get(name)
+    if lower is None:
+        raise UnsupportedError(
+            f"{builder.name}: call_builtin_with_ctx of {name}; there are "
+            f"{', '.join(sorted(_MACHINE_FUNCTIONS))}"
+        )
+    lower(builder, call.args[1].fields, register)
+
+
+def _machine_closure(builder: FunctionBuilder, args: Any, register: int) -> None:
+    captured = [builder.value(arg) for arg in args[1:]]
+    builder.builtin(register, "make_closure", ("value", args[0].name_hint), *captured)
+
+
+def _machine_invoke(builder: FunctionBuilder, args: Any, register: int) -> None:
+    operands = tuple([builder.value(arg) for arg in args[1:]])
+    callee = ("register", builder.value(args[0])[1])
+    builder.code.append(("call", register, callee, operands))
+
+
+def _machine_heap(builder: FunctionBuilder, args: Any, register: int) -> None:
+    builder.builtin(register, "alloc_shape_heap", builder.value(args[0]))
+
+
+def _machine_call_tir_dyn(builder: FunctionBuilder, args: Any, register: int) -> None:
+    operands = [builder.value(arg) for arg in args[1:]]
+    builder.builtin(register, "call_tir_dyn", ("value", args[0].name_hint), *operands)
+
+
+def _call_tir_dyn(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``vm.call_tir_dyn(kernel, (args..., shape))``: the extents of the shape are scalars."""
+    _machine_call_tir_dyn(builder, [call.args[0], *call.args[1].fields], register)
+
+
+_MACHINE_FUNCTIONS: Final[dict[str, Callable[[FunctionBuilder, Any, int], None]]] = {
+    "vm.builtin.alloc_shape_heap": _machine_heap,
+    "vm.builtin.call_tir_dyn": _machine_call_tir_dyn,
+    "vm.builtin.invoke_closure": _machine_invoke,
+    "vm.builtin.make_closure": _machine_closure,
+}
+"""Library functions that need the machine: its functions, its kernels."""
+
+
 def _plain(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
     def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
         builder.builtin(register, name, *[builder.value(arg) for arg in call.args])
@@ -413,6 +478,18 @@ _OPERATORS: Final[dict[str, Callable[[FunctionBuilder, Call, int], None]]] = {
     "relax.null_value": _plain("null_value"),
     "relax.print": _print,
     "relax.assert_op": _assert,
+    "relax.call_builtin_with_ctx": _with_context,
+    "relax.memory.alloc_storage": _library("alloc_storage"),
+    "relax.memory.alloc_tensor": _library("alloc_tensor"),
+    "relax.memory.ensure_zero_offset": _library("ensure_zero_offset"),
+    "relax.memory.kill_storage": _kill,
+    "relax.memory.kill_tensor": _kill,
+    "relax.memory.view": _library("view"),
+    "relax.reshape": _library("reshape"),
+    "relax.vm.alloc_storage": _library("alloc_storage"),
+    "relax.vm.alloc_tensor": _library("alloc_tensor"),
+    "relax.vm.call_tir_dyn": _call_tir_dyn,
+    "relax.vm.kill_object": _kill,
 }
 
 

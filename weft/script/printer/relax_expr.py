@@ -223,16 +223,18 @@ def _destination_passing(node: nodes.Call, d: Docsifier) -> Doc | None:
     return CallDoc(operator_doc(node.op, d), args, keys, values)
 
 
-def _pure_packed(node: nodes.Call, d: Docsifier) -> Doc | None:
-    """``R.call_pure_packed("f", x, sinfo_args=(...,))``."""
-    if not node.args or not isinstance(node.args[0], nodes.ExternFunc):
+def _registered(node: nodes.Call, d: Docsifier) -> Doc | None:
+    """``R.call_pure_packed("f", x, sinfo_args=(...,))``; call_builtin_with_ctx likewise."""
+    if not node.args or not isinstance(node.args[0], nodes.ExternFunc) or node.attrs:
+        return None
+    if not isinstance(node.op, Op):
         return None
     args: list[Any] = [LiteralDoc(node.args[0].global_symbol)]
     for arg in node.args[1:]:
         args.append(d.doc(arg))
     keys = ["sinfo_args"]
     values: list[Any] = [TupleDoc([d.doc(info) for info in node.sinfo_args])]
-    return CallDoc(d.relax("call_pure_packed"), args, keys, values)
+    return CallDoc(operator_doc(node.op, d), args, keys, values)
 
 
 def _with_format(name: str) -> Callable[[nodes.Call, Docsifier], Doc | None]:
@@ -256,7 +258,8 @@ _SPECIAL: Final[dict[str, Callable[[nodes.Call, Docsifier], Doc | None]]] = {
     "relax.call_tir_inplace": _destination_passing,
     "relax.call_tir_with_grad": _destination_passing,
     "relax.call_dps_packed": _destination_passing,
-    "relax.call_pure_packed": _pure_packed,
+    "relax.call_builtin_with_ctx": _registered,
+    "relax.call_pure_packed": _registered,
     "relax.print": _with_format("print"),
     "relax.assert_op": _with_format("assert_op"),
 }

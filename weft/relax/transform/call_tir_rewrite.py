@@ -1,0 +1,98 @@
+"""CallTIRRewrite: calls in destination-passing style get their destinations.
+
+Before::
+
+    y: R.Tensor((n,), "float32") = R.call_tir(cls.exp, (x,), out_sinfo=R.Tensor((n,), "float32"))
+
+After::
+
+    alloc: R.Tensor((n,), "float32") = R.builtin.alloc_tensor(R.shape([n]), "float32", 0, "global")
+    _: R.Tuple = cls.exp(x, alloc)
+    y: R.Tensor((n,), "float32") = alloc
+
+``call_tir_inplace`` writes into its arguments and allocates only outputs of index -1;
+``call_dps_packed`` calls the registered function; ``tir_vars`` make it a ``vm.call_tir_dyn``. Needs
+the outputs' shapes. From here on calls have effects: ToNonDataflow and RemovePurityChecking come
+before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.relax.expr import Call, Expr, Function, Tuple
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op import builtin, vm
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.transform.passes import make_function_pass
+from weft.support.errors import IRTypeError
+
+REWRITTEN: Final = frozenset(
+    {"relax.call_tir", "relax.call_tir_with_grad", "relax.call_tir_inplace",
+     "relax.call_dps_packed"}
+)  # fmt: skip
+"""The operators that the pass removes."""
+NEW_OUTPUT: Final = -1
+"""The in-place index of an output that has no argument to live in."""
+
+
+class _CallTIRRewriter(PyExprMutator):
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call, Call) or not isinstance(call.op, Op):
+            return call
+        return self.rewritten(call) if call.op.name in REWRITTEN else call
+
+    def rewritten(self, call: Call) -> Expr:
+        """Emit allocations and the call; the outputs."""
+        single = isinstance(call.struct_info, TensorStructInfo)
+        infos = [call.struct_info] if single else getattr(call.struct_info, "fields", None)
+        if infos is None:
+            raise IRTypeError(
+                f"CallTIRRewrite: expected a tensor or a tuple of tensors as the result of "
+                f"{call.op.name}, got {call.struct_info}"
+            )
+        inputs = self.inputs(call)
+        indices = call.attrs.get("inplace_indices", [NEW_OUTPUT] * len(infos))
+        places = [int(index) for index in indices]
+        outputs = [
+            inputs[place] if place != NEW_OUTPUT else self.allocated(info)
+            for place, info in zip(places, infos, strict=True)
+        ]
+        fresh = [out for place, out in zip(places, outputs, strict=True) if place == NEW_OUTPUT]
+        arguments = [*inputs, *fresh]
+        if len(call.args) == 2:
+            self.builder_.emit(Call(call.args[0], arguments), "_")
+        else:
+            scalars = call.args[2]
+            self.builder_.emit(vm.call_tir_dyn(call.args[0], Tuple([*arguments, scalars])), "_")
+        return outputs[0] if single else Tuple(outputs)
+
+    def inputs(self, call: Call) -> list[Expr]:
+        """The arguments of a destination-passing call, one by one."""
+        given = call.args[1]
+        if isinstance(given, Tuple):
+            return list(given.fields)
+        if isinstance(given.struct_info, TupleStructInfo):
+            return [self.builder_.emit(given[i]) for i in range(len(given.struct_info.fields))]
+        return [given]
+
+    def allocated(self, info: StructInfo) -> Expr:
+        """A new tensor."""
+        if not isinstance(info, TensorStructInfo) or info.shape is None:
+            raise IRTypeError(
+                f"CallTIRRewrite: an output needs a tensor struct info with a shape, got {info}"
+            )
+        return self.builder_.emit(builtin.alloc_tensor(info.shape, info.dtype, 0), "alloc")
+
+
+def call_tir_rewrite(func: Function) -> Function:
+    """The function with explicit destinations."""
+    made: Function = _CallTIRRewriter().visit_expr(func)
+    return made
+
+
+def CallTIRRewrite() -> Any:  # noqa: N802 - TVM's name
+    """The pass that gives calls in destination-passing style their destinations."""
+    return make_function_pass("CallTIRRewrite", call_tir_rewrite)

@@ -1,0 +1,122 @@
+"""VMBuiltinLower (LowerRuntimeBuiltin): operators that the virtual machine carries out itself.
+
+Before: ``R.memory.alloc_tensor(storage, 0, shape, dtype)``, ``R.reshape(x, shape)``. After:
+``R.vm.alloc_tensor(storage, 0, shape, dtype)``,
+``R.call_packed("vm.builtin.reshape", x, shape, sinfo_args=(...,))``. One row an operator; an Op
+attribute ``FLowerBuiltin`` (``(builder, call) -> expression``) adds a row from outside. Needs
+LowerAllocTensor before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.relax.expr import Call, DataTypeImm, ExternFunc, Function, PrimValue, Tuple
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
+from weft.relax.transform.passes import make_function_pass
+from weft.support.errors import LegalizeError
+
+Lower = Callable[[Call], Call]
+
+
+def _packed(name: str) -> Lower:
+    """The registered function of that name on the same arguments."""
+    callee = ExternFunc(f"vm.builtin.{name}")
+    return lambda call: Call(callee, call.args, None, [call.struct_info])
+
+
+def _alloc_storage(call: Call) -> Call:
+    size, device, scope, _ = call.args
+    return Call(Op.get("relax.vm.alloc_storage"), [size, device, DataTypeImm("uint8"), scope])
+
+
+def _alloc_tensor(call: Call) -> Call:
+    return Call(Op.get("relax.vm.alloc_tensor"), call.args)
+
+
+def _kill(call: Call) -> Call:
+    return Call(Op.get("relax.vm.kill_object"), call.args)
+
+
+def _call_tir_dyn(call: Call) -> Call:
+    callee = ExternFunc("vm.builtin.call_tir_dyn")
+    arguments = [call.args[0], *call.args[1].fields]
+    return Call(callee, arguments, None, [TupleStructInfo([])])
+
+
+def _to_vdevice(call: Call) -> Call:
+    device = call.attrs["dst_vdevice"]
+    kind = PrimValue(int(device.target.get_target_device_type()))
+    arguments = [call.args[0], kind, PrimValue(int(device.vdevice_id))]
+    return Call(ExternFunc("vm.builtin.to_device"), arguments, call.attrs, [call.struct_info])
+
+
+def _make_closure(call: Call) -> Call:
+    arguments = [call.args[0], *call.args[1].fields]
+    return Call(ExternFunc("vm.builtin.make_closure"), arguments, None, [ObjectStructInfo()])
+
+
+def _invoke_closure(call: Call) -> Call:
+    arguments = Tuple([call.args[0], *call.args[1].fields])
+    callee = ExternFunc("vm.builtin.invoke_closure")
+    operator = Op.get("relax.call_builtin_with_ctx")
+    return Call(operator, [callee, arguments], None, [ObjectStructInfo()])
+
+
+def _unplanned(call: Call) -> Call:
+    raise LegalizeError(
+        f"VMBuiltinLower: {call} should have been lowered before; run "
+        "relax.transform.LowerAllocTensor first"
+    )
+
+
+LOWER: Final[dict[str, Lower]] = {
+    "relax.memory.alloc_storage": _alloc_storage,
+    "relax.memory.alloc_tensor": _alloc_tensor,
+    "relax.memory.kill_storage": _kill,
+    "relax.memory.kill_tensor": _kill,
+    "relax.memory.view": _packed("view"),
+    "relax.memory.ensure_zero_offset": _packed("ensure_zero_offset"),
+    "relax.reshape": _packed("reshape"),
+    "relax.shape_of": _packed("shape_of"),
+    "relax.shape_to_tensor": _packed("shape_to_tensor"),
+    "relax.tensor_to_shape": _packed("tensor_to_shape"),
+    "relax.null_value": _packed("null_value"),
+    "relax.to_vdevice": _to_vdevice,
+    "relax.make_closure": _make_closure,
+    "relax.invoke_closure": _invoke_closure,
+    "relax.invoke_pure_closure": _invoke_closure,
+    "relax.vm.call_tir_dyn": _call_tir_dyn,
+    "relax.builtin.alloc_tensor": _unplanned,
+}  # fmt: skip
+"""What becomes of a call of each operator."""
+
+
+class _BuiltinLowerer(PyExprMutator):
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call, Call) or not isinstance(call.op, Op):
+            return call
+        lower = LOWER.get(call.op.name)
+        if lower is not None:
+            return lower(call)
+        given = call.op.get_attr("FLowerBuiltin")
+        return call if given is None else given(self.builder_, call)
+
+
+def vm_builtin_lower(func: Function) -> Function:
+    """The function with operators of the virtual machine only."""
+    made: Function = _BuiltinLowerer().visit_expr(func)
+    return made
+
+
+def LowerRuntimeBuiltin() -> Any:  # noqa: N802 - TVM's name
+    """The pass that turns operators into what the virtual machine carries out."""
+    return make_function_pass("LowerRuntimeBuiltin", vm_builtin_lower)
+
+
+VMBuiltinLower = LowerRuntimeBuiltin
+"""The name of other years."""
