@@ -34,3 +34,27 @@ def elementwise_chain(a: T.handle, d: T.handle) -> None:
         with T.block("D"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = C[vi, vj] * C[vi, vj]
+
+
+@T.prim_func
+def padded(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (6,), "int32")
+    B = T.alloc_buffer((6,), "int32")
+    C = T.match_buffer(c, (8,), "int32")
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = A[vi] + 1
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = T.if_then_else(1 <= vi and vi < 7, B[vi - 1], 5)
+
+
+@T.prim_func
+def symbolic_fill(a: T.handle, n: T.int32) -> None:
+    A = T.match_buffer(a, (n, 8))
+    for i, j in T.grid(n, 8):
+        with T.block("A"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = T.float32(1)

@@ -122,3 +122,8 @@ def assert_schedule_holds(sch: Schedule, original: PrimFunc | IRModule, **option
     sch.state.debug_verify()
     verify_trace_roundtrip(sch, original)
     assert_same_meaning(original, sch.mod, **options)
+
+
+def child_names(sch: Schedule, around: Any = "root") -> list[str]:
+    """The names of the blocks inside a block or loop, in program order."""
+    return [sch.get(block).name_hint for block in sch.get_child_blocks(around)]

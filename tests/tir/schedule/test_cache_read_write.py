@@ -8,14 +8,10 @@ from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.interp import run
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import cache, cache_checks, cache_stage
-
-
-def names_of(sch):
-    return [sch.get(block).name_hint for block in sch.get_child_blocks(sch.get_block("root"))]
 
 
 def test_an_input_is_copied_at_the_start_of_the_scope():
@@ -49,7 +45,7 @@ def test_an_input_is_copied_at_the_start_of_the_scope():
 def test_an_output_is_copied_back_at_the_end_of_the_scope():
     sch = tir.Schedule(matmul)
     copy = sch.cache_write("C", "C", "local")
-    assert names_of(sch) == ["C", "C_local"]
+    assert child_names(sch) == ["C", "C_local"]
     assert sch.get(copy).writes[0].buffer.name == "C"
     assert sch.get(sch.get_block("root")).alloc_buffers[0].scope() == "local"
     assert_same_meaning(matmul, sch.mod)
@@ -61,7 +57,7 @@ def test_the_copy_of_an_intermediate_stands_before_its_first_reader():
     sch.cache_read(block, 0, "shared")
     sch.cache_read(block, 0, "local")
     sch.cache_write(block, 0, "shared")
-    assert names_of(sch) == ["B", "B_shared", "B_shared_local", "C", "C_shared", "D"]
+    assert child_names(sch) == ["B", "B_shared", "B_shared_local", "C", "C_shared", "D"]
     assert_same_meaning(elementwise_chain, sch.mod)
 
 
@@ -112,7 +108,7 @@ def three_readers(a: T.handle, b: T.handle, c: T.handle, d: T.handle) -> None:
 def test_consumers_of_a_read_cache(consumers, order, readers):
     sch = tir.Schedule(three_readers)
     sch.cache_read("B", "M", "local", consumers)
-    assert names_of(sch) == order
+    assert child_names(sch) == order
     for name in "BCD":
         read = sch.get(sch.get_block(name)).reads[0].buffer.name
         assert read == ("M_local" if name in readers else "M")
@@ -131,7 +127,7 @@ def test_consumers_of_a_read_cache(consumers, order, readers):
 def test_consumers_of_a_write_cache(consumers, order):
     sch = tir.Schedule(three_readers)
     sch.cache_write("M", 0, "local", consumers)
-    assert names_of(sch) == order
+    assert child_names(sch) == order
     assert_same_meaning(three_readers, sch.mod)
 
 
@@ -316,7 +312,7 @@ def test_scalars():
     sch = tir.Schedule(scalar)
     sch.cache_read("B", 0, "shared")
     sch.cache_write("B", 0, "local")
-    assert names_of(sch) == ["M", "M_shared", "B", "B_local"]
+    assert child_names(sch) == ["M", "M_shared", "B", "B_local"]
     assert_same_meaning(scalar, sch.mod)
 
 
@@ -409,7 +405,7 @@ def test_a_read_before_an_inplace_block_gets_its_own_copy():
 
     sch = tir.Schedule(swap)
     sch.cache_read("first", "A", "local")
-    assert names_of(sch) == ["A_local", "first", "second"]
+    assert child_names(sch) == ["A_local", "first", "second"]
     sch.cache_write("second", "A", "local")
     assert_same_meaning(swap, sch.mod)
 

@@ -4,8 +4,8 @@ import pytest
 
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.programs import elementwise_chain, matmul, padded
+from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import compute_at as moves
 from weft.tir.schedule.primitive import move_place as places
@@ -158,7 +158,7 @@ def test_the_place_before_the_first_consumer(index, place):
     sch = tir.Schedule(two_consumers)
     loop = sch.get_loops("C")[0]
     sch.compute_at("B", loop, index=index)
-    assert [sch.get(b).name_hint for b in sch.get_child_blocks(loop)].index("B") == place
+    assert child_names(sch, loop).index("B") == place
     assert_same_meaning(two_consumers, sch.mod)
 
 
@@ -185,7 +185,7 @@ def test_the_place_after_the_last_producer(index, order):
     sch = tir.Schedule(before)
     loop = sch.get_loops("C")[0]
     sch.reverse_compute_at("X", loop, index=index)
-    assert "".join([sch.get(b).name_hint for b in sch.get_child_blocks(loop)]) == order
+    assert "".join(child_names(sch, loop)) == order
     assert_same_meaning(before, sch.mod)
 
 
@@ -282,7 +282,7 @@ def test_marks_for_inlined_and_where_it_is():
     assert sch.mod is before
     sch.compute_at("B", dissolve)
     sch.reverse_compute_at("D", dissolve)
-    assert [sch.get(b).name_hint for b in sch.get_child_blocks("root")] == ["C"]
+    assert child_names(sch) == ["C"]
     assert_same_meaning(elementwise_chain, sch.mod)
 
 
@@ -356,21 +356,6 @@ def test_refusals(program, call, error, message):
         call(sch)
     assert len(str(raised.value).splitlines()) <= 10
     assert sch.mod.script() == text
-
-
-@T.prim_func
-def padded(a: T.handle, c: T.handle) -> None:
-    A = T.match_buffer(a, (6,), "int32")
-    B = T.alloc_buffer((6,), "int32")
-    C = T.match_buffer(c, (8,), "int32")
-    for i in range(6):
-        with T.block("B"):
-            vi = T.axis.spatial(6, i)
-            B[vi] = A[vi] + 1
-    for i in range(8):
-        with T.block("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = T.if_then_else(1 <= vi and vi < 7, B[vi - 1], 5)
 
 
 @T.prim_func

@@ -4,7 +4,7 @@ import pytest
 
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
+from weft.testing.programs import elementwise_chain, matmul, padded
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import compute_inline as inline
@@ -329,21 +329,6 @@ def test_refusals(program, method, block, error, message):
         getattr(sch, method)(block)
     assert len(str(raised.value).splitlines()) <= 10
     assert sch.mod.script() == text
-
-
-@T.prim_func
-def padded(a: T.handle, c: T.handle) -> None:
-    A = T.match_buffer(a, (6,), "int32")
-    B = T.alloc_buffer((6,), "int32")
-    C = T.match_buffer(c, (8,), "int32")
-    for i in range(6):
-        with T.block("B"):
-            vi = T.axis.spatial(6, i)
-            B[vi] = A[vi] + 1
-    for i in range(8):
-        with T.block("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = T.if_then_else(1 <= vi and vi < 7, B[vi - 1], 5)
 
 
 @T.prim_func

@@ -7,6 +7,7 @@ import weft
 from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
+from weft.testing.dangerous_programs.domains import under_let
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.index_map import IndexMap
@@ -478,16 +479,6 @@ def test_refused_axis_separators(separators):
 
 
 def test_padding_does_not_evaluate_a_let_outside_of_its_range():
-    @T.prim_func
-    def under_let(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
-        for i in range(8):
-            with T.LetStmt(A[i] * 2) as x:
-                with T.block("C"):
-                    vi = T.axis.spatial(8, i)
-                    T.reads(A[vi])
-                    T.writes(C[vi])
-                    C[vi] = A[vi] + x
-
     sch = tir.Schedule(under_let)
     sch.cache_write("C", 0, "global")
     sch.transform_layout("C", ("write", 0), lambda i: (i // 3, i % 3), pad_value=0)

@@ -6,7 +6,7 @@ import weft
 from weft import tir
 from weft.ir import assert_structural_equal
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
+from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import loop_structure, loops
@@ -170,17 +170,8 @@ def test_several_blocks_in_a_loop():
     assert_same_meaning(elementwise_chain, sch.mod)
 
 
-@T.prim_func
-def symbolic(a: T.handle, n: T.int32) -> None:
-    A = T.match_buffer(a, (n, 8))
-    for i, j in T.grid(n, 8):
-        with T.block("A"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            A[vi, vj] = T.float32(1)
-
-
 def test_a_symbolic_loop_is_not_partitioned():
-    sch = tir.Schedule(symbolic)
+    sch = tir.Schedule(symbolic_fill)
     with pytest.raises(loop_structure.SymbolicLoopError, match="over n, which is not constant"):
         sch.loop_partition(sch.get_loops("A")[0], [4])
 

@@ -7,7 +7,7 @@ from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import pad_einsum
 
@@ -82,7 +82,7 @@ def test_then_tiles_divide():
 def test_elementwise_blocks_between_others():
     sch = tir.Schedule(elementwise_chain)
     sch.pad_einsum("C", [5, 8])
-    names = [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
+    names = child_names(sch)
     assert names == ["B", "B_pad", "C", "C_pad", "D"]
     assert_same_meaning(elementwise_chain, sch.mod)
 

@@ -7,7 +7,7 @@ from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import cache_checks, cache_stage, read_write_at
 
@@ -115,7 +115,7 @@ def test_a_chain_in_one_loop():
     sch = tir.Schedule(rows)
     loop = sch.get_loops("B")[0]
     sch.read_at(loop, "C", 0, "local")
-    assert [sch.get(b).name_hint for b in sch.get_child_blocks(loop)] == ["B", "B_local", "C"]
+    assert child_names(sch, loop) == ["B", "B_local", "C"]
     assert_same_meaning(rows, sch.mod)
     sch.write_at(loop, "C", 0, "shared")
     assert_same_meaning(rows, sch.mod)

@@ -7,17 +7,13 @@ from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import cache_checks, cache_stage, reindex, reindex_cache
 
 
 def unnamed(func):
     return func.with_attr("global_symbol", "")
-
-
-def names_of(sch):
-    return [sch.get(block).name_hint for block in sch.get_child_blocks(sch.get_block("root"))]
 
 
 # ---- reindex
@@ -51,7 +47,7 @@ def test_a_read_is_laid_out_by_the_axes_of_the_block():
 def test_a_write_is_copied_back_after_the_loops():
     sch = tir.Schedule(matmul)
     sch.reindex("C", "C")
-    assert names_of(sch) == ["C", "C_reindex"]
+    assert child_names(sch) == ["C", "C_reindex"]
     assert 'buffer=("write", 0)' in str(sch.trace)
     assert_same_meaning(matmul, sch.mod)
 

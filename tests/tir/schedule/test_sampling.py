@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
+from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import Trace
 from weft.tir.schedule.primitive import sampling
@@ -23,15 +23,6 @@ def fill(a: T.handle) -> None:
         with T.block("A"):
             vi, vj, vk, vu = T.axis.remap("SSSS", [i, j, k, u])
             A[vi, vj, vk, vu] = T.float32(1)
-
-
-@T.prim_func
-def symbolic(a: T.handle, n: T.int32) -> None:
-    A = T.match_buffer(a, (n, 8))
-    for i, j in T.grid(n, 8):
-        with T.block("A"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            A[vi, vj] = T.float32(1)
 
 
 def numbers(sch, variables):
@@ -126,13 +117,13 @@ def test_tiles_split_their_loop(which):
 
 
 def test_a_symbolic_loop_has_one_tiling():
-    sch = tir.Schedule(symbolic)
+    sch = tir.Schedule(symbolic_fill)
     loop = sch.get_loops("A")[0]
     tiles = sch.sample_perfect_tile(loop, 3)
     assert tiles[0] is None
     assert numbers(sch, tiles[1:]) == [1, 1]
     sch.split(loop, tiles)
-    assert_same_meaning(symbolic, sch.mod, {"n": 5})
+    assert_same_meaning(symbolic_fill, sch.mod, {"n": 5})
 
 
 def test_decisions_are_made_to_fit():
@@ -332,7 +323,7 @@ def test_refusals(call, error, message):
 
 
 def test_a_symbolic_loop_has_no_partitioned_tiling():
-    sch = tir.Schedule(symbolic)
+    sch = tir.Schedule(symbolic_fill)
     with pytest.raises(sampling.TileCountError, match="extent n, which is not constant"):
         sch.sample_partitioned_tile(sch.get_loops("A")[0], 2, 1, 4)
 
