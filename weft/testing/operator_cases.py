@@ -8,6 +8,7 @@ max|difference| <= tolerance * max|reference|; NaN and infinities must be in the
 from __future__ import annotations
 
 import functools
+import importlib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from weft.driver.build import relax_build as build
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Tuple, Var
+from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray, array
@@ -81,6 +83,30 @@ class Case:
 def t(*shape: int | str, dtype: str = "float32", fill: Any = None) -> Input:
     """An input, written short."""
     return Input(shape, dtype, fill)
+
+
+def row(
+    name: str, given: Sequence[Input], reference: Callable[..., Any], *args: Any,
+    sizes: Sequence[Mapping[str, int]] = ({},), note: str = "", tolerance: float | None = None,
+    **attrs: Any,
+) -> Case:  # fmt: skip
+    """The case of one operator: its tensors, then ``args`` and ``attrs`` as they are."""
+    function = FUNCTIONS[name]
+    return Case(
+        name, lambda *x: function(*x, *args, **attrs), given, reference, sizes, tolerance, note
+    )
+
+
+def by_torch(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A reference that calls a function of PyTorch on numpy arrays."""
+
+    def run(*arrays: np.ndarray) -> Any:
+        torch = importlib.import_module("torch")
+        given = [torch.from_numpy(np.ascontiguousarray(a).reshape(a.shape)) for a in arrays]
+        made = function(*given, **options)
+        return [m.numpy() for m in made] if isinstance(made, tuple | list) else made.numpy()
+
+    return run
 
 
 class Table:

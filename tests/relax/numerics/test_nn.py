@@ -6,27 +6,12 @@ import numpy as np
 import pytest
 
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, t
+from weft.testing.operator_cases import Case, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional
 INF, NAN = math.inf, math.nan
 N = ({"n": 0}, {"n": 1}, {"n": 5})
-
-
-def row(name, given, reference, *args, sizes=({},), note="", tolerance=None, **attrs):
-    return Case(
-        name, lambda *x: F[name](*x, *args, **attrs), given, reference, sizes, tolerance, note
-    )
-
-
-def by_torch(function, **options):
-    def run(*arrays):
-        given = [torch.from_numpy(np.ascontiguousarray(a).reshape(a.shape)) for a in arrays]
-        made = function(*given, **options)
-        return [m.numpy() for m in made] if isinstance(made, tuple | list) else made.numpy()
-
-    return run
 
 
 def quiet_matmul(a, b):
@@ -517,6 +502,39 @@ def norms_second():
     )
 
 
+def norms_of_instances():
+    yield row(
+        "nn.instance_norm",
+        [t("n", 3, 4, 2), t(3), t(3)],
+        by_torch(lambda x, g, b: nn.instance_norm(x, weight=g, bias=b)),
+        channel_axis=1,
+        axes=[2, 3],
+        sizes=N[1:],
+    )
+    yield row(
+        "nn.instance_norm",
+        [t(2, 5, 3, dtype="float16"), t(3, dtype="float16"), t(3, dtype="float16")],
+        lambda x, g, b: (x - x.mean(1, keepdims=True))
+        / np.sqrt(x.var(1, keepdims=True) + 1e-3),
+        channel_axis=-1,
+        axes=[1],
+        epsilon=1e-3,
+        center=False,
+        scale=False,
+    )
+    for factor in (1, 2, 3):
+        yield row(
+            "nn.pixel_shuffle",
+            [t("n", 2 * factor**2, 2, 3)],
+            by_torch(nn.pixel_shuffle, upscale_factor=factor),
+            factor,
+            sizes=N,
+            note=f"{factor}",
+        )
+    yield row("nn.pixel_shuffle", [t(4, 1, "n")], by_torch(nn.pixel_shuffle, upscale_factor=2), 2,
+              sizes=N)  # fmt: skip
+
+
 def norms_third():
     for mode, numpy_mode in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):
         yield row(
@@ -580,7 +598,7 @@ CONVOLUTIONS, POOLS, NORMS = (
         ]
     ),
     Table([*pools_first(), *pools_second()]),
-    Table([*norms_first(), *norms_second(), *norms_third(), *norms_fourth()]),
+    Table([*norms_first(), *norms_second(), *norms_of_instances(), *norms_third(), *norms_fourth()]),
 )
 
 

@@ -54,7 +54,7 @@ def conv(rank, transposed=False):
 CASES = {
     "argmax": ARG, "argmin": ARG, "cumprod": SCAN, "cumsum": SCAN,
     "max": REDUCE, "min": REDUCE, "mean": REDUCE, "prod": REDUCE, "std": REDUCE, "sum": REDUCE,
-    "variance": REDUCE,
+    "variance": REDUCE, "median": REDUCE,
     "arange": ([], {"start": F(1), "end": F(9), "step": F(2), "dtype": "int32"}),
     "argsort": ([X], {"axis": 1, "descending": True, "dtype": "int64"}),
     "astype": ([X], {"dtype": "int8"}),
@@ -72,20 +72,36 @@ CASES = {
     "full_like": ([X], {"fill_value": T(), "dtype": "float16"}),
     "gather_elements": ([V, IDS], {"axis": -1}),
     "gather_nd": ([X, T(2, 5, 1, dtype="int64")], {"batch_dims": 1}),
+    "hamming_window": ([], {"window_size": F(9), "periodic": F(False), "alpha": F(0.5),
+                            "beta": F(0.5), "dtype": "float64"}),
+    "index_put": ([X], {"indices": [IDS, T(5, dtype="int32")], "values": T(5, 4),
+                        "accumulate": True}),
     "image.resize2d": ([T(2, 4, 5, 3), relax.ShapeStructInfo([8, 9])], {
         "roi": [0.0, 0.5, 1.0, 0.25], "layout": "NHWC", "method": "cubic",
         "coordinate_transformation_mode": "asymmetric", "rounding_method": "floor",
         "cubic_alpha": -0.5, "cubic_exclude": 1, "extrapolation_value": 0.1,
         "out_dtype": "float64"}),
     "matmul": ([X, T(4, 3)], {"out_dtype": "float64"}),
-    "nn.attention": ([T(2, 3, 4, 5), T(2, 7, 4, 5), T(2, 7, 4, 6), T(2, 4, 3, 7)],
+    "nn.attention": ([T(2, 3, 4, 5), T(2, 7, 4, 5), T(2, 7, 4, 6)],
                      {"scale": 0.1, "causal_mask": "BottomRight", "window_size": 3}),
+    "nn.attention_var_len": (
+        [T(1, 3, 4, 5), T(1, 7, 4, 5), T(1, 7, 4, 6), T(3, dtype="int32"), T(dtype="int32"),
+         T(3, dtype="int32"), T(dtype="int32")],
+        {"scale": 0.1, "causal_mask": "BottomRight", "window_size": 3}),
+    "nn.attention_bias": ([T(2, 3, 4, 5), T(2, 7, 4, 5), T(2, 7, 4, 6), T(2, 4, 3, 7)],
+                          {"scale": 0.1, "causal_mask": "BottomRight", "window_size": 3}),
     "nn.batch_norm": ([X, V, V, V, V], {"axis": 1, "epsilon": 0.1, "center": False,
                       "scale": False, "momentum": 0.3, "training": False}),
     "nn.dense": ([X, T(3, 4)], {"out_dtype": "float64"}),
     "nn.dropout": ([X], {"rate": 0.1}),
     "nn.group_norm": ([X, V, V], {"num_groups": 3, "channel_axis": 1, "axes": [2],
                                   "epsilon": 1e-7, "center": False, "scale": False}),
+    "nn.instance_norm": ([X, V, V], {"channel_axis": 1, "axes": [2], "epsilon": 1e-7,
+                                     "center": False, "scale": False}),
+    "nn.elu": ([X], {"alpha": 0.3}), "nn.celu": ([X], {"alpha": 0.3}),
+    "nn.hardtanh": ([X], {"min_val": -0.3, "max_val": 0.3}),
+    "nn.hardshrink": ([X], {"lambd": 0.3}), "nn.softshrink": ([X], {"lambd": 0.3}),
+    "nn.pixel_shuffle": ([T(8, 3, 4)], {"upscale_factor": 2}),
     "nn.layer_norm": ([X, V, V], {"axes": [1], "epsilon": 1e-7, "center": False, "scale": False}),
     "nn.leakyrelu": ([X], {"alpha": 0.3}),
     "nn.log_softmax": ([X], {"axis": 1}), "nn.softmax": ([X], {"axis": 1}),
@@ -99,6 +115,8 @@ CASES = {
         "index_map": IndexMap.from_func(lambda i, j: [i // 4, j, i % 4]),
         "pad_value": F(2.5), "axis_separators": [1], "input_axis_separators": [1],
     }),
+    "meshgrid": ([], {"tensors": [V, T(4)], "indexing": "xy"}),
+    "multinomial_from_uniform": ([T(3, 4), T(5, 1), T(5, 1, dtype="int64")], {"dtype": "int32"}),
     "one_hot": ([IDS], {"on_value": F(2), "off_value": F(-1), "depth": 7, "axis": 0}),
     "ones": ([], {"shape": [2, 3], "dtype": "int8"}),
     "ones_like": ([X], {"dtype": "int8"}),
@@ -106,6 +124,7 @@ CASES = {
     "repeat": ([X], {"repeats": 2, "axis": 1}),
     "scatter_elements": ([V, IDS, T(5)], {"axis": -1, "reduction": "mul"}),
     "scatter_nd": ([V, T(5, 1, dtype="int64"), T(5)], {"reduction": "add"}),
+    "slice_scatter": ([X, T(2, 2, 4)], {"start": F(1), "end": F(5), "step": F(2), "axis": 1}),
     "sort": ([X], {"axis": 1, "descending": True}),
     "split": ([X], {"indices_or_sections": [1, 4], "axis": 1}),
     "squeeze": ([T(1, 3, 1)], {"axis": [0, 2]}),
@@ -119,9 +138,12 @@ CASES = {
     "zeros": ([], {"shape": [2, 3], "dtype": "int8"}),
     "zeros_like": ([X], {"dtype": "int8"}),
     **{f"nn.{kind}_pool{rank}d": pool(rank) for kind in ("max", "avg") for rank in (1, 2, 3)},
-    **{f"nn.adaptive_avg_pool{rank}d": adaptive(rank) for rank in (1, 2, 3)},
+    **{
+        f"nn.adaptive_{kind}_pool{rank}d": adaptive(rank)
+        for kind in ("max", "avg") for rank in (1, 2, 3)
+    },
     **{f"nn.conv{rank}d": conv(rank) for rank in (1, 2, 3)},
-    **{f"nn.conv{rank}d_transpose": conv(rank, True) for rank in (1, 2)},
+    **{f"nn.conv{rank}d_transpose": conv(rank, True) for rank in (1, 2, 3)},
 }  # fmt: skip
 """Operator -> (struct infos of the leading arguments, all other parameters); none a default."""
 
@@ -207,7 +229,7 @@ SPECIAL = {
     "dynamic_strided_slice": [T(3), *[T(1, dtype="int64")] * 3],
     "unique": [T(3), F(True), F(True), F(False), F(True), F(0)],
     "assert_op": [T(dtype="bool"), T(3), relax.StringImm("at {}")],
-    "index_put": [T(3, 4), [T(2, dtype="int64"), T(2, dtype="int64")], T(2)],
+    "index_tensor": [T(3, 4), [T(2, dtype="int64"), T(2, dtype="int64")]],
 }
 
 

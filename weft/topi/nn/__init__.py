@@ -3,13 +3,16 @@
 from weft.topi.math import fast_exp, fast_tanh, sigmoid, tanh
 from weft.topi.nn.activation import (
     bias_add,
+    celu,
     elu,
     gelu,
     gelu_tanh,
+    hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
     leaky_relu,
+    log_sigmoid,
     mish,
     prelu,
     relu,
@@ -20,7 +23,9 @@ from weft.topi.nn.activation import (
     selu,
     silu,
     softplus,
+    softshrink,
     softsign,
+    tanhshrink,
 )
 from weft.topi.nn.conv_transpose import (
     conv1d_transpose_ncw,
@@ -61,5 +66,6 @@ from weft.topi.nn.pooling import (
     pool2d,
     pool3d,
 )
+from weft.topi.nn.rearrange import pixel_shuffle
 from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
 from weft.topi.transform import flatten

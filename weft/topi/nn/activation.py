@@ -64,6 +64,17 @@ def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     return elementwise(x, curve)
 
 
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+
+    def curve(value: PrimExpr) -> Any:
+        grown = op.exp(op.div(value, _const(alpha, value)))
+        below = _const(alpha, value) * (grown - _const(1, value))
+        return op.select(op.greater(value, _const(0, value)), value, below)
+
+    return elementwise(x, curve)
+
+
 def selu(x: Tensor) -> Tensor:
     """The scaled elu with its fixed two constants."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
@@ -143,6 +154,42 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 def mish(x: Tensor) -> Tensor:
     """x * tanh(log(1 + exp(x)))."""
     return elementwise(x, lambda v: v * op.tanh(op.log(_const(1, v) + op.exp(v))))
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(1 / (1 + exp(-x))) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
+
+    def curve(value: PrimExpr) -> Any:
+        rest = op.log(_const(1, value) + op.exp(-op.abs(value)))
+        return op.minimum(value, _const(0, value)) - rest
+
+    return elementwise(x, curve)
+
+
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0."""
+
+    def curve(value: PrimExpr) -> Any:
+        small = op.less_equal(op.abs(value), _const(lambd, value))
+        return op.select(small, _const(0, value), value)
+
+    return elementwise(x, curve)
+
+
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x - lambd above lambd, x + lambd below -lambd, else 0."""
+
+    def curve(value: PrimExpr) -> Any:
+        edge = _const(lambd, value)
+        moved = op.select(op.greater(value, edge), value - edge, value + edge)
+        return op.select(op.less_equal(op.abs(value), edge), _const(0, value), moved)
+
+    return elementwise(x, curve)
+
+
+def tanhshrink(x: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return elementwise(x, lambda v: v - op.tanh(v))
 
 
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:

@@ -12,7 +12,8 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_one, is_const, may_be_equal, shape_text
-from weft.topi.nn.convolution import pad_amounts, per_axis
+from weft.topi.moments import wide
+from weft.topi.nn.convolution import pad_amounts, per_axis, rounded
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
 
@@ -88,8 +89,8 @@ def conv_transpose(
         filter_index = c if groups == 1 else op.floormod(c, filters)
         moved = [p + axis.var * w for p, axis, w in zip(point, axes, widths, strict=True)]
         turned = [k - 1 - axis.var for k, axis in zip(window, axes, strict=True)]
-        value = op.cast(dtype, padded(b, channel, *moved))
-        weight = op.cast(dtype, kernel(channel, filter_index, *turned))
+        value = op.cast(wide(dtype), padded(b, channel, *moved))
+        weight = op.cast(wide(dtype), kernel(channel, filter_index, *turned))
         return te_reduction.sum(value * weight, axis=[dc, *axes])
 
     shape = [batch, simplified(filters * groups)]
@@ -98,7 +99,8 @@ def conv_transpose(
         shape.append(simplified(total))
     name = f"conv{dim}d_transpose_nc{('w', 'hw', 'dhw')[dim - 1]}"
     names = ["b", "c", *["h", "w", "d"][:dim]]
-    return compute_one(shape, element, name="compute", tag=name, varargs_names=names)
+    whole = compute_one(shape, element, name="compute", tag=name, varargs_names=names)
+    return rounded(whole, dtype)
 
 
 def conv1d_transpose_ncw(

@@ -1,7 +1,8 @@
 """Convolutions of 1 to 3 spatial axes in any layout of N, C and the spatial letters.
 
 Padding is one number, one per axis, or one per side (all begins, then all ends; or a pair). The
-data is padded into ``pad_temp``, then reduced. Groups divide both channel counts.
+data is padded into ``pad_temp``, then reduced. Groups divide both channel counts. Results of 16-bit
+floats are summed in float32.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.topi import tag
 from weft.topi.extents import (
     as_sequence,
+    compute_ax,
     compute_one,
     const_int,
     is_const,
     may_be_equal,
     shape_text,
 )
+from weft.topi.moments import wide
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
 
@@ -109,18 +113,17 @@ def conv(
     names = ["ry", "rx", "rz"]
     axes = [reduce_axis((0, k), name=name) for k, name in zip(kernel, names, strict=False)]
     dtype = DataType(out_dtype) if out_dtype else inp.dtype
+    kind = wide(dtype)
 
     def element(*args: Any) -> Any:
         n, f, *point = [args[i] for i in data_at]
         channel: Any = rc.var
         if group_count > 1:
             channel = op.floordiv(f, op.floordiv(filters, group_count)) * depth + rc.var
-        moved = [
-            point[i] * strides[i] + axes[i].var * dilations[i] for i in range(dim)
-        ]
-        data_index = _placed([n, channel, *moved], data_at)
-        kernel_index = _placed([f, rc.var, *[axis.var for axis in axes]], kernel_at)
-        value = op.cast(dtype, padded(*data_index)) * op.cast(dtype, filt(*kernel_index))
+        moved = [point[i] * strides[i] + axes[i].var * dilations[i] for i in range(dim)]
+        source = padded(*_placed([n, channel, *moved], data_at))
+        weight = filt(*_placed([f, rc.var, *[axis.var for axis in axes]], kernel_at))
+        value = op.cast(kind, source) * op.cast(kind, weight)
         ordered = sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)
         reduced = [axis for _, axis in ordered]
         return te_reduction.sum(value, axis=reduced)
@@ -128,10 +131,19 @@ def conv(
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
     axis_names = _placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
-    return compute_one(
+    whole = compute_one(
         _placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
         varargs_names=axis_names,
     )  # fmt: skip
+    return rounded(whole, dtype)
+
+
+def rounded(whole: Tensor, dtype: DataType) -> Tensor:
+    """A tensor converted to the type of its result, if it was summed in another."""
+    if whole.dtype == dtype:
+        return whole
+    name = f"{whole.op.name}_rounded"
+    return compute_ax(whole.shape, lambda *i: op.cast(dtype, whole(*i)), name, tag.ELEMWISE)
 
 
 def _first(pair: tuple[int, Any]) -> int:
@@ -253,8 +265,9 @@ def depthwise_conv2d_nchw(
             j * steps[1] + dj.var * widths[1],
         )  # fmt: skip
         weight = Filter(op.floordiv(c, multiplier), op.floormod(c, multiplier), di.var, dj.var)
-        value = op.cast(dtype, source) * op.cast(dtype, weight)
+        value = op.cast(wide(dtype), source) * op.cast(wide(dtype), weight)
         return te_reduction.sum(value, axis=[di, dj])
 
-    return compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+    whole = compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+    return rounded(whole, dtype)
 

@@ -1,6 +1,7 @@
 """Pooling over windows, to a given output size (adaptive), and over everything (global).
 
-Average pooling divides by the window, or by the part of it that lies inside the data.
+Average pooling divides by the window, or by the part of it that lies inside the data; 16-bit floats
+are summed in float32.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import as_sequence, compute_ax, is_const, product
+from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis
 from weft.topi.simplify import simplified
 
@@ -124,10 +126,12 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
         )  # fmt: skip
     if pool_type != "avg":
         raise IRValueError(f"pool: expected the type 'max' or 'avg', got {pool_type!r}")
-    padded = windows.padded(op.const(0, data.dtype))
+    padded, kind = windows.padded(op.const(0, data.dtype)), wide(data.dtype)
     total = compute_ax(
         windows.shape,
-        lambda *i: te_reduction.sum(padded(*windows.source(i)), axis=windows.reduce_axes),
+        lambda *i: te_reduction.sum(
+            op.cast(kind, padded(*windows.source(i))), axis=windows.reduce_axes
+        ),
         "pool_sum", tag="pool_sum",
     )  # fmt: skip
 
@@ -139,7 +143,7 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
             divisor = windows.count_padded(indices)
         else:
             divisor = windows.count_inside(indices)
-        return op.div(total(*indices), op.cast(data.dtype, divisor))
+        return op.cast(data.dtype, op.div(total(*indices), op.cast(kind, divisor)))
 
     return compute_ax(windows.shape, average, "pool_avg", tag=tag.ELEMWISE)
 
@@ -247,12 +251,14 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
             source[axis] = begin + axes[-1].var
         return source, axes
 
+    kind = wide(data.dtype)
     rule = f"meta_schedule.adaptive_pool_{pool_type}"
 
     def reduced(*indices: Any) -> Any:
         source, axes = pieces(indices)
-        reducer = te_reduction.max if pool_type == "max" else te_reduction.sum
-        return reducer(data(*source), axis=axes)
+        if pool_type == "max":
+            return te_reduction.max(data(*source), axis=axes)
+        return te_reduction.sum(op.cast(kind, data(*source)), axis=axes)
 
     if pool_type == "max":
         attrs = {"schedule_rule": rule}
@@ -261,6 +267,6 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
 
     def average(*indices: Any) -> Any:
         count: Any = product([axis.dom.extent for axis in pieces(indices)[1]])
-        return op.div(total(*indices), op.cast(data.dtype, count))
+        return op.cast(data.dtype, op.div(total(*indices), op.cast(kind, count)))
 
     return compute_ax(shape, average, "adaptive_pool_avg", tag.ELEMWISE, {"schedule_rule": rule})

@@ -1,4 +1,7 @@
-"""Softmax and log-softmax along one axis, shifted by the largest element."""
+"""Softmax and log-softmax along one axis, shifted by the largest element.
+
+Powers and their sums of 16-bit floats are float32.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi.extents import compute_one, normalize_axis
+from weft.topi.moments import wide
 
 
 class _Rows:
@@ -17,6 +21,7 @@ class _Rows:
     def __init__(self, x: Tensor, axis: int, name: str) -> None:
         self.x = x
         self.axis = normalize_axis(axis, x.ndim, name)
+        self.kind = wide(x.dtype)
         self.outer = [extent for i, extent in enumerate(x.shape) if i != self.axis]
 
     def reduce(self, reducer: Any, value: Any, name: str) -> Tensor:
@@ -28,6 +33,10 @@ class _Rows:
             return reducer(value(row, full), axis=k)
 
         return compute_one(self.outer, element, name=name)
+
+    def shifted(self, top: Tensor, row: Any, full: Any) -> Any:
+        """An element less the largest of its row, in the wide type."""
+        return op.cast(self.kind, self.x(*full)) - op.cast(self.kind, top(*row))
 
     def row(self, indices: Any) -> tuple[Any, ...]:
         """The indices without the axis."""
@@ -45,13 +54,15 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     rows = _Rows(x, axis, "softmax")
     top = rows.largest()
     powers = compute_one(
-        x.shape, lambda *i: op.exp(x(*i) - top(*rows.row(i))), name="T_softmax_exp"
+        x.shape, lambda *i: op.exp(rows.shifted(top, rows.row(i), i)), name="T_softmax_exp"
     )
     total = rows.reduce(te_reduction.sum, lambda row, full: powers(*full), "T_softmax_expsum")
     return compute_one(
-        x.shape, lambda *i: op.div(powers(*i), total(*rows.row(i))), name="T_softmax_norm",
+        x.shape,
+        lambda *i: op.cast(x.dtype, op.div(powers(*i), total(*rows.row(i)))),
+        name="T_softmax_norm",
         attrs={"axis": rows.axis},
-    )  # fmt: skip
+    )
 
 
 def fast_softmax(x: Tensor, axis: int = -1) -> Tensor:
@@ -64,9 +75,11 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     rows = _Rows(x, axis, "log_softmax")
     top = rows.largest()
     total = rows.reduce(
-        te_reduction.sum, lambda row, full: op.exp(x(*full) - top(*row)), "compute"
+        te_reduction.sum, lambda row, full: op.exp(rows.shifted(top, row, full)), "compute"
     )
-    return compute_one(
-        x.shape, lambda *i: x(*i) - top(*rows.row(i)) - op.log(total(*rows.row(i))),
-        attrs={"axis": rows.axis},
-    )  # fmt: skip
+
+    def element(*indices: Any) -> Any:
+        row = rows.row(indices)
+        return op.cast(x.dtype, rows.shifted(top, row, indices) - op.log(total(*row)))
+
+    return compute_one(x.shape, element, attrs={"axis": rows.axis})

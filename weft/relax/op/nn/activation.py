@@ -37,6 +37,21 @@ def infer_prelu(call: Call) -> TensorStructInfo:
     return info
 
 
+def infer_celu(call: Call) -> TensorStructInfo:
+    """As the input; alpha divides."""
+    if call.attrs["alpha"] == 0:
+        fail(call, "alpha: expected a number other than 0")
+    return same_as_float_input(call)
+
+
+def infer_hardtanh(call: Call) -> TensorStructInfo:
+    """As the input; the limits are in order."""
+    low, high = call.attrs["min_val"], call.attrs["max_val"]
+    if low > high:
+        fail(call, f"expected min_val <= max_val, got {low} and {high}")
+    return same_as_float_input(call)
+
+
 @operator("relax.nn.relu", same_as_input)
 def relu(data: Expr) -> Any:
     """max(x, 0)."""
@@ -82,6 +97,61 @@ def silu(data: Expr) -> Any:
     """x * sigmoid(x)."""
 
 
+@operator("relax.nn.elu", same_as_float_input)
+def elu(data: Expr, alpha: float = 1.0) -> Any:
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+
+
+@operator("relax.nn.celu", infer_celu)
+def celu(data: Expr, alpha: float = 1.0) -> Any:
+    """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
+
+
+@operator("relax.nn.mish", same_as_float_input)
+def mish(data: Expr) -> Any:
+    """x * tanh(log(1 + exp(x)))."""
+
+
+@operator("relax.nn.softsign", same_as_float_input)
+def softsign(data: Expr) -> Any:
+    """x / (1 + abs(x))."""
+
+
+@operator("relax.nn.log_sigmoid", same_as_float_input)
+def log_sigmoid(data: Expr) -> Any:
+    """The logarithm of sigmoid(x), without overflow."""
+
+
+@operator("relax.nn.hardsigmoid", same_as_float_input)
+def hardsigmoid(data: Expr) -> Any:
+    """min(max(x + 3, 0), 6) / 6."""
+
+
+@operator("relax.nn.hardswish", same_as_float_input)
+def hardswish(data: Expr) -> Any:
+    """x * hardsigmoid(x)."""
+
+
+@operator("relax.nn.hardtanh", infer_hardtanh)
+def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """x limited to [min_val, max_val]."""
+
+
+@operator("relax.nn.hardshrink", same_as_float_input)
+def hardshrink(data: Expr, lambd: float = 0.5) -> Any:
+    """x where abs(x) > lambd, else 0."""
+
+
+@operator("relax.nn.softshrink", same_as_float_input)
+def softshrink(data: Expr, lambd: float = 0.5) -> Any:
+    """x moved towards 0 by lambd, 0 where abs(x) <= lambd."""
+
+
+@operator("relax.nn.tanhshrink", same_as_float_input)
+def tanhshrink(data: Expr) -> Any:
+    """x - tanh(x)."""
+
+
 @operator("relax.nn.softmax", infer_softmax)
 def softmax(data: Expr, axis: int = -1) -> Any:
     """exp(x) / sum of exp(x) along ``axis``."""
@@ -90,5 +160,3 @@ def softmax(data: Expr, axis: int = -1) -> Any:
 @operator("relax.nn.log_softmax", infer_softmax)
 def log_softmax(data: Expr, axis: int = -1) -> Any:
     """The logarithm of softmax along ``axis``."""
-
-

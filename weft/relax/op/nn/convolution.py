@@ -164,3 +164,14 @@ def conv2d_transpose(
     """The transpose of conv2d."""
     made = _attrs(2, strides, padding, dilation, data_layout, out_layout)
     return {**made, "output_padding": each(output_padding, 2, "output_padding")}
+
+
+@operator("relax.nn.conv3d_transpose", infer_conv_transpose)
+def conv3d_transpose(
+    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW",
+    out_layout: str | None = None, out_dtype: Dtype | None = None,
+) -> Any:  # fmt: skip
+    """The transpose of conv3d."""
+    made = _attrs(3, strides, padding, dilation, data_layout, out_layout)
+    return {**made, "output_padding": each(output_padding, 3, "output_padding")}

@@ -1,4 +1,4 @@
-"""Normalisations, dropout, attention, losses."""
+"""Normalisations, dropout, losses."""
 
 from __future__ import annotations
 
@@ -106,6 +106,31 @@ def group_norm(
     """Normalisation over groups of channels of each sample."""
 
 
+def infer_instance_norm(call: Call) -> TensorStructInfo:
+    """As the data; scale and shift have one element for each channel."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    axis = axis_of(call, call.attrs["channel_axis"], info.ndim, "channel_axis")
+    axes = axes_of(call, call.attrs["axes"], info.ndim, "axes")
+    if info.ndim != -1 and axis in axes:
+        fail(call, f"axes {axes} hold the channel axis {axis}")
+    dims = dims_of(info)
+    for index in (1, 2):
+        its = dims_of(check_rank(call, index, 1))
+        if dims is not None and its is not None and differ(its[0], dims[axis]):
+            name = call.op.attributes["params"][index]
+            fail(call, f"{name}: expected {dims[axis]} elements, got {its[0]}")
+    return info
+
+
+@operator("relax.nn.instance_norm", infer_instance_norm)
+def instance_norm(
+    data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: Ints, epsilon: float = 1e-5,
+    center: bool = True, scale: bool = True,
+) -> Any:  # fmt: skip
+    """Normalisation over axes of each sample and channel."""
+
+
 def infer_dropout(call: Call) -> StructInfo:
     """The data and the mask."""
     info = same_as_input(call)
@@ -115,31 +140,6 @@ def infer_dropout(call: Call) -> StructInfo:
 @operator("relax.nn.dropout", infer_dropout)
 def dropout(data: Expr, rate: float = 0.5) -> Any:
     """(output, mask): elements set to 0 with probability ``rate`` while training."""
-
-
-def infer_attention(call: Call) -> TensorStructInfo:
-    """(batch, queries, heads, value features)."""
-    query, key, value = (check_rank(call, index, 4) for index in range(3))
-    dtype = common_dtype(call, [query, key, value])
-    q, k, v = dims_of(query), dims_of(key), dims_of(value)
-    if q is None or k is None or v is None:
-        return result(None, dtype, 4)
-    for what, mine, its in (
-        ("batch of query and key", q[0], k[0]), ("batch of query and value", q[0], v[0]),
-        ("heads of query and key", q[2], k[2]), ("heads of query and value", q[2], v[2]),
-        ("features of query and key", q[3], k[3]), ("lengths of key and value", k[1], v[1]),
-    ):  # fmt: skip
-        if differ(mine, its):
-            fail(call, f"the {what} must be equal, got {mine} and {its}")
-    return result([q[0], q[1], q[2], v[3]], dtype)
-
-
-@operator("relax.nn.attention", infer_attention)
-def attention(
-    query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
-    """softmax(query key^T * scale + bias) value; tensors are (batch, length, heads, features)."""
 
 
 def infer_cross_entropy(call: Call) -> TensorStructInfo:

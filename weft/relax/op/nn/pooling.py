@@ -26,7 +26,10 @@ def _layouts(call: Call) -> tuple[Any, Any, str, int]:
 
 
 def infer_pool(call: Call) -> TensorStructInfo:
-    """(size + padding - dilation * (window - 1) - 1) / stride + 1, rounded by ceil_mode."""
+    """(size + padding - dilation * (window - 1) - 1) / stride + 1, rounded by ceil_mode.
+
+    A last window that lies in the padding alone counts, as in TVM (PyTorch drops it).
+    """
     layout, out, order, rank = _layouts(call)
     info = check_rank(call, 0, layout.ndim)
     dims = dims_of(info)
@@ -138,16 +141,20 @@ def avg_pool3d(
     return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
 
 
+def _adaptive(rank: int, output_size: Any, layout: str, out_layout: Any) -> Any:
+    made: dict[str, Any] = {}
+    if output_size is not None:
+        made["output_size"] = each(output_size, rank, "output_size")
+    return _out(made, layout, out_layout)
+
+
 @operator("relax.nn.adaptive_avg_pool1d", infer_adaptive_pool)
 def adaptive_avg_pool1d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCW",
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
-    made: dict[str, Any] = {}
-    if output_size is not None:
-        made["output_size"] = each(output_size, 1, "output_size")
-    return _out(made, layout, out_layout)
+    return _adaptive(1, output_size, layout, out_layout)
 
 
 @operator("relax.nn.adaptive_avg_pool2d", infer_adaptive_pool)
@@ -156,10 +163,7 @@ def adaptive_avg_pool2d(
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
-    made: dict[str, Any] = {}
-    if output_size is not None:
-        made["output_size"] = each(output_size, 2, "output_size")
-    return _out(made, layout, out_layout)
+    return _adaptive(2, output_size, layout, out_layout)
 
 
 @operator("relax.nn.adaptive_avg_pool3d", infer_adaptive_pool)
@@ -168,7 +172,31 @@ def adaptive_avg_pool3d(
     out_layout: str | None = None,
 ) -> Any:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
-    made: dict[str, Any] = {}
-    if output_size is not None:
-        made["output_size"] = each(output_size, 3, "output_size")
-    return _out(made, layout, out_layout)
+    return _adaptive(3, output_size, layout, out_layout)
+
+
+@operator("relax.nn.adaptive_max_pool1d", infer_adaptive_pool)
+def adaptive_max_pool1d(
+    data: Expr, output_size: Ints | None = None, layout: str = "NCW",
+    out_layout: str | None = None,
+) -> Any:  # fmt: skip
+    """The largest values of windows chosen to give the output a size (the input's if None)."""
+    return _adaptive(1, output_size, layout, out_layout)
+
+
+@operator("relax.nn.adaptive_max_pool2d", infer_adaptive_pool)
+def adaptive_max_pool2d(
+    data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
+    out_layout: str | None = None,
+) -> Any:  # fmt: skip
+    """The largest values of windows chosen to give the output a size (the input's if None)."""
+    return _adaptive(2, output_size, layout, out_layout)
+
+
+@operator("relax.nn.adaptive_max_pool3d", infer_adaptive_pool)
+def adaptive_max_pool3d(
+    data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
+    out_layout: str | None = None,
+) -> Any:  # fmt: skip
+    """The largest values of windows chosen to give the output a size (the input's if None)."""
+    return _adaptive(3, output_size, layout, out_layout)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from weft.ir.op import Op
 from weft.relax.transform.legalize import (
+    attention,
     elementwise,
+    image,
     linear_algebra,
     manipulate,
     nn,
+    quantization,
     reduction,
     sorting,
 )
 from weft.relax.transform.legalize.rule import Rule
 
 LEGALIZE: dict[Op, Rule] = {
+    **attention.TABLE,
     **elementwise.TABLE,
+    **image.TABLE,
     **linear_algebra.TABLE,
     **manipulate.TABLE,
     **nn.TABLE,
+    **quantization.TABLE,
     **reduction.TABLE,
     **sorting.TABLE,
 }

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Var
 from weft.relax.op.manipulate import permute_dims
-from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import Rule, dims, plain, table, unary, with_attrs
 from weft.tir.op import const as tir_const
-from weft.tir.op import if_then_else, max_value, min_value
-from weft.tir.op import round as tir_round
+from weft.tir.op import if_then_else
 
 
 def _conv(te_func: Any, hint: str) -> Rule:
@@ -84,7 +81,7 @@ def _pool(te_func: Any, kind: str, hint: str) -> Rule:
     return rule
 
 
-def _adaptive(te_func: Any, hint: str) -> Rule:
+def _adaptive(te_func: Any, kind: str, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
         if _is_blocked(attrs["layout"], attrs["out_layout"]):
@@ -94,7 +91,7 @@ def _adaptive(te_func: Any, hint: str) -> Rule:
             shape = dims(call.args[0])
             size = [shape[attrs["layout"].index(c)] for c in attrs["layout"] if c not in "NC"]
         made = bb.call_te(
-            te_func, call.args[0], size, "avg", attrs["layout"], primfunc_name_hint=hint
+            te_func, call.args[0], size, kind, attrs["layout"], primfunc_name_hint=hint
         )
         return _in_layout(bb, made, attrs["layout"], attrs["out_layout"])
 
@@ -123,66 +120,6 @@ def _batch_norm(bb: BlockBuilder, call: Call) -> Any:
     )  # fmt: skip
 
 
-def te_attention(
-    query: Any, key: Any, value: Any, bias: Any, scale: Any, causal_mask: Any, window: Any
-) -> Any:
-    """softmax(query key^T * scale + bias) value, per batch and head."""
-    batch, length, heads, features = query.shape
-    key_length, out_features = key.shape[1], value.shape[3]
-
-    def split_heads(x: Any, size: Any, width: Any) -> Any:
-        return topi.reshape(topi.transpose(x, [0, 2, 1, 3]), [batch * heads, size, width])
-
-    scores = topi.nn.batch_matmul(
-        split_heads(query, length, features), split_heads(key, key_length, features)
-    )
-    if scale is not None:
-        scores = topi.multiply(scores, tir_const(float(scale), query.dtype))
-    elif constant_value(features) is not None:
-        factor = 1.0 / math.sqrt(float(constant_value(features) or 1))
-        scores = topi.multiply(scores, tir_const(factor, query.dtype))
-    else:
-        root = topi.sqrt(te.compute([1], lambda i: features.astype(query.dtype), name="width"))
-        scores = topi.divide(scores, root)
-    if bias is not None:
-        whole = topi.reshape(scores, [batch, heads, length, key_length])
-        scores = topi.reshape(topi.add(whole, bias), [batch * heads, length, key_length])
-    if causal_mask is not None or window is not None:
-        scores = _masked(scores, causal_mask, window)
-    weights = topi.nn.softmax(scores, axis=2)
-    out = topi.nn.batch_matmul(
-        weights, split_heads(value, key_length, out_features), transpose_b=False
-    )
-    whole = topi.reshape(out, [batch, heads, length, out_features])
-    return topi.transpose(whole, [0, 2, 1, 3])
-
-
-def _masked(scores: Any, causal_mask: Any, window: Any) -> Any:
-    """Scores of forbidden pairs as the smallest value."""
-    _, length, key_length = scores.shape
-    shift = key_length - length if causal_mask == "BottomRight" else 0
-    lowest = min_value(scores.dtype)
-
-    def element(b: Any, i: Any, j: Any) -> Any:
-        made = scores(b, i, j)
-        if causal_mask is not None:
-            made = if_then_else(j <= i + shift, made, lowest)
-        if window is not None:
-            made = if_then_else(j > i + shift - window, made, lowest)
-        return made
-
-    return te.compute(scores.shape, element, name="masked")
-
-
-def _attention(bb: BlockBuilder, call: Call) -> Any:
-    attrs, args = call.attrs, list(call.args)
-    bias = args[3] if len(args) > 3 else None
-    return bb.call_te(
-        te_attention, *args[:3], bias, attrs["scale"], attrs["causal_mask"], attrs["window_size"],
-        primfunc_name_hint="attention",
-    )  # fmt: skip
-
-
 def te_cross_entropy(predictions: Any, labels: Any) -> Any:
     """-sum(predictions * labels), divided by the batch."""
     loss = topi.negative(topi.sum(topi.multiply(predictions, labels)))
@@ -204,51 +141,6 @@ def _pad(bb: BlockBuilder, call: Call) -> Any:
         return bb.call_te(te_func, call.args[0], before, after, primfunc_name_hint="pad")
     value = tir_const(attrs["pad_value"], str(call.struct_info.dtype))
     return bb.call_te(topi.nn.pad, call.args[0], before, after, value, primfunc_name_hint="pad")
-
-
-def _resize2d(bb: BlockBuilder, call: Call) -> Any:
-    attrs, info = call.attrs, call.args[1].struct_info
-    return bb.call_te(
-        topi.image.resize2d, call.args[0], plain(attrs["roi"]), list(info.values),
-        layout=attrs["layout"], method=attrs["method"],
-        coordinate_transformation_mode=attrs["coordinate_transformation_mode"],
-        rounding_method=attrs["rounding_method"], bicubic_alpha=attrs["cubic_alpha"],
-        bicubic_exclude=attrs["cubic_exclude"], extrapolation_value=attrs["extrapolation_value"],
-        out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint="resize2d",
-    )  # fmt: skip
-
-
-def _parameter(tensor: Any, index: Any, axis: int) -> Any:
-    """Scale or zero point for an element: one for all, or one for each index of the axis."""
-    if not len(tensor.shape):
-        return tensor()
-    return tensor(0 if constant_value(tensor.shape[0]) == 1 else index[axis])
-
-
-def te_quantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
-    """round(data / scale) + zero point, limited to the type."""
-    low, high = min_value(out_dtype), max_value(out_dtype)
-
-    def element(*index: Any) -> Any:
-        place = axis % len(data.shape)
-        scaled = tir_round(data(*index) / _parameter(scale, index, place))
-        value = scaled + _parameter(zero_point, index, place).astype(str(data.dtype))
-        bounds = [limit.astype(str(data.dtype)) for limit in (low, high)]
-        return te.max(te.min(value, bounds[1]), bounds[0]).astype(out_dtype)
-
-    return te.compute(data.shape, element, name="quantized")
-
-
-def te_dequantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
-    """scale * (data - zero point)."""
-
-    def element(*index: Any) -> Any:
-        place = axis % len(data.shape)
-        zero = _parameter(zero_point, index, place).astype("int32")
-        distance = (data(*index).astype("int32") - zero).astype(out_dtype)
-        return distance * _parameter(scale, index, place).astype(out_dtype)
-
-    return te.compute(data.shape, element, name="dequantized")
 
 
 def te_nll_loss(
@@ -290,11 +182,13 @@ def _nll_loss(bb: BlockBuilder, call: Call) -> Any:
     )  # fmt: skip
 
 
+POOLS = {1: topi.nn.pool1d, 2: topi.nn.pool2d, 3: topi.nn.pool3d}
+ADAPTIVE = {
+    1: topi.nn.adaptive_pool1d, 2: topi.nn.adaptive_pool, 3: topi.nn.adaptive_pool3d
+}  # fmt: skip
+
 TABLE = table(
     {
-        "image.resize2d": _resize2d,
-        "quantize": with_attrs(te_quantize, "axis", "out_dtype", hint="quantize"),
-        "dequantize": with_attrs(te_dequantize, "axis", "out_dtype", hint="dequantize"),
         "nn.relu": unary(topi.nn.relu),
         "nn.relu6": unary(topi.nn.relu6),
         "nn.leakyrelu": with_attrs(topi.nn.leaky_relu, "alpha"),
@@ -304,6 +198,17 @@ TABLE = table(
         "nn.gelu_tanh": unary(topi.nn.gelu_tanh),
         "nn.selu": unary(topi.nn.selu),
         "nn.silu": unary(topi.nn.silu),
+        "nn.elu": with_attrs(topi.nn.elu, "alpha"),
+        "nn.celu": with_attrs(topi.nn.celu, "alpha"),
+        "nn.mish": unary(topi.nn.mish),
+        "nn.softsign": unary(topi.nn.softsign),
+        "nn.log_sigmoid": unary(topi.nn.log_sigmoid),
+        "nn.hardsigmoid": unary(topi.nn.hardsigmoid),
+        "nn.hardswish": unary(topi.nn.hardswish),
+        "nn.hardtanh": with_attrs(topi.nn.hardtanh, "min_val", "max_val"),
+        "nn.hardshrink": with_attrs(topi.nn.hardshrink, "lambd"),
+        "nn.softshrink": with_attrs(topi.nn.softshrink, "lambd"),
+        "nn.tanhshrink": unary(topi.nn.tanhshrink),
         "nn.softmax": with_attrs(topi.nn.softmax, "axis"),
         "nn.log_softmax": with_attrs(topi.nn.log_softmax, "axis"),
         "nn.conv1d": _conv(topi.nn.conv1d, "conv1d"),
@@ -311,22 +216,27 @@ TABLE = table(
         "nn.conv3d": _conv(topi.nn.conv3d, "conv3d"),
         "nn.conv1d_transpose": _conv_transpose("conv1d_transpose", "NCW", "IOW"),
         "nn.conv2d_transpose": _conv_transpose("conv2d_transpose", "NCHW", "IOHW"),
-        "nn.max_pool1d": _pool(topi.nn.pool1d, "max", "max_pool1d"),
-        "nn.max_pool2d": _pool(topi.nn.pool2d, "max", "max_pool2d"),
-        "nn.max_pool3d": _pool(topi.nn.pool3d, "max", "max_pool3d"),
-        "nn.avg_pool1d": _pool(topi.nn.pool1d, "avg", "avg_pool1d"),
-        "nn.avg_pool2d": _pool(topi.nn.pool2d, "avg", "avg_pool2d"),
-        "nn.avg_pool3d": _pool(topi.nn.pool3d, "avg", "avg_pool3d"),
-        "nn.adaptive_avg_pool1d": _adaptive(topi.nn.adaptive_pool1d, "adaptive_avg_pool1d"),
-        "nn.adaptive_avg_pool2d": _adaptive(topi.nn.adaptive_pool, "adaptive_avg_pool2d"),
-        "nn.adaptive_avg_pool3d": _adaptive(topi.nn.adaptive_pool3d, "adaptive_avg_pool3d"),
+        "nn.conv3d_transpose": _conv_transpose("conv3d_transpose", "NCDHW", "IODHW"),
+        **{
+            f"nn.{kind}_pool{rank}d": _pool(te_func, kind, f"{kind}_pool{rank}d")
+            for kind in ("avg", "max")
+            for rank, te_func in POOLS.items()
+        },
+        **{
+            f"nn.adaptive_{kind}_pool{rank}d": _adaptive(
+                te_func, kind, f"adaptive_{kind}_pool{rank}d"
+            )
+            for kind in ("avg", "max")
+            for rank, te_func in ADAPTIVE.items()
+        },
         "nn.batch_norm": _batch_norm,
         "nn.layer_norm": _affine_norm(topi.nn.layer_norm, "axes", "epsilon"),
         "nn.rms_norm": with_attrs(topi.nn.rms_norm, "axes", "epsilon"),
         "nn.group_norm": _affine_norm(
             topi.nn.group_norm, "num_groups", "channel_axis", "axes", "epsilon"
         ),
-        "nn.attention": _attention,
+        "nn.instance_norm": _affine_norm(topi.nn.instance_norm, "channel_axis", "axes", "epsilon"),
+        "nn.pixel_shuffle": with_attrs(topi.nn.pixel_shuffle, "upscale_factor"),
         "nn.cross_entropy_with_logits": with_attrs(
             te_cross_entropy, hint="cross_entropy_with_logits"
         ),

@@ -1,0 +1,200 @@
+"""Lowering of attention. Scores, weights and sums are float32 where the tensors are narrower.
+
+A query whose mask allows no key gets zeros, as in PyTorch and in fused libraries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from weft import te, topi
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call
+from weft.relax.shape_arith import constant_value
+from weft.relax.transform.legalize.rule import Rule, table
+from weft.tir.expr import Select
+from weft.tir.op import abs as tir_abs
+from weft.tir.op import all as tir_all
+from weft.tir.op import const as tir_const
+from weft.tir.op import floordiv, if_then_else, min_value
+from weft.topi.moments import wide
+
+Allowed = Callable[[Any, Any], Any]
+"""Whether query i may look at key j, by their positions."""
+
+
+def te_attention(
+    query: Any, key: Any, value: Any, bias: Any, scale: Any, allowed: Allowed | None,
+    is_any_allowed: bool = True,
+) -> Any:  # fmt: skip
+    """softmax(query key^T * scale + bias) value, per batch and head.
+
+    ``is_any_allowed`` says that the mask leaves at least one key for every query.
+    """
+    batch, length, heads, features = query.shape
+    key_length, out_features = key.shape[1], value.shape[3]
+    kind = wide(query.dtype)
+    group = _group(heads, key.shape[2])
+
+    def split_heads(x: Any, size: Any, width: Any) -> Any:
+        """(batch * heads, length, features); a head of keys is repeated for its group."""
+        if group is not None:
+            x = _shared(x, heads, group)
+        return topi.reshape(topi.transpose(x, [0, 2, 1, 3]), [batch * heads, size, width])
+
+    queries = topi.reshape(
+        topi.transpose(query, [0, 2, 1, 3]), [batch * heads, length, features]
+    )
+    scores = topi.nn.batch_matmul(
+        queries, split_heads(key, key_length, features), out_dtype=str(kind)
+    )
+    scores = _scaled(scores, scale, features)
+    if bias is not None:
+        whole = topi.reshape(scores, [batch, heads, length, key_length])
+        bias = bias if bias.dtype == kind else topi.cast(bias, str(kind))
+        scores = topi.reshape(topi.add(whole, bias), [batch * heads, length, key_length])
+    if allowed is not None:
+        scores = _masked(scores, allowed, min_value(kind))
+    weights = topi.nn.softmax(scores, axis=2)
+    if allowed is not None and not is_any_allowed:
+        weights = _masked(weights, allowed, tir_const(0, kind))
+    out = topi.nn.batch_matmul(
+        weights, split_heads(value, key_length, out_features), out_dtype=str(kind),
+        transpose_b=False,
+    )  # fmt: skip
+    whole = topi.reshape(out, [batch, heads, length, out_features])
+    made = topi.transpose(whole, [0, 2, 1, 3])
+    return made if kind == query.dtype else topi.cast(made, str(query.dtype))
+
+
+def _group(heads: Any, owners: Any) -> Any:
+    """How many heads of queries share one of keys; None where each has its own."""
+    mine, its = constant_value(heads), constant_value(owners)
+    if mine == its:
+        return None
+    return floordiv(heads, owners) if mine is None or not its else mine // its
+
+
+def _shared(x: Any, heads: Any, group: Any) -> Any:
+    """Keys or values with a head for each of the queries' heads."""
+    batch, length, _, features = x.shape
+    return te.compute(
+        [batch, length, heads, features],
+        lambda b, i, h, d: x(b, i, floordiv(h, group), d),
+        name="shared_heads",
+    )
+
+
+def _scaled(scores: Any, scale: Any, features: Any) -> Any:
+    """Scores times the scale, by default 1 / sqrt(features)."""
+    known = constant_value(features)
+    if scale is None and known is None:
+        root = topi.sqrt(te.compute([1], lambda i: features.astype(scores.dtype), name="width"))
+        return topi.divide(scores, root)
+    factor = 1.0 / math.sqrt(known or 1) if scale is None else float(scale)
+    return topi.multiply(scores, tir_const(factor, scores.dtype))
+
+
+def _masked(scores: Any, allowed: Allowed, filler: Any) -> Any:
+    """Scores, and the filler for forbidden pairs."""
+    return te.compute(
+        scores.shape, lambda b, i, j: if_then_else(allowed(i, j), scores(b, i, j), filler),
+        name="masked",
+    )  # fmt: skip
+
+
+def _in_order(causal_mask: str | None, window: int | None) -> Any:
+    """The condition of the masks on (i, j, how far the diagonal is shifted), or None."""
+    if causal_mask is None and window is None:
+        return None
+
+    def condition(i: Any, j: Any, shift: Any) -> Any:
+        parts = []
+        if causal_mask is not None:
+            parts.append(j <= i + shift)
+        if window is not None:
+            parts.append(j > i + shift - window)
+        return tir_all(*parts)
+
+    return condition
+
+
+def _attention(hint: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        attrs = call.attrs
+        condition = _in_order(attrs["causal_mask"], attrs["window_size"])
+        shifted = attrs["causal_mask"] == "BottomRight"
+
+        def lowered(query: Any, key: Any, value: Any, bias: Any = None) -> Any:
+            shift = tir_abs(key.shape[1] - query.shape[1]) if shifted else 0
+            allowed = None if condition is None else lambda i, j: condition(i, j, shift)
+            is_any_allowed = attrs["window_size"] is None
+            return te_attention(
+                query, key, value, bias, attrs["scale"], allowed, is_any_allowed
+            )
+
+        return bb.call_te(lowered, *call.args, primfunc_name_hint=hint)
+
+    return rule
+
+
+def _segment(starts: Any, length: Any, name: str) -> Any:
+    """The number of the sequence that each position belongs to."""
+    part = te.reduce_axis((0, starts.shape[0]), name=f"{name}_part")
+
+    def number(i: Any) -> Any:
+        begun = Select(starts(part.var).astype("int64") <= i.astype("int64"), 1, 0)
+        return te.sum(begun.astype("int32"), axis=part)
+
+    return te.compute([length], number, name=name)
+
+
+def te_attention_var_len(
+    operands: tuple[Any, Any, Any], starts_q: Any, starts_k: Any, scale: Any,
+    condition: Any, shifted: bool,
+) -> Any:  # fmt: skip
+    """Attention in which a query looks at the keys of its own sequence."""
+    query, key, value = operands
+    mine = _segment(starts_q, query.shape[1], "sequence_q")
+    its = _segment(starts_k, key.shape[1], "sequence_k")
+
+    def begin(starts: Any, number: Any) -> Any:
+        return starts(number - 1).astype("int64")
+
+    def extent(starts: Any, number: Any) -> Any:
+        return starts(number).astype("int64") - begin(starts, number)
+
+    def allowed(i: Any, j: Any) -> Any:
+        number = mine(i)
+        same = its(j) == number
+        if condition is None:
+            return same
+        shift = tir_abs(extent(starts_k, number) - extent(starts_q, number)) if shifted else 0
+        row, column = i - begin(starts_q, number), j - begin(starts_k, number)
+        return tir_all(same, condition(row, column, shift))
+
+    return te_attention(query, key, value, None, scale, allowed, is_any_allowed=False)
+
+
+def _attention_var_len(bb: BlockBuilder, call: Call) -> Any:
+    attrs = call.attrs
+    condition = _in_order(attrs["causal_mask"], attrs["window_size"])
+    shifted = attrs["causal_mask"] == "BottomRight"
+
+    def lowered(query: Any, key: Any, value: Any, starts_q: Any, starts_k: Any) -> Any:
+        return te_attention_var_len(
+            (query, key, value), starts_q, starts_k, attrs["scale"], condition, shifted
+        )
+
+    return bb.call_te(lowered, *call.args[:5], primfunc_name_hint="attention_var_len")
+
+
+TABLE = table(
+    {
+        "nn.attention": _attention("attention"),
+        "nn.attention_bias": _attention("attention_bias"),
+        "nn.attention_var_len": _attention_var_len,
+    }
+)

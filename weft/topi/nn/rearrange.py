@@ -1,0 +1,41 @@
+"""Moving elements between channels and space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm
+from weft.support.errors import IRValueError
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import compute_ax, const_int, shape_text
+from weft.topi.simplify import simplified
+
+
+def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
+    """(..., c * r * r, h, w) to (..., c, h * r, w * r): every r * r channels make one image.
+
+    The sub-pixel convolution's last step (Shi et al., 2016).
+    """
+    factor = const_int(upscale_factor, "pixel_shuffle: upscale_factor")
+    if data.ndim < 3 or factor < 1:
+        raise IRValueError(
+            f"pixel_shuffle: expected at least 3 dimensions and a factor of 1 or more, got "
+            f"{shape_text(data.shape)} and {factor}"
+        )
+    *outer, channels, height, width = data.shape
+    if isinstance(channels, IntImm) and channels.value % factor**2:
+        raise IRValueError(
+            f"pixel_shuffle: {channels} channels do not divide into images of {factor**2}"
+        )
+    kept = simplified(op.floordiv(channels, factor**2))
+    shape = [*outer, kept, simplified(height * factor), simplified(width * factor)]
+
+    def element(*point: Any) -> Any:
+        *front, channel, row, column = point
+        part = op.floormod(row, factor) * factor + op.floormod(column, factor)
+        place = (op.floordiv(row, factor), op.floordiv(column, factor))
+        return data(*front, channel * factor**2 + part, *place)
+
+    return compute_ax(shape, element, "T_pixel_shuffle", tag=tag.INJECTIVE)
