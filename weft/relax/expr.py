@@ -120,7 +120,9 @@ def as_relax_expr(value: Any) -> RelaxExpr:
         return value
     if isinstance(value, tuple | list):
         return Tuple([as_relax_expr(item) for item in value])
-    if isinstance(value, PrimExpr | int | float):
+    if isinstance(value, float):
+        return PrimValue(slots.operators.get().const(value, "float64"))
+    if isinstance(value, PrimExpr | int):
         return PrimValue(value)
     if isinstance(value, str):
         return StringImm(value)
@@ -267,7 +269,10 @@ class Constant(Expr):
 
 @node
 class PrimValue(Expr):
-    """A scalar as a graph value; Python ints are int64."""
+    """A scalar as a graph value; Python ints are int64, floats float32.
+
+    (A float that stands as an argument of an operator becomes a float64, as in TVM 0.20.)
+    """
 
     value: PrimExpr
 
@@ -275,7 +280,7 @@ class PrimValue(Expr):
         if isinstance(value, int) and not isinstance(value, bool):
             value = slots.operators.get().const(value, "int64")
         elif isinstance(value, float):
-            value = slots.operators.get().const(value, "float64")
+            value = slots.operators.get().const(value, "float32")
         self.value = as_prim_expr(value)
         self.struct_info = PrimStructInfo(value=self.value)
         self.span, self._cache = span, None

@@ -42,6 +42,7 @@ from weft.topi.creation import (
     eye,
     full,
     full_like,
+    hamming_window,
     one_hot,
     ones,
     ones_like,
@@ -52,7 +53,7 @@ from weft.topi.creation import (
     zeros_like,
 )
 from weft.topi.einsum import einsum
-from weft.topi.indexing import gather, gather_nd, sequence_mask, take, where
+from weft.topi.indexing import gather, gather_nd, index_tensor, sequence_mask, take, where
 from weft.topi.linear import matmul, tensordot
 from weft.topi.math import (
     abs,
@@ -109,7 +110,8 @@ from weft.topi.reduction import (
     sum,
 )
 from weft.topi.scan import cumprod, cumsum
-from weft.topi.scatter import scatter_elements, scatter_nd
+from weft.topi.scatter import index_put, scatter_elements, scatter_nd, slice_scatter
+from weft.topi.search import searchsorted
 from weft.topi.sort import argsort, sort, topk
 from weft.topi.transform import (
     concatenate,
@@ -123,6 +125,7 @@ from weft.topi.transform import (
     reshape,
     reverse_sequence,
     shape,
+    shape_func_dynamic_strided_slice,
     split,
     squeeze,
     stack,

@@ -88,6 +88,32 @@ def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Any:
     return simplified(op.maximum(length, op.const(0, length.dtype)))
 
 
+def hamming_window(
+    window_size: Any, periodic: Any, alpha: Any, beta: Any, dtype: str
+) -> Tensor:
+    """alpha - beta * cos(2 pi i / n), n = window_size if periodic, else one less; 1 of size 1.
+
+    Taken in float32 at least (design.md 3.14).
+    """
+    kind = DataType(dtype)
+    wide = kind if kind.bits > 32 else DataType("float32")
+    size = as_prim_expr(window_size)
+    last = size if op.is_const_int(periodic, 1) else op.maximum(size - 1, op.const(1, size.dtype))
+    if not isinstance(as_prim_expr(periodic), IntImm):
+        last = op.if_then_else(periodic, size, last)
+    if op.is_const_int(size, 1):
+        return full([size], dtype, 1)
+
+    def element(i: Any) -> Any:
+        angle = op.cast(wide, i) * op.const(2 * math.pi, wide) / op.cast(wide, last)
+        value = op.cast(wide, alpha) - op.cast(wide, beta) * op.cos(angle)
+        if not isinstance(size, IntImm):
+            value = op.if_then_else(op.equal(size, 1), op.const(1, wide), value)
+        return op.cast(kind, value)
+
+    return compute_one([size], element, "T_hamming_window", tag.ELEMWISE)
+
+
 def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
     """The upper (or lower) triangle of the last two axes from diagonal ``k``; the rest is 0."""
     if data.ndim < 2:

@@ -178,7 +178,9 @@ def ravel_index(indices: Sequence[Any], shape: Shape) -> PrimExpr:
 
 
 def unravel_index(flat: Any, shape: Shape) -> list[Any]:
-    """The indices of the element at a row-major position."""
+    """The indices of the element at a row-major position (zeros where there is no element)."""
+    if any(is_const(extent, 0) for extent in shape):
+        return [op.const(0, as_prim_expr(extent).dtype) for extent in shape]
     indices: list[Any] = []
     rest = flat
     for extent in reversed(shape):

@@ -6,6 +6,7 @@ an index inside; ``fast`` takes it as it is (the compiled program still checks i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
@@ -131,6 +132,44 @@ def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
         return a(*source, *point[rest:])
 
     return compute_ax(shape, element, "T_gather_nd", tag=tag.INJECTIVE)
+
+
+def index_tensor(data: Tensor, indices: Sequence[Tensor]) -> Tensor:
+    """``data[I0, I1, ...]``: the index tensors broadcast together; negative ones from the end."""
+    shape = joint_shape(data, indices, "index_tensor")
+    rank = len(shape)
+
+    def element(*point: Any) -> Any:
+        where = [
+            from_end(t(*broadcast_indices(t.shape, shape, point[:rank])), extent)
+            for t, extent in zip(indices, data.shape, strict=False)
+        ]
+        return data(*where, *point[rank:])
+
+    outer = [*shape, *data.shape[len(indices) :]]
+    return compute_ax(outer, element, "T_index_tensor", tag=tag.INJECTIVE)
+
+
+def joint_shape(data: Tensor, indices: Sequence[Tensor], name: str) -> list[Any]:
+    """The shape that index tensors broadcast to."""
+    if not indices or len(indices) > data.ndim:
+        raise IRValueError(
+            f"{name}: expected 1 to {data.ndim} index tensors for data of {data.ndim} "
+            f"dimensions, got {len(indices)}"
+        )
+    shape: list[Any] = []
+    for tensor in indices:
+        if not tensor.dtype.is_integral or tensor.dtype.is_bool:
+            raise IRTypeError(f"{name}: the indices must be integers, got {tensor.dtype}")
+        shape = broadcast_shape(shape, tensor.shape, name)
+    return shape
+
+
+def from_end(index: PrimExpr, extent: Any) -> PrimExpr:
+    """An index that counts from the end if it is negative."""
+    if not index.dtype.is_int:
+        return index
+    return op.if_then_else(op.less(index, 0), op.add(index, extent), index)
 
 
 def where(condition: Tensor, x: Any, y: Any) -> Tensor:

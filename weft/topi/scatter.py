@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr, as_prim_expr
@@ -11,7 +11,10 @@ from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
+from weft.topi import tag
 from weft.topi.extents import (
+    broadcast_indices,
+    compute_ax,
     const_int,
     may_be_equal,
     normalize_axis,
@@ -19,7 +22,9 @@ from weft.topi.extents import (
     shape_text,
     unravel_index,
 )
+from weft.topi.indexing import from_end, joint_shape
 from weft.topi.simplify import simplified
+from weft.topi.transform import slice_window
 
 Combine = Callable[[Any, Any], PrimExpr]
 
@@ -85,15 +90,11 @@ def scatter_elements(
         positions, values = others
         with ib.for_range(0, size, "p") as p:
             point = unravel_index(p, indices.shape)
-            index = _from_end(positions[tuple(point)], data.shape[place])
+            index = from_end(positions[tuple(point)], data.shape[place])
             where = (*point[:place], index, *point[place + 1 :])
             target[where] = combine(target[where], values[tuple(point)])
 
     return _scatter(data, [indices, updates], emit, "scatter_elements.generic")
-
-
-def _from_end(index: PrimExpr, extent: Any) -> PrimExpr:
-    return op.if_then_else(op.less(index, 0), op.add(index, extent), index)
 
 
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "update") -> Tensor:
@@ -112,10 +113,62 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
         with ib.for_range(0, size, "p") as p:
             point = unravel_index(p, updates.shape)
             where = [
-                _from_end(positions[(number, *point[:outer])], data.shape[number])
+                from_end(positions[(number, *point[:outer])], data.shape[number])
                 for number in range(width)
             ]
             place = (*where, *point[outer:])
             target[place] = combine(target[place], values[tuple(point)])
 
     return _scatter(data, [indices, updates], emit, "scatter_nd.generic")
+
+
+def index_put(
+    data: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """``out[I0, I1, ...] = values`` (or ``+=``): index tensors and values broadcast together.
+
+    The values go one after the other, so that the last of several for one place stays.
+    """
+    shape = joint_shape(data, indices, "index_put")
+    chosen = [*shape, *data.shape[len(indices) :]]
+    combine = op.add if accumulate else _replace
+    size = simplified(as_prim_expr(product(chosen)))
+
+    def emit(ib: Any, target: Any, others: Any) -> None:
+        *positions, given = others
+        with ib.for_range(0, size, "p") as p:
+            point = unravel_index(p, chosen)
+            where = [
+                from_end(
+                    place[tuple(broadcast_indices(tensor.shape, shape, point[: len(shape)]))],
+                    extent,
+                )
+                for place, tensor, extent in zip(positions, indices, data.shape, strict=False)
+            ]
+            spot = (*where, *point[len(shape) :])
+            value = given[tuple(broadcast_indices(values.shape, chosen, point))]
+            target[spot] = combine(target[spot], value)
+
+    return _scatter(data, [*indices, values], emit, "index_put.generic")
+
+
+def slice_scatter(
+    data: Tensor, src: Tensor, start: Any, end: Any, step: int = 1, axis: int = 0
+) -> Tensor:
+    """``data`` with ``src`` in the place of ``start:end:step`` along ``axis``, step 1 or more."""
+    place = normalize_axis(axis, data.ndim, "slice_scatter")
+    width = const_int(step, "slice_scatter: step")
+    if width < 1:
+        raise IRValueError(f"slice_scatter: expected a step of 1 or more, got {width}")
+    low, count = slice_window(data.shape[place], start, end, (width, False))
+
+    def element(*point: Any) -> Any:
+        offset = op.subtract(point[place], low)
+        number = op.floordiv(offset, width)
+        inside = op.logical_and(op.greater_equal(offset, 0), op.less(number, count))
+        if width > 1:
+            inside = op.logical_and(inside, op.equal(op.floormod(offset, width), 0))
+        source = src(*point[:place], number, *point[place + 1 :])
+        return op.if_then_else(inside, source, data(*point))
+
+    return compute_ax(data.shape, element, "T_slice_scatter", tag=tag.INJECTIVE)

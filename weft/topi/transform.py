@@ -257,7 +257,7 @@ def strided_slice(
         if slice_mode == "size":
             size = as_prim_expr(stop)
             stop, step = (a.shape[place] if is_const(size, -1) else start + size), 1
-        window = _window(a.shape[place], start, stop, (step, assume_inbound))
+        window = slice_window(a.shape[place], start, stop, (step, assume_inbound))
         windows[place], shape[place] = (window[0], step), window[1]
 
     def element(*indices: Any) -> Any:
@@ -274,7 +274,7 @@ def normalize_list(a: Tensor, axes: Any) -> list[int]:
     return [normalize_axis(axis, a.ndim, "strided_slice") for axis in as_sequence(axes)]
 
 
-def _window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) -> tuple[Any, Any]:
+def slice_window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) -> tuple[Any, Any]:
     """First index and number of elements of a slice of one axis."""
     step, assume_inbound = options
     if step == 0:
@@ -320,22 +320,59 @@ def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool])
 
 
 def dynamic_strided_slice(
-    a: Tensor, begin: Tensor, end: Tensor, strides: Tensor, output_shape: Any
-) -> Tensor:  # fmt: skip
-    """A slice whose begin and strides (1-d tensors) are data; ``output_shape`` is given."""
+    a: Tensor,
+    begin: Tensor,
+    end: Tensor,  # noqa: ARG001 - TVM's signature; output_shape says where the slice ends
+    strides: Tensor,
+    output_shape: Any,
+) -> Tensor:
+    """A slice whose begin and strides (1-d tensors) are data; ``output_shape`` is given.
+
+    ``shape_func_dynamic_strided_slice`` computes that shape.
+    """
 
     def element(*indices: Any) -> Any:
         source = []
         for position, index in enumerate(indices):
-            start = begin(position)
-            extent = a.shape[position]
-            wrapped = op.select(op.less(start, 0), op.add(start, extent), start)
-            source.append(op.add(op.multiply(index, strides(position)), wrapped))
+            start = _dynamic_bound(a, begin, strides, position)
+            source.append(op.add(op.multiply(index, strides(position)), start))
         return a(*source)
 
     return compute_ax(
         as_sequence(output_shape), element, "T_dynamic_strided_slice", tag=tag.INJECTIVE
     )
+
+
+def _dynamic_bound(a: Tensor, bounds: Tensor, strides: Tensor, position: int) -> PrimExpr:
+    """A begin or end as Python's slices take it: counted from the end if negative, cut off."""
+    value, extent = op.cast("int64", bounds(position)), op.cast("int64", a.shape[position])
+    backward = op.less(strides(position), 0)
+    wrapped = op.select(op.less(value, 0), op.add(value, extent), value)
+    low = op.select(backward, op.const(-1, "int64"), op.const(0, "int64"))
+    high = op.select(backward, op.subtract(extent, 1), extent)
+    return op.maximum(low, op.minimum(wrapped, high))
+
+
+def shape_func_dynamic_strided_slice(
+    a: Tensor, begin: Tensor, end: Tensor, strides: Tensor
+) -> Tensor:
+    """The shape of ``dynamic_strided_slice``, as an int64 vector."""
+
+    def extent(position: int) -> PrimExpr:
+        step = op.cast("int64", strides(position))
+        low, high = (_dynamic_bound(a, item, strides, position) for item in (begin, end))
+        one = op.const(1, "int64")
+        beyond = op.select(op.less(step, 0), op.add(step, one), op.subtract(step, one))
+        count = op.floordiv(op.add(op.subtract(high, low), beyond), step)
+        return op.maximum(count, op.const(0, "int64"))
+
+    def element(index: Any) -> Any:
+        made = extent(a.ndim - 1)
+        for position in reversed(range(a.ndim - 1)):
+            made = op.if_then_else(op.equal(index, position), extent(position), made)
+        return made
+
+    return compute_ax([a.ndim], element, "T_shape_func_strided_slice_dynamic", tag=tag.INJECTIVE)
 
 
 def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:

@@ -47,7 +47,7 @@ VALUES = [
     (rx.PrimValue(3), "R.prim_value(3)"),
     (rx.PrimValue(IntImm("int32", 3)), "R.prim_value(T.int32(3))"),
     (rx.PrimValue(True), "R.prim_value(T.bool(True))"),
-    (rx.PrimValue(2.5), "R.prim_value(T.float64(2.5))"),
+    (rx.PrimValue(2.5), "R.prim_value(T.float32(2.5))"),
     (rx.StringImm('a "b"\n'), 'R.str("a \\"b\\"\\n")'),
     (rx.DataTypeImm("bfloat16"), 'R.dtype("bfloat16")'),
     (rx.ExternFunc("env.f"), 'R.ExternFunc("env.f")'),

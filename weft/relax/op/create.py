@@ -8,9 +8,19 @@ import numpy as np
 
 from weft.relax.expr import Call, Expr, PrimValue, const
 from weft.relax.op.definition import Dtype, Prim, Shape, operator
-from weft.relax.op.infer import VOID, check_rank, fail, result, shape_arg, tensor, with_dtype
+from weft.relax.op.infer import (
+    VOID,
+    check_rank,
+    fail,
+    prim_arg,
+    result,
+    shape_arg,
+    tensor,
+    with_dtype,
+)
 from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.tir.op import ceildiv
 
@@ -149,6 +159,25 @@ def arange(
     made: dict[str, Any] = dict(zip(("start", "end", "step"), values, strict=True))
     made["dtype"] = dtype or found
     return made
+
+
+def infer_hamming_window(call: Call) -> TensorStructInfo:
+    """(window_size,) of floats."""
+    dtype = DataType(call.attrs["dtype"])
+    if not dtype.is_float:
+        raise IRTypeError(f"relax.hamming_window: dtype: expected a float type, got {dtype}")
+    size = simplified(prim_arg(call, 0))
+    known = constant_value(size)
+    if known is not None and known < 1:
+        fail(call, f"window_size: expected 1 or more, got {size}")
+    return result([size], dtype)
+
+
+@operator("relax.hamming_window", infer_hamming_window)
+def hamming_window(
+    window_size: Prim, periodic: Prim, alpha: Prim, beta: Prim, dtype: Dtype
+) -> Any:
+    """alpha - beta * cos(2 pi i / n): n is the window's size if periodic, else one less."""
 
 
 def infer_triangle(call: Call) -> TensorStructInfo:

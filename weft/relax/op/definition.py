@@ -80,7 +80,12 @@ def as_prim(value: Any) -> Expr:
     """A scalar argument."""
     if isinstance(value, Expr):
         return value
-    return PrimValue(value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, PrimExpr):
+        return PrimValue(value)
+    made = as_relax_expr(value.item() if isinstance(value, np.generic) else value)
+    if not isinstance(made, PrimValue):
+        raise IRTypeError(f"expected a number, got {value!r}")
+    return made
 
 
 def as_operand(value: Any) -> Any:

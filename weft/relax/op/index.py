@@ -75,6 +75,8 @@ def infer_strided_slice(call: Call) -> TensorStructInfo:
     if not len(axes) == len(begin) == len(end):
         fail(call, f"got {len(axes)} axes, {len(begin)} begins and {len(end)} ends")
     steps = strides or [int64(1)] * len(axes)
+    if any(constant_value(step) == 0 for step in steps):
+        fail(call, "strides: a stride must not be 0")
     chosen = axes_of(call, [constant_value(axis) or 0 for axis in axes], info.ndim, "axes")
     made = list(dims)
     for axis, first, last, step in zip(chosen, begin, end, steps, strict=True):

@@ -67,6 +67,39 @@ def tensors(call: Call, index: int = 0) -> list[TensorStructInfo]:
     return list(fields)
 
 
+def integral(call: Call, index: int) -> TensorStructInfo:
+    """The info of argument ``index``, which must be a tensor of integers (no booleans)."""
+    info = tensor(call, index)
+    kind = DataType(info.dtype)
+    if kind != VOID and (not kind.is_integral or kind.is_bool):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected integers, got {kind}"
+        )
+    return info
+
+
+def scalar_info(call: Call, index: int) -> TensorStructInfo | PrimStructInfo:
+    """The info of argument ``index``: a number or a tensor without dimensions."""
+    info = call.args[index].struct_info
+    if isinstance(info, PrimStructInfo):
+        return info
+    if not isinstance(info, TensorStructInfo) or info.ndim not in (-1, 0):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a scalar, got {info}"
+        )
+    return info
+
+
+def prim_arg(call: Call, index: int) -> PrimExpr:
+    """The expression of argument ``index``, which must be a number that is known."""
+    info = call.args[index].struct_info
+    if not isinstance(info, PrimStructInfo) or info.value is None:
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a number, got {info}"
+        )
+    return info.value
+
+
 def shape_arg(call: Call, index: int) -> ShapeStructInfo:
     """The info of argument ``index``, which must be a shape."""
     info = call.args[index].struct_info

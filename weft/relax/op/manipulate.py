@@ -19,7 +19,9 @@ from weft.relax.op.infer import (
     dims_of,
     fail,
     int64,
+    integral,
     result,
+    scalar_info,
     shape_arg,
     show_dims,
     tensor,
@@ -433,68 +435,48 @@ def layout_transform(
     }  # fmt: skip
 
 
-def infer_scatter(call: Call) -> TensorStructInfo:
-    """As the data."""
-    info = tensor(call, 0)
-    if "axis" in call.attrs:
-        axis_of(call, call.attrs["axis"], info.ndim)
-    return info
-
-
-@operator("relax.scatter_elements", infer_scatter)
-def scatter_elements(
-    data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
-) -> Any:
-    """The data with updates written at indices along an axis."""
-
-
-@operator("relax.scatter_nd", infer_scatter)
-def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Any:
-    """The data with updates written at index vectors."""
-
-
-def infer_gather_elements(call: Call) -> TensorStructInfo:
-    """The shape of the indices."""
-    info, indices = tensor(call, 0), tensor(call, 1)
-    axis_of(call, call.attrs["axis"], info.ndim)
-    return result(dims_of(indices), info.dtype, indices.ndim, info.vdevice)
-
-
-@operator("relax.gather_elements", infer_gather_elements)
-def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Any:
-    """The elements that indices choose along an axis."""
-
-
-def infer_gather_nd(call: Call) -> TensorStructInfo:
-    """Batch and outer dimensions of the indices, then what an index vector leaves."""
-    info, indices = tensor(call, 0), tensor(call, 1)
-    batch, dims, shape = call.attrs["batch_dims"], dims_of(info), dims_of(indices)
-    if dims is None or shape is None or constant_value(shape[-1]) is None:
-        return result(None, info.dtype, -1, info.vdevice)
-    width = constant_value(shape[-1]) or 0
-    if batch + width > len(dims):
-        fail(call, f"index vectors of {width} after {batch} batch dimensions, data has {len(dims)}")
-    return result([*shape[:-1], *dims[batch + width :]], info.dtype, vdevice=info.vdevice)
-
-
-@operator("relax.gather_nd", infer_gather_nd)
-def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Any:
-    """The slices that index vectors choose."""
-
-
 def infer_one_hot(call: Call) -> TensorStructInfo:
-    """A new axis of extent depth."""
-    info = tensor(call, 0)
-    on_value = call.args[1].struct_info
+    """A new axis of extent depth, of the dtype of both values."""
+    info = integral(call, 0)
+    values = [scalar_info(call, index) for index in (1, 2)]
+    dtype = common_dtype(call, values)
+    depth = call.attrs["depth"]
+    if (constant_value(depth) or 0) < 0:
+        fail(call, f"depth: expected 0 or more, got {depth}")
     ndim = -1 if info.ndim == -1 else info.ndim + 1
     axis = axis_of(call, call.attrs["axis"], ndim)
     dims = dims_of(info)
     if dims is None:
-        return result(None, on_value.dtype, ndim)
-    return result([*dims[:axis], int64(call.attrs["depth"]), *dims[axis:]], on_value.dtype)
+        return result(None, dtype, ndim, info.vdevice)
+    return result([*dims[:axis], simplified(depth), *dims[axis:]], dtype, vdevice=info.vdevice)
 
 
 @operator("relax.one_hot", infer_one_hot)
 def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> Any:
     """on_value where the new axis' index is the element, else off_value."""
 
+
+def infer_meshgrid(call: Call) -> StructInfo:
+    """One grid for each vector, all of the shape of their lengths."""
+    if call.attrs["indexing"] not in ("ij", "xy"):
+        fail(call, f"indexing: expected 'ij' or 'xy', got {call.attrs['indexing']!r}")
+    infos = tensors(call, 0)
+    if not infos:
+        fail(call, "expected at least one vector")
+    for index, info in enumerate(infos):
+        if info.ndim > 1:
+            fail(call, f"vector {index}: expected at most 1 dimension, got {info}")
+    dtype = common_dtype(call, infos)
+    shapes = [dims_of(info) for info in infos]
+    dims: Any = None
+    if None not in shapes:
+        dims = [shape[0] if shape else int64(1) for shape in shapes]
+        if call.attrs["indexing"] == "xy" and len(dims) > 1:
+            dims[:2] = dims[1], dims[0]
+    made = result(dims, dtype, len(infos), common_vdevice(infos))
+    return TupleStructInfo([made] * len(infos))
+
+
+@operator("relax.meshgrid", infer_meshgrid)
+def meshgrid(tensors: Exprs, indexing: str | None = "ij") -> Any:
+    """The coordinates of the grid that vectors span, one tensor each; "xy" swaps the first two."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.ir.expr import IntImm
 from weft.relax.expr import Call, Expr, PrimValue
+from weft.relax.op.create import full_like
 from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
 from weft.relax.op.infer import (
     VOID,
@@ -46,6 +47,13 @@ def where(condition: Expr, x1: Expr, x2: Expr) -> Any:
     """x1 where the condition holds, else x2."""
     lhs, rhs = match_scalars(x1, x2)
     return {"x1": lhs, "x2": rhs}
+
+
+def masked_fill(x: Expr, mask: Expr, value: Any) -> Expr:
+    """x with ``value`` where the mask holds: ``where`` over a tensor of the value."""
+    given = getattr(getattr(value, "struct_info", None), "dtype", None)
+    filled: Expr = where(mask, full_like(x, value, given), x)
+    return filled
 
 
 def infer_fma(call: Call) -> TensorStructInfo:

@@ -18,7 +18,9 @@ from weft.relax.op.infer import (
     with_dtype,
 )
 from weft.relax.shape_arith import product
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
 
 
 def reduced(call: Call, axes: Any, keepdims: bool, dtype: Any) -> TensorStructInfo:
@@ -67,7 +69,27 @@ def infer_scan(call: Call) -> TensorStructInfo:
     return result(None if dims is None else [product(dims)], dtype, 1, info.vdevice)
 
 
-@operator("relax.sum", infer_reduction)
+def infer_number_reduction(call: Call) -> TensorStructInfo:
+    """As ``infer_reduction``, for numbers: a sum of booleans would be one modulo 2."""
+    if DataType(tensor(call, 0).dtype).is_bool:
+        raise IRTypeError(
+            f"{call.op.name}: expected numbers, got bool; use astype to count, max for any, min "
+            "for all"
+        )
+    return infer_reduction(call)
+
+
+def infer_median(call: Call) -> StructInfo:
+    """One axis: the values and where they stand, int64; several or all: the values."""
+    same_as_float_input(call)
+    values = infer_reduction(call)
+    axes = call.attrs["axis"]
+    if axes is None or len(axes) != 1:
+        return values
+    return TupleStructInfo([values, with_dtype(values, "int64")])
+
+
+@operator("relax.sum", infer_number_reduction)
 def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The sum over axes (all if None)."""
 
@@ -82,7 +104,7 @@ def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # no
     """The smallest value over axes (all if None)."""
 
 
-@operator("relax.prod", infer_reduction)
+@operator("relax.prod", infer_number_reduction)
 def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The product over axes (all if None)."""
 
@@ -100,6 +122,14 @@ def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
 @operator("relax.variance", infer_float_reduction)
 def variance(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The variance (of the population) over axes."""
+
+
+@operator("relax.median", infer_median)
+def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+    """The median over axes (all if None): of an even number of values the lower one, as PyTorch.
+
+    Over one axis the result is a tuple: the values, and the index of each along the axis.
+    """
 
 
 @operator("relax.argmax", infer_arg_reduction)

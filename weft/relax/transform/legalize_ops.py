@@ -17,6 +17,7 @@ from weft.ir.transform import PassContext
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import call_pure_packed
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -24,7 +25,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.transform.legalize import LEGALIZE, PACKED
 from weft.relax.transform.legalize.rule import Rule
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import LegalizeError, PassError, TVMError
@@ -41,6 +42,9 @@ class LegalizeMutator(PyExprMutator):
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
+        packed = PACKED.get(call.op)
+        if packed is not None and call.op not in self.custom:
+            return call_pure_packed(packed, *call.args, sinfo_args=call.struct_info)
         rule = self.custom.get(call.op) or call.op.get_attr("FLegalize") or LEGALIZE.get(call.op)
         if rule is None or not all(_known(arg.struct_info) for arg in call.args):
             return call

@@ -7,6 +7,7 @@ from weft.relax.transform.legalize import (
     attention,
     elementwise,
     image,
+    indexing,
     linear_algebra,
     manipulate,
     nn,
@@ -20,6 +21,7 @@ LEGALIZE: dict[Op, Rule] = {
     **attention.TABLE,
     **elementwise.TABLE,
     **image.TABLE,
+    **indexing.TABLE,
     **linear_algebra.TABLE,
     **manipulate.TABLE,
     **nn.TABLE,
@@ -29,12 +31,11 @@ LEGALIZE: dict[Op, Rule] = {
 }
 """Every rule; ``register_legalize`` adds to it."""
 
+PACKED: dict[Op, str] = {Op.get(name): function for name, function in indexing.PACKED.items()}
+"""Operators that a registered function computes, since their results' sizes are data."""
+
 NOT_LEGALIZED: dict[str, str] = {
-    "bucketize": "a binary search in data, which topi does not have yet",
-    "dynamic_strided_slice": "its output shape is data",
     "nn.dropout": "frontends drop it for inference; training is not compiled",
-    "nonzero": "its output shape is data",
-    "unique": "its output shape is data",
     "wrap_param": "ToMixedPrecision removes it",
 }
 """Tensor operators without a rule, and why."""

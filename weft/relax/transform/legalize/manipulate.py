@@ -187,6 +187,12 @@ def _eye(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(topi.eye, *operands, str(call.attrs["dtype"]), primfunc_name_hint="eye")
 
 
+def _hamming_window(bb: BlockBuilder, call: Call) -> Any:
+    operands = [_scalar(arg) for arg in call.args]
+    dtype = str(call.attrs["dtype"])
+    return bb.call_te(topi.hamming_window, *operands, dtype, primfunc_name_hint="hamming_window")
+
+
 def _eye_like(bb: BlockBuilder, call: Call) -> Any:
     rows, columns = dims(call.args[0])
     dtype = str(call.struct_info.dtype)
@@ -273,6 +279,7 @@ TABLE = table(
         "arange": _arange,
         "eye": _eye,
         "eye_like": _eye_like,
+        "hamming_window": _hamming_window,
         "tril": _triangle(upper=False),
         "triu": _triangle(upper=True),
     }

@@ -10,6 +10,7 @@ from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value, product
 from weft.relax.transform.legalize.rule import table, with_attrs
 from weft.tir.op import const as tir_const
+from weft.tir.op import floordiv, if_then_else, isnan
 from weft.tir.op import sqrt as tir_sqrt
 from weft.topi.extents import compute_ax
 from weft.topi.moments import Moments
@@ -88,6 +89,36 @@ def _spread(x: Any, axis: Any, keepdims: bool, function: Any) -> Any:
     return compute_ax(shape, element, "variance")
 
 
+def te_median(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The lower median, with indices over one axis; a NaN anywhere in the row is the result."""
+    axes = _axes(x, axis)
+    kept = [item for item in range(len(x.shape)) if item not in axes]
+    rows = topi.transpose(x, [*kept, *axes]) if kept + axes != list(range(len(x.shape))) else x
+    count = product([x.shape[item] for item in axes])
+    rows = topi.reshape(rows, [*[x.shape[item] for item in kept], count])
+    order = topi.argsort(rows, axis=-1, dtype="int64")
+    shape = [
+        tir_const(1, "int64") if item in axes else x.shape[item]
+        for item in range(len(x.shape))
+        if keepdims or item not in axes
+    ]
+
+    def place(point: Any) -> tuple[Any, Any]:
+        outer = [p for item, p in enumerate(point) if item not in axes] if keepdims else point
+        last = order(*outer, count - 1)
+        middle = order(*outer, floordiv(count - 1, 2))
+        return outer, if_then_else(isnan(rows(*outer, last)), last, middle)
+
+    def value(*point: Any) -> Any:
+        outer, where = place(point)
+        return rows(*outer, where)
+
+    values = compute_ax(shape, value, "median")
+    if axis is None or len(axes) != 1:
+        return values
+    return values, compute_ax(shape, lambda *point: place(point)[1], "median_index")
+
+
 def te_scan(x: Any, scan: Any, axis: Any, exclusive: bool, dtype: str) -> Any:
     """Running sums or products in O(n), of the dtype that the operator's rule gives."""
     made = scan(x, axis, None if dtype == "bool" else dtype, exclusive)
@@ -129,6 +160,7 @@ TABLE = table(
         "mean": with_attrs(te_mean, "axis", "keepdims", hint="mean"),
         "variance": with_attrs(te_variance, "axis", "keepdims", hint="variance"),
         "std": with_attrs(te_std, "axis", "keepdims", hint="std"),
+        "median": with_attrs(te_median, "axis", "keepdims", hint="median"),
         "argmax": _arg(topi.argmax),
         "argmin": _arg(topi.argmin),
         "cumsum": _scan(topi.cumsum),

@@ -1,0 +1,232 @@
+"""Elements read and written at places that data give: gather, scatter, index_tensor, index_put.
+
+Indices are integers; whether they are inside is checked when the program runs (design.md 3.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import Exprs, Prim, operator
+from weft.relax.op.index import sliced_extent
+from weft.relax.op.infer import (
+    VOID,
+    axis_of,
+    broadcast_infos,
+    common_dtype,
+    dims_of,
+    fail,
+    integral,
+    prim_arg,
+    result,
+    show_dims,
+    tensor,
+    tensors,
+)
+from weft.relax.shape_arith import broadcast, constant_value, differ
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
+
+REDUCTIONS = ("update", "add", "mul", "min", "max")
+
+
+def check_same_rank(call: Call, indices: Sequence[int]) -> None:
+    """Raise unless the arguments have one rank, where it is known."""
+    ranks = {tensor(call, index).ndim for index in indices} - {-1}
+    if len(ranks) > 1:
+        infos = " and ".join([str(tensor(call, index)) for index in indices])
+        fail(call, f"expected tensors of one rank, got {infos}")
+
+
+def check_same_dims(call: Call, first: Any, second: Any, what: str) -> None:
+    """Raise if two shapes are known and differ."""
+    if first is None or second is None:
+        return
+    if len(first) != len(second) or any(differ(a, b) for a, b in zip(first, second, strict=True)):
+        fail(call, f"{what}: expected the shape {show_dims(first)}, got {show_dims(second)}")
+
+
+def check_reduction(call: Call) -> None:
+    """Raise unless the reduction is a known one."""
+    if call.attrs["reduction"] not in REDUCTIONS:
+        fail(
+            call,
+            f"reduction: expected {', '.join(REDUCTIONS)}, got {call.attrs['reduction']!r}",
+        )
+
+
+def infer_scatter_elements(call: Call) -> TensorStructInfo:
+    """As the data; indices and updates have one shape."""
+    info = tensor(call, 0)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    indices, updates = integral(call, 1), tensor(call, 2)
+    common_dtype(call, [info, updates])
+    check_reduction(call)
+    check_same_rank(call, (0, 1, 2))
+    check_same_dims(call, dims_of(indices), dims_of(updates), "updates")
+    return info
+
+
+@operator("relax.scatter_elements", infer_scatter_elements)
+def scatter_elements(
+    data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
+) -> Any:
+    """The data with updates written at indices along an axis."""
+
+
+def infer_scatter_nd(call: Call) -> TensorStructInfo:
+    """As the data; the updates have the shape of what the index vectors choose."""
+    info, updates = tensor(call, 0), tensor(call, 2)
+    integral(call, 1)
+    common_dtype(call, [info, updates])
+    check_reduction(call)
+    check_same_dims(call, chosen_dims(call, 0), dims_of(updates), "updates")
+    return info
+
+
+@operator("relax.scatter_nd", infer_scatter_nd)
+def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Any:
+    """The data with updates written at index vectors."""
+
+
+def infer_gather_elements(call: Call) -> TensorStructInfo:
+    """The shape of the indices."""
+    info, indices = tensor(call, 0), integral(call, 1)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    check_same_rank(call, (0, 1))
+    if indices.ndim == -1:
+        return result(None, info.dtype, info.ndim, info.vdevice)
+    return result(dims_of(indices), info.dtype, indices.ndim, info.vdevice)
+
+
+@operator("relax.gather_elements", infer_gather_elements)
+def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Any:
+    """The elements that indices choose along an axis."""
+
+
+def chosen_dims(call: Call, batch: int) -> Any:
+    """The shape of what index vectors (argument 1) choose of the data, or None."""
+    info, indices = tensor(call, 0), tensor(call, 1)
+    shape, dims = dims_of(indices), dims_of(info)
+    if indices.ndim == 0:
+        fail(call, "indices: expected index vectors along the last axis, got a scalar")
+    if not 0 <= batch <= (indices.ndim - 1 if indices.ndim > 0 else batch):
+        fail(call, f"batch_dims: {batch} does not fit the indices {indices}")
+    width = None if shape is None else constant_value(shape[-1])
+    if width is None:
+        return None
+    if info.ndim != -1 and batch + width > info.ndim:
+        fail(call, f"index vectors of {width} after {batch} batch dimensions, data has {info.ndim}")
+    return None if dims is None else [*(shape or ())[:-1], *dims[batch + width :]]
+
+
+def infer_gather_nd(call: Call) -> TensorStructInfo:
+    """Batch and outer dimensions of the indices, then what an index vector leaves."""
+    info, indices = tensor(call, 0), integral(call, 1)
+    batch, shape = call.attrs["batch_dims"], dims_of(indices)
+    made = chosen_dims(call, batch)
+    width = None if shape is None else constant_value(shape[-1])
+    ndim = -1
+    if made is None and width is not None and info.ndim != -1:
+        ndim = indices.ndim - 1 + info.ndim - batch - width
+    return result(made, info.dtype, ndim, info.vdevice)
+
+
+@operator("relax.gather_nd", infer_gather_nd)
+def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Any:
+    """The slices that index vectors choose."""
+
+
+def _joint_index(call: Call) -> tuple[int, TensorStructInfo]:
+    """How many index tensors argument 1 has, and the info of their broadcast."""
+    infos = tensors(call, 1)
+    if not infos:
+        fail(call, "indices: expected at least one index tensor")
+    for number, info in enumerate(infos):
+        kind = DataType(info.dtype)
+        if kind != VOID and (not kind.is_integral or kind.is_bool):
+            raise IRTypeError(f"{call.op.name}: indices[{number}]: expected integers, got {kind}")
+    data = tensor(call, 0)
+    if data.ndim != -1 and len(infos) > data.ndim:
+        fail(call, f"{len(infos)} index tensors for data of {data.ndim} dimensions")
+    return len(infos), broadcast_infos(call, infos, "int64")
+
+
+def _indexed(call: Call) -> TensorStructInfo:
+    """What the index tensors choose: their broadcast shape, then the axes that none indexes."""
+    data = tensor(call, 0)
+    count, where = _joint_index(call)
+    dims, shape = dims_of(data), dims_of(where)
+    if dims is not None and shape is not None:
+        return result([*shape, *dims[count:]], data.dtype, vdevice=data.vdevice)
+    known = -1 not in (data.ndim, where.ndim)
+    return result(None, data.dtype, where.ndim + data.ndim - count if known else -1, data.vdevice)
+
+
+def as_index_tuple(indices: Any) -> Any:
+    """The index tensors as a tuple: one tensor stands for a tuple of it."""
+    info = getattr(indices, "struct_info", None)
+    return [indices] if isinstance(info, TensorStructInfo) else indices
+
+
+@operator("relax.index_tensor", _indexed)
+def index_tensor(data: Expr, indices: Exprs) -> Any:
+    """``data[I0, I1, ...]``: index tensors that broadcast together, one for each leading axis.
+
+    A negative index counts from the end, as in numpy.
+    """
+    return {"indices": as_index_tuple(indices)}
+
+
+def infer_index_put(call: Call) -> TensorStructInfo:
+    """As the data; the values broadcast to what the index tensors choose."""
+    data, values = tensor(call, 0), tensor(call, 2)
+    common_dtype(call, [data, values])
+    target = _indexed(call)
+    chosen, given = dims_of(target), dims_of(values)
+    if target.ndim != -1 and values.ndim > target.ndim:
+        fail(call, f"values: {values.ndim} dimensions for {target.ndim} that the indices choose")
+    if chosen is not None and given is not None:
+        found = broadcast(chosen, given)
+        grown = found is not None and not isinstance(found, str) and any(
+            differ(a, b) for a, b in zip(found, chosen, strict=True)
+        )  # fmt: skip
+        if isinstance(found, str) or grown:
+            fail(call, f"values: cannot broadcast {show_dims(given)} to {show_dims(chosen)}")
+    return data
+
+
+@operator("relax.index_put", infer_index_put)
+def index_put(data: Expr, indices: Exprs, values: Expr, accumulate: bool = False) -> Any:
+    """The data with values written (or added) at ``data[I0, I1, ...]``, which they broadcast to.
+
+    Of several values for one place the last one stays, or all are added.
+    """
+    return {"indices": as_index_tuple(indices)}
+
+
+def infer_slice_scatter(call: Call) -> TensorStructInfo:
+    """As the input; src has the shape of the slice."""
+    info, src = tensor(call, 0), tensor(call, 1)
+    common_dtype(call, [info, src])
+    check_same_rank(call, (0, 1))
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    start, end, step = (prim_arg(call, index) for index in (2, 3, 4))
+    stride = constant_value(step)
+    if stride is not None and stride < 1:
+        fail(call, f"step: expected 1 or more, got {step}")
+    dims, given = dims_of(info), dims_of(src)
+    if dims is not None and given is not None:
+        count = sliced_extent(dims[axis], start, end, step, assume_inbound=False)
+        check_same_dims(call, [*dims[:axis], count, *dims[axis + 1 :]], given, "src")
+    return info
+
+
+@operator("relax.slice_scatter", infer_slice_scatter)
+def slice_scatter(
+    input_tensor: Expr, src: Expr, start: Prim, end: Prim, step: Prim = 1, axis: int = 0
+) -> Any:
+    """The input with src in the place of ``start:end:step`` along an axis."""
