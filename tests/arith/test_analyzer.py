@@ -280,3 +280,28 @@ def test_counts_of_bits_have_bounds():
     value = Var("x", "int32")
     bound = Analyzer().const_int_bound(op.popcount(value))
     assert (bound.min_value, bound.max_value) == (0, 32)
+
+
+def visits_of_nested_conditions(depth):
+    """How many nodes the simplifier looks at where each condition holds the next inside."""
+    variables = [Var(f"x{index}", "int32") for index in range(depth + 1)]
+    condition = variables[0] * 3 < variables[0] + 5
+    for index, var in enumerate(variables[1:], 1):
+        condition = nodes.Select(condition, var + index, var * 2) < 7
+    analyzer = Analyzer()
+    analyzer.simplify(nodes.Select(condition, variables[0], variables[1]))
+    return analyzer.rewrite_simplify_stats.nodes_visited
+
+
+def test_conditions_inside_of_conditions_cost_no_power_of_their_depth():
+    """Each level once took five times as long as the one before it (found by the fuzzer)."""
+    shallow, deep = visits_of_nested_conditions(3), visits_of_nested_conditions(6)
+    assert deep < 4 * shallow
+
+
+def test_a_condition_inside_of_a_condition_still_decides():
+    inner = nodes.Select(I < 4, nodes.Select(I < 8, J, K), K)
+    outer = nodes.Select(inner < 5, nodes.Select(inner < 6, I, N), N)
+    assert structural_equal(
+        Analyzer().simplify(outer), nodes.Select(nodes.Select(I < 4, J, K) < 5, I, N)
+    )

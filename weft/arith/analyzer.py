@@ -40,6 +40,7 @@ from weft.tir.expr import (
     Mod,
     Not,
     Or,
+    Select,
     Var,
 )
 
@@ -75,6 +76,7 @@ class Analyzer:
         self._differences = DifferenceAnalyzer(self._bounds, self._canonical)
         self._rewriter.differences = self._differences
         self._rewriter.enter = self._expression_scope
+        self._assuming = False
 
     def bind(self, var: Var, expr: PrimExpr | Range | int, allow_override: bool = False) -> None:
         """State that ``var`` has the value ``expr``, or lies in the Range ``expr``."""
@@ -340,6 +342,22 @@ class Analyzer:
             self._differences.facts = known
 
     def _assume(self, part: Any) -> None:
+        """The condition holds from here on, and what follows from it.
+
+        A condition may have conditions inside (of selects), which become scopes when it is
+        simplified and taken apart. Those that have conditions inside again are assumed as they
+        stand there: to look into them in each of their scopes doubles the time with every level.
+        """
+        if self._assuming and collect(part, (Select, Call)):  # if_then_else is a call
+            self._facts.literals.append(part)
+            return
+        outer, self._assuming = self._assuming, True
+        try:
+            self._assume_consequences(part)
+        finally:
+            self._assuming = outer
+
+    def _assume_consequences(self, part: Any) -> None:
         facts = self._facts
         simple = self._rewriter.visit(part)
         if type(simple) is not IntImm:
