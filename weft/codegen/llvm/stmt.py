@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import memory, parallel
+from weft.codegen.llvm import allocation, memory, parallel
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
@@ -173,6 +173,6 @@ _JUMPS: Final = ("tir.break_loop", "tir.continue_loop")
 STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
     s.SeqStmt: _sequence, s.Evaluate: _evaluate, s.LetStmt: _let, s.AttrStmt: _attr,
     s.DeclBuffer: _decl_buffer, s.AssertStmt: _assert, s.IfThenElse: _if, s.While: _while,
-    s.For: _for, s.BufferStore: memory.store, s.Allocate: memory.allocate,
-    s.AllocateConst: memory.allocate_const,
+    s.For: _for, s.BufferStore: memory.store, s.Allocate: allocation.allocate,
+    s.AllocateConst: allocation.allocate_const,
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """The names of TensorIR for the builder and for scripts: statements, values, operators.
 
-Statements come from ``tir_statement``, values from ``tir_value``; ``int32x4`` and the like are made
-on demand; every other name is a function of ``weft.tir.op``, a node of ``weft.tir.expr``, an
-``IndexMap`` or a ``Target``, or a plain call of a registered intrinsic.
+Statements come from ``tir_statement`` and ``tir_block``, values from ``tir_value``; ``int32x4`` and
+the like are made on demand; every other name is a function of ``weft.tir.op``, a node of
+``weft.tir.expr``, an ``IndexMap`` or a ``Target``, or a plain call of a registered intrinsic.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from weft.ir.expr import FloatImm, IntImm, StringImm, as_prim_expr
 from weft.ir.op import Op
+from weft.script.ir_builder import tir_block as _block
 from weft.script.ir_builder import tir_statement as _build
 from weft.script.ir_builder import tir_value as _value
 from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
@@ -117,7 +118,7 @@ _DTYPE_FIRST = frozenset(
 _OTHER = {
     "handle": HandleConstructor("handle"), "let": LetAnnotation(), "void": DTypeConstructor("void"),
     "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
-    "ramp": _nodes.Ramp, "sblock": _build.block, "sblock_attr": _build.block_attr,
+    "ramp": _nodes.Ramp, "sblock": _block.block, "sblock_attr": _block.block_attr,
     "buffer": _value.Buffer, "buffer_decl": _value.Buffer, "buffer_var": _value.ptr,
     "Ptr": _value.PtrProxy(), "pow": _op.power, "bool": DTypeConstructor("bool"),
 }  # fmt: skip
@@ -169,7 +170,7 @@ def __getattr__(name: str) -> Any:
 def _resolve(name: str) -> Any:
     if name in _OTHER:
         return _OTHER[name]
-    for module in (_build, _value):
+    for module in (_build, _block, _value):
         if getattr(getattr(module, name, None), "__module__", None) == module.__name__:
             return getattr(module, name)
     if name == "Buffer":
@@ -195,6 +196,7 @@ def _resolve(name: str) -> Any:
 
 
 def _hint(name: str) -> str:
-    known = [*dir(_build), *dir(_value), *dir(_op), "int32", "int64", "float32", "prim_func"]
+    known = [name for module in (_build, _block, _value, _op) for name in dir(module)]
+    known += ["int32", "int64", "float32", "prim_func"]
     near = difflib.get_close_matches(name, known, n=3)
     return f"; did you mean {', '.join([f'T.{item}' for item in near])}?" if near else ""

@@ -1,4 +1,4 @@
-"""The statements of TensorIR as functions: what ``T.block``, ``T.grid``, ``T.reads`` ... do.
+"""The statements of TensorIR as functions: what ``T.grid``, ``T.allocate``, ``T.attr`` ... do.
 
 Each finds the frame it belongs to and adds to it, or makes a frame. Parameters are TVM 0.20's.
 """
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from weft.ir.expr import IntImm, PrimExpr, Range, StringImm, as_prim_expr
-from weft.ir.structural import structural_equal
 from weft.ir.type import PrimType, Type
 from weft.runtime.ndarray import NDArray, array
 from weft.script.ir_builder.base import IRBuilder
@@ -21,7 +20,6 @@ from weft.script.ir_builder.tir_frame import (
     AssertFrame,
     AttrFrame,
     BlockFrame,
-    BlockInitFrame,
     DeclBufferFrame,
     ElseFrame,
     ForFrame,
@@ -36,6 +34,7 @@ from weft.script.ir_builder.tir_frame import (
     as_buffer_region,
     as_node,
     evaluate_statement,
+    extent_between,
     find_function,
     last_block,
 )
@@ -44,7 +43,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, IterVar, Ramp, Var
+from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
 from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion, pointer_type
 
 
@@ -163,128 +162,6 @@ def alloc_buffer(
 sblock_alloc_buffer = alloc_buffer
 
 
-def block(name: str = "", no_realize: bool = False) -> BlockFrame:
-    """A block frame."""
-    return BlockFrame(name, no_realize)
-
-
-def init() -> BlockInitFrame:
-    """The initial value of a reduction block."""
-    return BlockInitFrame()
-
-
-def where(predicate: Any) -> None:
-    """Run the block only where ``predicate`` holds."""
-    frame = last_block("T.where")
-    if frame.predicate is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.where")
-    condition = as_prim_expr(predicate)
-    if not condition.dtype.is_bool:
-        condition = tir_op.cast("bool", condition)
-    frame.predicate = condition
-
-
-def _regions(items: Sequence[Any]) -> list[BufferRegion]:
-    flat: list[Any] = []
-    for item in items:
-        flat.extend(item if isinstance(item, list | tuple) else [item])
-    return [as_buffer_region(item) for item in flat]
-
-
-def reads(*buffer_slices: Any) -> None:
-    """The regions that the block reads."""
-    frame = last_block("T.reads")
-    if frame.reads is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.reads")
-    frame.reads = _regions(buffer_slices)
-
-
-def writes(*buffer_slices: Any) -> None:
-    """The regions that the block writes."""
-    frame = last_block("T.writes")
-    if frame.writes is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.writes")
-    frame.writes = _regions(buffer_slices)
-
-
-def block_attr(attrs: Mapping[str, Any]) -> None:
-    """Set annotations of the block."""
-    frame = last_block("T.block_attr")
-    if frame.annotations is not None:
-        raise IRValueError(f"block {frame.name!r} has two T.block_attr")
-    frame.annotations = {str(key): value for key, value in attrs.items()}
-
-
-class axis:  # noqa: N801 - written T.axis.spatial
-    """The axes of a block."""
-
-    @staticmethod
-    def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A data-parallel axis over ``dom`` (an extent or a pair) bound to ``binding``."""
-        return _axis(dom, binding, dtype, IterVar.DataPar)
-
-    @staticmethod
-    def reduce(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A reduction axis."""
-        return _axis(dom, binding, dtype, IterVar.CommReduce)
-
-    @staticmethod
-    def scan(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An ordered axis."""
-        return _axis(dom, binding, dtype, IterVar.Ordered)
-
-    @staticmethod
-    def opaque(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An axis of which nothing is known."""
-        return _axis(dom, binding, dtype, IterVar.Opaque)
-
-    S = spatial
-    R = reduce
-
-    @staticmethod
-    def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
-        """One axis a loop variable, of the kinds ``S`` and ``R``."""
-        if len(kinds) != len(bindings):
-            raise IRValueError(
-                f"T.axis.remap: {len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables"
-            )
-        made = [_remap(kind, item, dtype) for kind, item in zip(kinds, bindings, strict=True)]
-        return made[0] if len(made) == 1 else made
-
-
-def _remap(kind: str, binding: Any, dtype: str) -> Var:
-    types = {"S": IterVar.DataPar, "R": IterVar.CommReduce}
-    if kind not in types:
-        raise IRValueError(f"T.axis.remap: expected kinds S and R, got {kind!r}")
-    if not isinstance(binding, Var):
-        raise IRTypeError(
-            f"T.axis.remap: expected loop variables, got {type(binding).__name__}: {binding!r}"
-        )
-    for frame in reversed(IRBuilder.current().frames):
-        if isinstance(frame, ForFrame):
-            for var, dom in zip(frame.vars, frame.doms, strict=True):
-                if var is binding:
-                    return _axis(dom, binding, dtype, types[kind])
-    raise IRValueError(f"T.axis.remap: {binding.name} is not a loop variable around the block")
-
-
-def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
-    if isinstance(dom, list | tuple):
-        if len(dom) != 2:
-            raise IRValueError(f"T.axis: expected an extent or a pair, got {dom!r}")
-        begin, end = as_prim_expr(dom[0]), as_prim_expr(dom[1])
-        dom = Range.from_min_extent(begin, _difference(end, begin))
-    elif not isinstance(dom, Range):
-        dom = Range(dom)
-    widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]
-    made = IterVar(dom, Var("", f"{DataType(dtype).kind}{max(widths)}"), iter_type)
-    frame = last_block("T.axis")
-    frame.iter_vars.append(made)
-    frame.iter_values.append(as_prim_expr(binding))
-    var: Var = made.var
-    return var
-
-
 def _loop(
     start: Any, stop: Any, kind: ForKind, annotations: Mapping[str, Any] | None,
     thread: str | None = None,
@@ -297,18 +174,8 @@ def _loop(
     begin = as_prim_expr(tir_op.const(0, end.dtype) if start is None else start)
     dtype = max(begin.dtype, end.dtype, key=lambda item: item.bits)
     begin, end = tir_op.cast(dtype, begin), tir_op.cast(dtype, end)
-    dom = Range.from_min_extent(begin, _difference(end, begin))
+    dom = Range.from_min_extent(begin, extent_between(begin, end))
     return ForFrame([dom], kind, dict(annotations) if annotations else None, thread)
-
-
-def _difference(end: PrimExpr, begin: PrimExpr) -> PrimExpr:
-    """``end - begin``; of ``begin + extent`` the extent."""
-    if isinstance(end, Add):
-        if structural_equal(end.a, begin):
-            return end.b
-        if structural_equal(end.b, begin):
-            return end.a
-    return tir_op.subtract(end, begin)
 
 
 def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
@@ -493,7 +360,7 @@ def slice_as_ramp(item: slice) -> PrimExpr:
     if item.stop is None:
         raise IRValueError("a slice in a load or store needs an end: A[0:4]")
     step = as_prim_expr(1 if item.step is None else item.step)
-    extent = _difference(as_prim_expr(item.stop), start)
+    extent = extent_between(start, as_prim_expr(item.stop))
     lanes = tir_op.floordiv(tir_op.subtract(tir_op.add(extent, step), 1), step)
     if isinstance(lanes, IntImm) and lanes.value == 1:
         return start

@@ -1,7 +1,7 @@
-"""Docs to Python text: layout, precedence, and the lines that underline chosen docs.
+"""Docs to Python text: layout, precedence, and the ranges of chosen docs.
 
-One precedence table decides on parentheses; comparisons never chain. Underlining knows the text
-range of every doc whose ``source`` or ``source_paths`` was asked for.
+One precedence table decides on parentheses; comparisons never chain. The writer keeps the text
+range of every doc whose ``source`` or ``source_paths`` was asked for, to be underlined.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from weft.script.printer import doc as docs
 from weft.script.printer.doc import Doc, ExprDoc, OperationKind
+from weft.script.printer.underlining import decorate
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.object_path import ObjectPath
 
@@ -203,58 +204,6 @@ class DocWriter:
 
 def _without_trailing_blanks(text: str) -> str:
     return text if "    \n" not in text else "\n".join([ln.rstrip() for ln in text.split("\n")])
-
-
-def decorate(
-    text: str, marks: Sequence[tuple[int, int]], line_numbers: bool, context: int | None
-) -> str:
-    """The lines of ``text`` with carets below the marked ranges, numbers, and only near lines."""
-    lines = text.split("\n")
-    carets = _caret_rows(lines, marks)
-    shown = set(range(len(lines)))
-    if context is not None and carets:
-        shown = {k for row in carets for k in range(row - context, row + context + 1)}
-        shown &= set(range(len(lines)))
-    width = len(str(len(lines)))
-    margin = " " * (width + 1) if line_numbers else ""
-    result: list[str] = []
-    skipped = 0
-    for number, line in enumerate(lines):
-        if number not in shown:
-            skipped += 1
-            continue
-        if skipped:
-            result.append(_skipped(skipped, width, line_numbers))
-            skipped = 0
-        prefix = f"{number + 1:>{width}} " if line_numbers else ""
-        result.append((prefix + line).rstrip())
-        if number in carets:
-            result.append(margin + carets[number])
-    if skipped:
-        result.append(_skipped(skipped, width, line_numbers))
-    return "\n".join(result)
-
-
-def _skipped(count: int, width: int, line_numbers: bool) -> str:
-    margin = " " * (width + 1) if line_numbers else ""
-    return f"{margin}(... {count} line{'s' if count > 1 else ''} skipped ...)"
-
-
-def _caret_rows(lines: Sequence[str], marks: Sequence[tuple[int, int]]) -> dict[int, str]:
-    rows: dict[int, list[str]] = {}
-    start = 0
-    for number, line in enumerate(lines):
-        end = start + len(line)
-        for low, high in marks:
-            first, last = max(low, start), min(high, end)
-            indent = len(line) - len(line.lstrip())
-            first = max(first, start + indent)
-            if first < last:
-                row = rows.setdefault(number, [" "] * len(line))
-                for column in range(first - start, last - start):
-                    row[column] = "^"
-        start = end + 1
-    return {number: "".join(row).rstrip() for number, row in rows.items()}
 
 
 def precedence_of(doc: Doc) -> int:

@@ -21,6 +21,7 @@ from weft.script.printer import (
     relax_expr,
     relax_function,
     relax_info,
+    tir_block,
     tir_buffer,
     tir_expr,
     tir_function,
@@ -35,7 +36,8 @@ from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 
 REGISTERED: Final = (
-    ir_module, relax_expr, relax_function, relax_info, tir_buffer, tir_expr, tir_function, tir_stmt,
+    ir_module, relax_expr, relax_function, relax_info, tir_block, tir_buffer, tir_expr,
+    tir_function, tir_stmt,
 )  # fmt: skip
 """The modules whose import registers the printers of nodes."""
 

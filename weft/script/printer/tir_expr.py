@@ -435,3 +435,13 @@ def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
         if not same(mine, its):
             return False
     return True
+
+
+def is_true(expr: Any) -> bool:
+    """Whether an expression is the constant True."""
+    return isinstance(expr, IntImm) and expr.value == 1 and expr.dtype.is_bool
+
+
+def is_zero(expr: Any) -> bool:
+    """Whether an expression is the constant 0."""
+    return isinstance(expr, IntImm) and expr.value == 0

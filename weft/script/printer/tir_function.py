@@ -20,6 +20,7 @@ from weft.script.printer.doc import (
     LiteralDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, clean_name, prints
+from weft.script.printer.tir_block import alloc_docs
 from weft.script.printer.tir_buffer import (
     MATCH,
     buffer_annotation,
@@ -27,7 +28,7 @@ from weft.script.printer.tir_buffer import (
     define_buffer,
     is_simple,
 )
-from weft.script.printer.tir_stmt import alloc_docs, body_docs
+from weft.script.printer.tir_stmt import body_docs
 from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt

@@ -1,4 +1,4 @@
-"""Docs of TensorIR's statements, blocks and their sugar (``T.grid``, ``T.axis.remap``).
+"""Docs of TensorIR's statements but blocks, and their sugar (``T.grid``).
 
 A statement that opens a scope (let, allocate, attr ...) and stands last in its sequence prints as
 a plain line (``x: T.int32 = 1``); elsewhere it prints as ``with ...:``.
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.expr import IntImm, StringImm
 from weft.ir.functor import collect
 from weft.ir.type import PrimType, TupleType
 from weft.script.printer.attributes import attribute_doc, mapping_doc
@@ -45,13 +45,15 @@ from weft.script.printer.tir_expr import (
     call_style,
     declare_var,
     index_docs,
+    is_true,
+    is_zero,
     list_doc,
     same,
     slice_end,
 )
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
-from weft.tir.expr import IterType, IterVar, Var
+from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import For, ForKind, SeqStmt
 
 
@@ -220,7 +222,7 @@ def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
     scope = getattr(node.buffer_var.type_annotation, "storage_scope", "") or "global"
     extents = list_doc(node.extents, d)
     args: list[Any] = [extents, LiteralDoc(str(node.dtype)), LiteralDoc(scope)]
-    if not _is_true(node.condition):
+    if not is_true(node.condition):
         args.append(d.doc(node.condition))
     keys: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
@@ -234,17 +236,13 @@ def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
     return _scoped(lhs, rhs, frame.stmts, concise)
 
 
-def _is_true(expr: Any) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 1 and expr.dtype.is_bool
-
-
 def _declares_itself(node: nodes.Allocate) -> bool:
     """Whether the body is the declaration of a buffer that is just this memory."""
     body: Any = node.body
     if not isinstance(body, nodes.DeclBuffer) or body.buffer.data is not node.buffer_var:
         return False
     shape = body.buffer.shape
-    if node.dtype is not body.buffer.dtype or not _is_true(node.condition) or node.annotations:
+    if node.dtype is not body.buffer.dtype or not is_true(node.condition) or node.annotations:
         return False
     if len(shape) != len(node.extents):
         return False
@@ -314,7 +312,7 @@ def _realize_doc(node: nodes.BufferRealize, scope: str, d: Docsifier) -> Doc:
     concise = d.frames[-1].concise
     region = d.doc(nodes.BufferRegion(node.buffer, node.bounds))
     args: list[Any] = [region, LiteralDoc(scope)]
-    if not _is_true(node.condition):
+    if not is_true(node.condition):
         args.append(d.doc(node.condition))
     frame = d.push("tir")
     body_docs(node.body, d, frame)
@@ -328,10 +326,6 @@ _KINDS: Final = {
     ForKind.SERIAL: "serial", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unroll", ForKind.THREAD_BINDING: "thread_binding",
 }  # fmt: skip
-
-
-def _is_zero(expr: Any) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
 
 
 def _uses(expr: Any, names: set[int]) -> bool:
@@ -349,7 +343,7 @@ def _grid(loop: For) -> list[For]:
     names: set[int] = set()
     inner: Any = loop
     while type(inner) is For:
-        plain = inner.kind is ForKind.SERIAL and _is_zero(inner.min) and not inner.annotations
+        plain = inner.kind is ForKind.SERIAL and is_zero(inner.min) and not inner.annotations
         if not plain or inner.thread_binding is not None or _uses(inner.extent, names):
             break
         nest.append(inner)
@@ -384,7 +378,7 @@ def _loop_header(node: For, d: Docsifier) -> ExprDoc:
     args: list[Any] = []
     keys: list[str] = []
     values: list[Any] = []
-    if _is_zero(node.min):
+    if is_zero(node.min):
         args.append(d.doc(node.extent))
     else:
         end = slice_end(node.min, node.extent)
@@ -400,130 +394,3 @@ def _loop_header(node: For, d: Docsifier) -> ExprDoc:
     if node.kind is ForKind.SERIAL and not keys:
         return CallDoc(IdDoc("range"), args)
     return CallDoc(d.tir(_KINDS[node.kind]), args, keys, values)
-
-
-# ---- blocks
-
-_AXES: Final = {
-    IterType.DataPar: "spatial", IterType.CommReduce: "reduce", IterType.Ordered: "scan",
-    IterType.Opaque: "opaque",
-}  # fmt: skip
-
-
-@prints("BlockRealize")
-def _block_realize(node: nodes.BlockRealize, d: Docsifier) -> Doc:
-    return _block_doc(node.block, node, d)
-
-
-@prints("Block")
-def _block(node: nodes.Block, d: Docsifier) -> Doc:
-    return _block_doc(node, None, d)
-
-
-def _block_doc(block: nodes.Block, realize: nodes.BlockRealize | None, d: Docsifier) -> Doc:
-    frame = d.push("tir")
-    _axes(block, realize, d, frame)
-    if realize is not None and not _is_true(realize.predicate):
-        frame.stmts.append(ExprStmtDoc(CallDoc(d.tir("where"), (d.doc(realize.predicate),))))
-    for name in ("reads", "writes"):
-        regions = [d.doc(region) for region in getattr(block, name)]
-        frame.stmts.append(ExprStmtDoc(CallDoc(d.tir(name), regions)))
-    if block.annotations:
-        attributes = CallDoc(d.tir("block_attr"), (mapping_doc(block.annotations, d),))
-        frame.stmts.append(ExprStmtDoc(attributes))
-    alloc_docs(block.alloc_buffers, d, frame)
-    for match in block.match_buffers:
-        frame.stmts.append(d.doc(match))
-    if block.init is not None:
-        inner = d.push("tir")
-        body_docs(block.init, d, inner)
-        d.pop()
-        frame.stmts.append(ScopeDoc(None, CallDoc(d.tir("init")), inner.stmts))
-    body_docs(block.body, d, frame)
-    d.pop()
-    keys = () if realize is not None else ("no_realize",)
-    values = () if realize is not None else (LiteralDoc(True),)
-    head = CallDoc(d.tir("block"), (LiteralDoc(block.name_hint),), keys, values)
-    return ScopeDoc(None, d.head(head, block), frame.stmts)
-
-
-def alloc_docs(buffers: Any, d: Docsifier, frame: Frame) -> None:
-    """``A = T.alloc_buffer(...)`` for each buffer."""
-    for buffer in buffers:
-        rhs = buffer_declaration(buffer, "alloc_buffer", d, DATA, frame=frame)
-        frame.stmts.append(AssignDoc(define_buffer(buffer, d, frame), rhs))
-
-
-def _axes(
-    block: nodes.Block, realize: nodes.BlockRealize | None, d: Docsifier, frame: Frame
-) -> None:
-    """The lines that bind the block's axes; runs of plain bindings become ``T.axis.remap``."""
-    loops: dict[int, For] = {}
-    if realize is not None and d.config.syntax_sugar:
-        for outer in d.frames:
-            for loop in outer.loops:
-                loops[id(loop.loop_var)] = loop
-    run: list[int] = []
-    for index in range(len(block.iter_vars)):
-        value = None if realize is None else realize.iter_values[index]
-        if _is_plain_binding(block.iter_vars[index], value, loops):
-            run.append(index)
-        else:
-            _flush(run, block, realize, d, frame)
-            run = []
-            _single_axis(block.iter_vars[index], value, d, frame)
-    _flush(run, block, realize, d, frame)
-
-
-def _is_plain_binding(axis: IterVar, value: Any, loops: dict[int, For]) -> bool:
-    if axis.iter_type not in (IterType.DataPar, IterType.CommReduce) or not isinstance(value, Var):
-        return False
-    loop = loops.get(id(value))
-    return (
-        loop is not None
-        and axis.dom is not None
-        and axis.var.dtype is loop.loop_var.dtype
-        and same(loop.min, axis.dom.min)
-        and same(loop.extent, axis.dom.extent)
-    )
-
-
-def _flush(run: list[int], block: nodes.Block, realize: Any, d: Docsifier, frame: Frame) -> None:
-    if len(run) == 1:
-        _single_axis(block.iter_vars[run[0]], realize.iter_values[run[0]], d, frame)
-    elif run:
-        kinds = ""
-        lhs: list[ExprDoc] = []
-        values: list[Any] = []
-        for index in run:
-            axis = block.iter_vars[index]
-            lhs.append(d.define(axis.var, axis.var.name))
-            values.append(d.doc(realize.iter_values[index]))
-            kinds += "S" if axis.iter_type is IterType.DataPar else "R"
-        callee = AttrAccessDoc(d.tir("axis"), "remap")
-        rhs = CallDoc(callee, (LiteralDoc(kinds), ListDoc(values)))
-        frame.stmts.append(AssignDoc(TupleDoc(lhs), rhs))
-
-
-def _single_axis(axis: IterVar, value: PrimExpr | None, d: Docsifier, frame: Frame) -> None:
-    callee = AttrAccessDoc(d.tir("axis"), _AXES.get(axis.iter_type, axis.iter_type.name))
-    args: list[Any] = [_domain(axis.dom, d)]
-    if value is not None:
-        args.append(d.doc(value))
-    keys: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
-    if axis.dom is not None and axis.var.dtype is not axis.dom.extent.dtype:
-        keys, values = ("dtype",), (LiteralDoc(str(axis.var.dtype)),)
-    rhs = CallDoc(callee, args, keys, values)
-    frame.stmts.append(AssignDoc(d.define(axis.var, axis.var.name), rhs))
-
-
-def _domain(dom: Any, d: Docsifier) -> Any:
-    if dom is None:
-        return LiteralDoc(None)
-    if _is_zero(dom.min) and dom.min.dtype is dom.extent.dtype:
-        return d.doc(dom.extent)
-    end = slice_end(dom.min, dom.extent)
-    if end is None:
-        return d.doc(dom)
-    return TupleDoc([d.doc(dom.min), d.doc(end)])

@@ -1,0 +1,85 @@
+"""Allocations: small ones of constant size on the stack, others on the heap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm.context import byte_text
+from weft.codegen.llvm.integer import constant_of
+from weft.codegen.llvm.types import element_bytes, memory_type
+from weft.runtime.abi import FaultKind
+from weft.support.errors import CodegenError
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+STACK_LIMIT: Final = 16 * 1024
+"""Bytes of stack buffers in one native frame; what does not fit goes to the heap."""
+_ALIGN: Final = 64
+
+
+def allocate(em: Emitter, stmt: Any) -> None:
+    """An Allocate: on the stack if small and constant, else on the heap until its scope ends."""
+    sizes = [constant_of(extent) for extent in stmt.extents]
+    count = 1
+    for size in sizes:
+        count *= 1 if size is None else size
+    nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
+    if None not in sizes and em.b.stack_bytes + nbytes <= STACK_LIMIT:
+        em.b.stack_bytes += nbytes
+        kind = memory_type(stmt.dtype)
+        align = _ALIGN if nbytes >= _ALIGN else 16
+        pointer = em.b.alloca(f"[{max(count, 1)} x {kind}], align {align}")
+        em.bind_memory(stmt.buffer_var, pointer)
+        em.statement(stmt.body)
+        return
+    pointer = _heap(em, stmt)
+    em.bind_memory(stmt.buffer_var, pointer)
+    em.b.hold(pointer)
+    em.statement(stmt.body)
+    em.b.release()
+
+
+def _heap(em: Emitter, stmt: Any) -> str:
+    """64-byte aligned memory; a size that overflows or cannot be had is an allocation fault."""
+    size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
+    overflow = ""
+    for extent in stmt.extents:
+        factor = em.index(extent)
+        if factor[0] != "%" and size[0] != "%":
+            size = str(int(size) * int(factor))
+            continue
+        pair = em.b.call(
+            "llvm.umul.with.overflow.i64", "{ i64, i1 }", [("i64", size), ("i64", factor)]
+        )
+        size = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        flag = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        overflow = em.b.op(f"or i1 {overflow}, {flag}") if overflow else flag
+    text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
+    if overflow:
+        huge = em.b.op(f"icmp ugt i64 {size}, {1 << 47}")
+        bad = em.b.op(f"or i1 {overflow}, {huge}")
+        good = em.b.op(f"xor i1 {bad}, true")
+        em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
+    elif size[0] != "%" and int(size) >= 1 << 47:
+        raise CodegenError(
+            f"{em.function.name}: expected buffers of less than 2**47 bytes, "
+            f"{stmt.buffer_var.name} has {size}"
+        )
+    raised = em.b.op(f"add i64 {size}, {2 * _ALIGN - 1}")
+    whole = em.b.op(f"and i64 {raised}, {-_ALIGN}")
+    pointer = em.b.call("aligned_alloc", "noalias ptr", [("i64", str(_ALIGN)), ("i64", whole)])
+    good = em.b.op(f"icmp ne ptr {pointer}, null")
+    em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
+    return pointer
+
+
+def allocate_const(em: Emitter, stmt: Any) -> None:
+    """An AllocateConst: private constant data of the module."""
+    data = stmt.data.numpy().tobytes()
+    name = "@" + em.context.unique("const")
+    em.context.constants.append(
+        f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}, align 64"
+    )
+    em.bind_memory(stmt.buffer_var, name)
+    em.statement(stmt.body)
