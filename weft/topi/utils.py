@@ -31,9 +31,7 @@ def get_const_tuple(in_tuple: Any) -> tuple[Any, ...]:
 def equal_const_int(expr: Any, value: int) -> bool:
     """Whether ``expr`` is the constant ``value``."""
     simple = simplified(expr)
-    return (simple.value if isinstance(simple, IntImm) else simple) is value or (
-        isinstance(simple, int | IntImm) and int(simple) == value
-    )
+    return isinstance(simple, int | IntImm) and int(simple) == value
 
 
 def simplify(expr: Any) -> Any:
