@@ -41,8 +41,12 @@ def test_every_step_gives_the_product():
     """
     done = subprocess.run(
         [sys.executable, "-c", CHECKED, str(EXAMPLES / "schedule_walkthrough.py")],
-        env={**os.environ, **SMALL, "WEFT_NUM_THREADS": "2"}, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        env={**os.environ, **SMALL, "WEFT_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     steps = re.findall(r"^\| (\d) .* \| (\d) \| .*%", done.stdout, re.MULTILINE)
     assert steps == [*[(step, "1") for step in "12345678"], ("9", "2")]  # steps and their cores
