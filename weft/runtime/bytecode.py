@@ -35,17 +35,28 @@ Result = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
+class PlannedSizes:
+    """Tensors to place at the call: their sizes in bytes over ``symbols``, and their lives."""
+
+    symbols: tuple[str, ...]
+    sizes: tuple[int | str, ...]
+    lives: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class NativeEntry:
     """A whole VM function as one native function.
 
-    ``spec`` lists the inputs, then the outputs, then the handles ``arena`` and ``table`` (those of
-    them that there are). ``outputs`` are ``(dtype, shape)`` of fresh arrays; ``arena`` is the size
-    of working memory in bytes, a number or an expression over symbols; ``constants`` index the
-    executable's constants in the order of the table. ``result`` is ``("output", i)``,
-    ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or ``("tuple", results)``.
-    ``checks`` are the match_casts that may fail, ``(what, wanted, resolved, actual, known)``: the
-    wanted shape as written, the same over the symbols of the inputs, the shape there is, and the
-    values of symbols in ``wanted`` as pairs of name and text.
+    ``spec`` lists the inputs, then the outputs, then the handles ``arena``, ``offsets`` and
+    ``table`` (those of them that there are). ``outputs`` are ``(dtype, shape)`` of fresh arrays;
+    ``arena`` is the size of working memory in bytes, or 0 where ``planned`` says what to place at
+    the call; ``constants`` index the executable's constants in the order of the table. ``result``
+    is ``("output", i)``, ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or
+    ``("tuple", results)``. ``checks`` are the match_casts that may fail,
+    ``(kind, what, wanted, resolved, actual, known)``: of a ``shape`` or a ``prim`` number, the
+    wanted extents as written, the same over the symbols of the inputs, those there are, and the
+    values of symbols in ``wanted`` as pairs of name and text. ``limits`` are the largest values of
+    symbols that the arena was planned for.
     ``layout`` tells, where some argument is a tuple or a shape, how the arguments hold the inputs:
     ``("leaf", input)``, ``("same", text)`` for a number equal to it, or ``("tuple", layouts)``.
     """
@@ -53,9 +64,11 @@ class NativeEntry:
     spec: FunctionSpec
     outputs: tuple[tuple[str, tuple[int | str, ...]], ...]
     result: Result
-    arena: int | str = 0
+    arena: int = 0
+    planned: PlannedSizes | None = None
     constants: tuple[int, ...] = ()
     checks: tuple[tuple[Any, ...], ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
     layout: tuple[tuple[Any, ...], ...] | None = None
 
 

@@ -13,12 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.bytecode import NativeEntry, Result
+from weft.runtime.bytecode import NativeEntry, PlannedSizes, Result
 from weft.runtime.memory import aligned_empty
+from weft.runtime.memory_plan import OffsetPlanner
 from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, storage_dtype
-from weft.runtime.spec import Extent, FunctionSpec
-from weft.runtime.vm_patterns import as_ndarray, match_extents
+from weft.runtime.spec import Extent, FunctionSpec, names_in
+from weft.runtime.vm_builtins import check_limit
+from weft.runtime.vm_patterns import as_ndarray, match, match_extents
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -148,12 +150,16 @@ def make_entry(
     )  # fmt: skip
     for index, check in enumerate(entry.checks):
         _compare(writer, index, check)
+    for name, limit in entry.limits:
+        writer.names["check_limit"] = check_limit
+        value = writer.value(name)
+        refuse = f"check_limit(name, {name!r}, {value}, {limit})"
+        writer.lines += [f"if {value} > {limit}:", f"    {refuse}"]
     for index, (dtype, shape) in enumerate(entry.outputs):
         _allocate(writer, index, dtype, shape)
-    has_arena = entry.arena != 0
+    has_arena = entry.arena != 0 or entry.planned is not None
     if has_arena:
-        writer.lines.append(f"block = arena_pool.take({writer.value(entry.arena)})")
-        writer.handles.append("block[0]")
+        _take_arena(writer, entry)
     if entry.constants:
         writer.handles.append("table")
     writer.invoke("arena_pool.give(block)" if has_arena else "")
@@ -163,8 +169,33 @@ def make_entry(
 
 
 def _input_count(entry: NativeEntry) -> int:
-    handles = (entry.arena != 0) + bool(entry.constants)
+    handles = (entry.arena != 0) + 2 * (entry.planned is not None) + bool(entry.constants)
     return len(entry.spec.params) - len(entry.outputs) - handles
+
+
+def _take_arena(writer: EntryWriter, entry: NativeEntry) -> None:
+    """Working memory, and where sizes have symbols the table of what stands where in it."""
+    size = str(entry.arena)
+    if entry.planned is not None:
+        writer.names["planner"] = make_planner(entry.planned)
+        symbols = ", ".join([str(writer.value(name)) for name in entry.planned.symbols])
+        writer.lines.append(f"plan = planner({symbols})")
+        size = "plan.size"
+    writer.lines.append(f"block = arena_pool.take({size})")
+    writer.handles.append("block[0]")
+    if entry.planned is not None:
+        writer.handles.append("plan.address")
+
+
+def make_planner(planned: PlannedSizes) -> OffsetPlanner:
+    """The planner of tensors whose sizes are expressions over symbols."""
+    for size in planned.sizes:
+        if isinstance(size, str):
+            names_in(size)  # refuses what is no arithmetic
+    texts = "".join([f"{size}, " for size in planned.sizes])
+    code = compile(f"lambda {', '.join(planned.symbols)}: ({texts})", "<sizes>", "eval")
+    known = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
+    return OffsetPlanner(eval(code, known), planned.lives)  # noqa: S307 - arithmetic only, checked
 
 
 def _unfit(name: str) -> IRTypeError:
@@ -174,9 +205,9 @@ def _unfit(name: str) -> IRTypeError:
 
 def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
     """A match_cast: a comparison of shapes, and where they differ the error of the bytecode."""
-    what, wanted, resolved, actual, known = check
-    writer.names["match_extents"] = match_extents
-    writer.names[f"M{index}"] = (wanted, what)
+    kind, what, wanted, resolved, actual, known = check
+    writer.names["mismatch"] = mismatch
+    writer.names[f"M{index}"] = (kind, wanted, what)
     found, expected = (
         "(" + "".join([f"{writer.value(extent)}, " for extent in extents]) + ")"
         for extents in (actual, resolved)
@@ -184,8 +215,18 @@ def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
     symbols = ", ".join([f"{name!r}: {writer.value(text)}" for name, text in known])
     writer.lines += [
         f"if {found} != {expected}:",
-        f"    match_extents({found}, M{index}[0], {{{symbols}}}, M{index}[1])",
+        f"    mismatch({found}, {{{symbols}}}, *M{index})",
     ]
+
+
+def mismatch(
+    found: tuple[int, ...], symbols: dict[str, int], kind: str, wanted: Sequence[Extent], what: str
+) -> None:
+    """The error of a match_cast, as the bytecode raises it."""
+    if kind == "shape":
+        match_extents(found, wanted, symbols, what)
+    else:
+        match(found[0], ("prim", "int64", str(wanted[0])), symbols, what)
 
 
 def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | str, ...]) -> None:

@@ -75,9 +75,19 @@ def _copy(value: NDArray) -> NDArray:
     return NDArray(value.numpy())
 
 
+def check_limit(function: str, symbol: str, value: int, limit: int) -> None:
+    """Refuse a symbol above what memory was planned for."""
+    if value > limit:
+        raise IRValueError(
+            f"{function}: {symbol} is {value}, but memory was planned for at most {limit}, which "
+            "the function's tir_var_upper_bound says"
+        )
+
+
 BUILTINS: Final[dict[str, Callable[..., Any]]] = {
     "alloc_tensor": _alloc_tensor,
     "assert_op": _assert_op,
+    "check_limit": check_limit,
     "copy": _copy,
     "identity": lambda value: value,
     "null_value": lambda: None,

@@ -363,25 +363,16 @@ def test_every_step_of_default_build_is_well_formed_text():
         assert_structural_equal(again, mod)
 
 
-def test_a_symbol_above_its_bound_does_not_write_past_the_storage():
-    @I.ir_module
-    class Bounded:
-        @R.function
-        def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
-            R.func_attr({"tir_var_upper_bound": {"n": 8}})
-            with R.dataflow():
-                a = R.exp(x)
-                b = R.exp(a)
-                R.output(b)
-            return b
-
-    machine = relax.VirtualMachine(
-        relax.build(Bounded, "llvm", pipeline="default_build"), weft.cpu()
-    )
-    x = np.linspace(0, 1, 8, dtype="float32")
-    assert np.allclose(machine["main"](x).numpy(), np.exp(np.exp(x)), rtol=1e-5)
+def test_a_tensor_does_not_reach_past_its_storage():
+    library = {n: weft.get_global_func(f"vm.builtin.alloc_{n}") for n in ("storage", "tensor")}
+    storage = library["storage"]((32,))
+    inside = library["tensor"](storage, 8, (2, 3), "float32")
+    inside.copyfrom(np.ones((2, 3), "float32"))
+    assert inside.shape == (2, 3)
     with pytest.raises(IRValueError, match=r"takes 36 bytes at offset 0, but the storage has 32"):
-        machine["main"](np.zeros(9, "float32"))
+        library["tensor"](storage, 0, (9,), "float32")
+    with pytest.raises(IRValueError, match=r"extents of 0 or more, got \(-1,\)"):
+        library["tensor"](storage, 0, (-1,), "float32")
 
 
 def test_pipelines_by_name():

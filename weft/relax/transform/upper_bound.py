@@ -26,7 +26,7 @@ class UpperBounds:
 
     def __init__(self, func: Function) -> None:
         self.analyzer = Analyzer()
-        self.bounded = False
+        self.limits: list[tuple[Var, int]] = []
         self.domains: dict[Var, IntervalSet] = {}
         limits = _limits(func)
         non_negative = {str(name) for name in func.attrs.get(NON_NEGATIVE, ())}
@@ -36,7 +36,7 @@ class UpperBounds:
                 zero, top = IntImm(var.dtype, 0), IntImm(var.dtype, limit)
                 self.analyzer.bind(var, Range(zero, IntImm(var.dtype, limit + 1)))
                 self.domains[var] = IntervalSet(zero, top)
-                self.bounded = True
+                self.limits.append((var, limit))
             elif var.name in non_negative:
                 self.analyzer.bind_nonnegative(var)
 
@@ -46,7 +46,7 @@ class UpperBounds:
 
     def extent(self, extent: PrimExpr) -> PrimExpr:
         """The largest value of one extent."""
-        if isinstance(extent, IntImm) or not self.bounded:
+        if isinstance(extent, IntImm) or not self.limits:
             return extent
         bound = self.analyzer.const_int_bound(extent)
         if bound.max_value != POS_INF:

@@ -1,9 +1,8 @@
-"""Offsets in working memory for tensors by their lifetimes.
+"""Working memory of a host function: one block, the *arena*, with a place for every tensor.
 
-Static sizes are packed best-fit in order of size (the greedy-by-size strategy of Pisarchyk and
-Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020): two tensors share memory
-if their lives do not overlap. Sizes with symbols come after the static part, one after the other;
-tensors of the same symbolic size share a slot when their lives allow it.
+Where all sizes are numbers, places are too (weft.runtime.memory_plan). Where a size has symbols,
+the same planner runs at the call, once for each tuple of their values, and the host reads the
+places from a table that it gets.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.structural import structural_equal
+from weft.runtime.memory_plan import plan_offsets
 from weft.support.dtype import DataType
-from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.expr import BufferLoad
 
-ALIGNMENT = 64
 _INT64 = DataType("int64")
+_ANY_SIZE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -29,66 +28,32 @@ class TensorLife:
     first: int
     last: int
 
-    def overlaps(self, other: TensorLife) -> bool:
-        """Whether both are needed at one time."""
-        return self.first <= other.last and other.first <= self.last
-
 
 class ArenaPlan:
-    """``offsets`` pairs each life with its offset; ``size`` is the whole in bytes."""
+    """Where tensors live. ``arena`` and ``table`` are parameters of the host, None if not needed.
+
+    ``places`` pairs each tensor with its offset; ``size`` is the whole in bytes, None if it is
+    known at the call only.
+    """
 
     def __init__(self, lives: list[TensorLife]) -> None:
-        static = [life for life in lives if isinstance(life.size, IntImm)]
-        symbolic = [life for life in lives if not isinstance(life.size, IntImm)]
-        self.offsets: list[tuple[TensorLife, PrimExpr]] = []
-        end = self._place_static(static)
-        self.size: PrimExpr = IntImm(_INT64, end)  # a multiple of ALIGNMENT, as each offset is
-        self._place_symbolic(symbolic)
-
-    def _place_static(self, lives: list[TensorLife]) -> int:
-        placed: list[tuple[int, int, TensorLife]] = []
-        end = 0
-        for life in sorted(lives, key=lambda item: -_bytes(item)):
-            size = _bytes(life)
-            taken = sorted((s, e) for s, e, other in placed if other.overlaps(life))
-            start = _best_gap(taken, size)
-            placed.append((start, start + size, life))
-            self.offsets.append((life, IntImm(_INT64, start)))
-            end = max(end, start + size)
-        return end
-
-    def _place_symbolic(self, lives: list[TensorLife]) -> None:
-        slots: list[tuple[PrimExpr, PrimExpr, list[TensorLife]]] = []
-        for life in lives:
-            for size, start, users in slots:
-                fits = structural_equal(size, life.size)
-                if fits and not any(user.overlaps(life) for user in users):
-                    users.append(life)
-                    self.offsets.append((life, start))
-                    break
-            else:
-                slots.append((life.size, self.size, [life]))
-                self.offsets.append((life, self.size))
-                self.size = op.add(self.size, _aligned(life.size))
-
-
-def _bytes(life: TensorLife) -> int:
-    assert isinstance(life.size, IntImm)
-    return max(ALIGNMENT, -(-life.size.value // ALIGNMENT) * ALIGNMENT)
-
-
-def _aligned(size: PrimExpr) -> PrimExpr:
-    up = op.add(size, IntImm(_INT64, ALIGNMENT - 1))
-    return op.multiply(op.floordiv(up, IntImm(_INT64, ALIGNMENT)), IntImm(_INT64, ALIGNMENT))
-
-
-def _best_gap(taken: list[tuple[int, int]], size: int) -> int:
-    """The start of the smallest gap between taken intervals that is large enough."""
-    best: tuple[int, int] | None = None
-    cursor = 0
-    for start, end in taken:
-        gap = start - cursor
-        if gap >= size and (best is None or gap < best[0]):
-            best = (gap, cursor)
-        cursor = max(cursor, end)
-    return cursor if best is None else best[1]
+        self.lives = lives
+        self.arena: Buffer | None = None
+        self.table: Buffer | None = None
+        self.places: list[tuple[Buffer, PrimExpr]] = []
+        self.size: int | None = 0
+        if not lives:
+            return
+        sizes = [life.size.value for life in lives if isinstance(life.size, IntImm)]
+        if len(sizes) == len(lives):
+            offsets, self.size = plan_offsets(sizes, [(life.first, life.last) for life in lives])
+            at: list[PrimExpr] = [IntImm(_INT64, offset) for offset in offsets]
+        else:
+            self.size = None
+            self.table = decl_buffer([IntImm(_INT64, len(lives))], "int64", "offsets")
+            at = [
+                BufferLoad(self.table, [IntImm(_INT64, index)]) for index in range(len(lives))
+            ]
+        extent = IntImm(_INT64, _ANY_SIZE if self.size is None else self.size)
+        self.arena = decl_buffer([extent], "uint8", "arena")
+        self.places = list(zip([life.buffer for life in lives], at, strict=True))

@@ -4,14 +4,14 @@ The host is a PrimFunc: its parameters are the inputs, the outputs, working memo
 a table of the constants' addresses; its body declares every intermediate tensor at an offset of the
 arena and calls kernels and registered functions in order. Code generation compiles it beside the
 kernels, so that an inference is one call from Python. Shapes are expressions over symbols of the
-inputs, so that the entry does what a match_cast checks before the call. What cannot be expressed so
-(objects, branches on data, closures, values of unknown shape) raises ``NotNative`` with the
-reason, and the function runs as bytecode.
+inputs, so that the entry does what a match_cast checks before the call. A branch on data writes its
+result where the ``if`` as a whole has its own. What cannot be expressed so (objects, closures,
+recursion, values of unknown shape) raises ``NotNative`` with the reason, and the function runs as
+bytecode.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
@@ -19,12 +19,13 @@ from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
-from weft.ir.type import PointerType, PrimType
+from weft.ir.type import PointerType, PrimType, TupleType
 from weft.relax.expr import (
     Call,
     Constant,
     ExternFunc,
     Function,
+    If,
     MatchCast,
     PrimValue,
     SeqExpr,
@@ -41,79 +42,49 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
-from weft.relax.vm.extents import element_count
+from weft.relax.vm.host_parts import (
+    HostFunction,
+    NotNative,
+    Shape,
+    ShapeCheck,
+    State,
+    Step,
+    as_tensor,
+    bind_symbols,
+    identifier,
+    implicit_values,
+    nested,
+)
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import DeclBuffer, Evaluate, LetStmt, Stmt, seq
+from weft.tir.stmt import (
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    LetStmt,
+    Stmt,
+)
 
 INT64: Final = DataType("int64")
 MAX_INLINE_DEPTH: Final = 64
-
-
-class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an error
-    """The function has no native form; the message says why."""
-
-
-@dataclass
-class ShapeCheck:
-    """A match_cast to check before the host runs: its dimensions, over symbols of the inputs."""
-
-    what: str
-    wanted: list[PrimExpr]
-    """As written."""
-    resolved: list[PrimExpr]
-    """The same over symbols of the inputs."""
-    actual: list[PrimExpr]
-    known: dict[TirVar, PrimExpr]
-    """What the symbols in ``wanted`` stand for that have a value before."""
-
-
-@dataclass
-class HostFunction:
-    """The host PrimFunc, what its outputs are, and which constants its table holds."""
-
-    func: PrimFunc
-    inputs: int
-    outputs: list[Buffer]
-    result: Any
-    has_arena: bool
-    constants: list[Constant]
-    checks: list[ShapeCheck]
-    layout: list[Any] | None = None
-    """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
-    ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""
-
-    @property
-    def symbol(self) -> str:
-        """The name of the PrimFunc."""
-        return str(self.func.attrs["global_symbol"])
-
-
-@dataclass
-class _Step:
-    """One call of the body: the statement, and the tensors that it touches."""
-
-    stmt: Stmt
-    uses: list[Buffer]
-
-
-@dataclass
-class _State:
-    """What lowering collects."""
-
-    steps: list[_Step] = field(default_factory=list)
-    temporaries: list[Buffer] = field(default_factory=list)
-    constants: list[tuple[Constant, Buffer]] = field(default_factory=list)
-    checks: list[ShapeCheck] = field(default_factory=list)
+ALLOCATIONS: Final = frozenset({"relax.builtin.alloc_tensor", "relax.memory.alloc_tensor"})
+"""Operators that make a tensor; the host places it itself, whatever storage was planned."""
+NO_STEPS: Final = frozenset(
+    {"relax.memory.alloc_storage", "relax.memory.kill_tensor", "relax.memory.kill_storage"}
+)
+"""Operators that a planned arena makes needless."""
 
 
 class HostBuilder:
-    """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``_Shape``.
+    """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``Shape``.
 
     ``symbols`` says what each symbolic variable is over those of the inputs; ``label`` is the name
     of the graph function that is being lowered, for errors.
@@ -125,10 +96,11 @@ class HostBuilder:
         self.symbols: dict[TirVar, PrimExpr] = {
             var: var for param in function.params for var in defining_vars(param.struct_info)
         }
-        self.state = _State()
+        self.state = State()
         self.values: dict[int, Any] = {}
         self.params: list[Any] = []
         self.inlined: list[Function] = []
+        self.bounds = UpperBounds(function)
 
     def build(self) -> HostFunction:
         """The host function; raises NotNative."""
@@ -169,7 +141,7 @@ class HostBuilder:
                 self.native(extent)[1] if self.is_new(extent) else ("same", extent)
                 for extent in extents
             ]
-            return _Shape(extents), ("tuple", layouts)
+            return Shape(extents), ("tuple", layouts)
         raise NotNative(f"parameter {name} is no tensor, scalar, shape of known rank or tuple")
 
     def native(self, param: Any) -> tuple[Any, Any]:
@@ -192,7 +164,7 @@ class HostBuilder:
         values = getattr(info.shape, "values", None)
         if values is None or info.dtype == "void":
             raise NotNative(f"the shape or the dtype of {name} is not known")
-        return decl_buffer(self.resolved(values), info.dtype, _identifier(name))
+        return decl_buffer(self.resolved(values), info.dtype, identifier(name))
 
     def resolved(self, values: Any) -> list[PrimExpr]:
         """Expressions with every symbol replaced by what it is over those of the inputs."""
@@ -217,22 +189,32 @@ class HostBuilder:
         """Shapes are known over the symbols of the inputs, so that the entry checks them."""
         value = self.value(binding.value)
         info = binding.struct_info
+        kind = "shape"
         if isinstance(value, Buffer) and isinstance(info, TensorStructInfo):
             actual = list(value.shape)
             wanted = None if info.shape is None else getattr(info.shape, "values", ())
             if info.dtype not in (value.dtype, "void"):
                 raise NotNative(f"match_cast of {value.dtype} to {info.dtype} always fails")
-        elif isinstance(value, _Shape) and isinstance(info, ShapeStructInfo):
+        elif isinstance(value, Shape) and isinstance(info, ShapeStructInfo):
             actual, wanted = list(value.values), info.values
+        elif isinstance(value, PrimExpr) and isinstance(info, PrimStructInfo):
+            kind, actual = "prim", [value]
+            wanted = None if info.value is None else [info.value]
+            if info.dtype != value.dtype or not info.dtype.is_int:
+                raise NotNative(f"match_cast of {value.dtype} to {info.dtype}")
         else:
-            raise NotNative("match_cast of a value that is neither a tensor nor a shape")
-        if (info.ndim if wanted is None else len(wanted)) not in (-1, len(actual)):
+            raise NotNative("match_cast of a value that is no tensor, shape or number")
+        rank = len(wanted) if wanted is not None else getattr(info, "ndim", -1)
+        if rank not in (-1, len(actual)):
             raise NotNative("match_cast to another number of dimensions always fails")
         if wanted is not None:
-            self.match(list(wanted), actual, f"{self.label}: match_cast {binding.var.name_hint}")
+            what = f"{self.label}: match_cast {binding.var.name_hint}"
+            self.match(kind, list(wanted), actual, what)
         self.values[id(binding.var)] = value
 
-    def match(self, wanted: list[PrimExpr], actual: list[PrimExpr], what: str) -> None:
+    def match(
+        self, kind: str, wanted: list[PrimExpr], actual: list[PrimExpr], what: str
+    ) -> None:
         """Give new symbols their values; what is left to compare becomes a check."""
         used = symbolic_vars(wanted)
         known = {var: self.symbols[var] for var in used if var in self.symbols}
@@ -244,7 +226,9 @@ class HostBuilder:
         resolved = self.resolved(wanted)
         pairs = zip(resolved, actual, strict=True)
         if not all(structural_equal(mine, its) for mine, its in pairs):
-            self.state.checks.append(ShapeCheck(what, wanted, resolved, actual, known))
+            if self.state.branches:
+                raise NotNative("match_cast in a branch, which may fail only if it is taken")
+            self.state.checks.append(ShapeCheck(kind, what, wanted, resolved, actual, known))
 
     def value(self, expr: Any, name: str = "t") -> Any:
         """Lower an expression."""
@@ -265,12 +249,51 @@ class HostBuilder:
         if isinstance(expr, PrimValue):
             return substitute(expr.value, self.symbols)
         if isinstance(expr, ShapeExpr):
-            return _Shape(self.resolved(expr.values))
+            return Shape(self.resolved(expr.values))
         if isinstance(expr, SeqExpr):
             return self.body(expr)
         if isinstance(expr, Call):
             return self.call(expr, name)
+        if isinstance(expr, If):
+            return self.branch(expr, name)
         raise NotNative(f"{type(expr).__name__} runs as bytecode")
+
+    # Branches.
+
+    def branch(self, expr: If, name: str) -> Any:
+        """An ``if``: both branches end with a copy of their value into its result."""
+        condition = self.value(expr.cond)
+        used = [condition] if isinstance(condition, Buffer) else []
+        if isinstance(condition, Buffer) and not condition.shape:
+            condition = condition[()]
+        if not isinstance(condition, PrimExpr):
+            raise NotNative("a condition that is no scalar")
+        result = self.allocated(expr.struct_info, name)
+        self.state.branches += 1
+        self.state.steps.append(Step(None, self.rooted(used), op.cast("bool", condition), "if"))
+        known = dict(self.symbols)
+        self.copy(self.body(expr.true_branch), result)
+        self.state.steps.append(Step(None, [], None, "else"))
+        self.symbols = dict(known)
+        self.copy(self.body(expr.false_branch), result)
+        self.state.steps.append(Step(None, [], None, "end"))
+        self.symbols = known
+        self.state.branches -= 1
+        return result
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy a tensor or a tuple of tensors."""
+        if isinstance(target, list) and isinstance(source, list):
+            for one, other in zip(source, target, strict=True):
+                self.copy(one, other)
+        elif isinstance(source, Buffer) and isinstance(target, Buffer):
+            loops = [TirVar(f"i{axis}", INT64) for axis in range(len(target.shape))]
+            body: Stmt = BufferStore(target, source[tuple(loops)], loops)
+            for loop, extent in zip(loops[::-1], target.shape[::-1], strict=True):
+                body = For(loop, IntImm(INT64, 0), op.cast(INT64, extent), ForKind.SERIAL, body)
+            self.step(body, [source, target])
+        else:
+            raise NotNative("a branch whose value is no tensor")
 
     def constant(self, constant: Constant) -> Buffer:
         """The buffer over a constant; the same data once."""
@@ -295,15 +318,31 @@ class HostBuilder:
             return self.call_tir(call, name)
         if target.name == "relax.call_dps_packed" and isinstance(call.args[0], ExternFunc):
             return self.call_dps_packed(call, name)
-        if target.name == "relax.builtin.alloc_tensor":
+        if target.name in ALLOCATIONS:
             return self.allocated(call.struct_info, name)
+        if target.name == "relax.reshape":
+            return self.view(self.value(call.args[0]), call.struct_info, name)
+        if target.name in NO_STEPS:
+            return []
         raise NotNative(f"{target.name} runs as bytecode")
+
+    def view(self, source: Any, info: StructInfo | None, name: str) -> Buffer:
+        """The memory of a tensor under another shape."""
+        if not isinstance(source, Buffer) or not isinstance(info, TensorStructInfo):
+            raise NotNative("a view of a value that is no tensor")
+        shaped = self.tensor(name, info)
+        made = decl_buffer(list(shaped.shape), shaped.dtype, shaped.name, data=source.data)
+        self.state.roots[id(made)] = self.state.roots.get(id(source), source)
+        self.state.views.append(made)
+        return made
 
     def inline(self, target: GlobalVar, call: Call) -> Any:
         """A call of another graph function: its body with the arguments in place."""
         function = self.mod[target]
+        if isinstance(function, PrimFunc):
+            return self.kernel_call(target, function, [self.value(arg) for arg in call.args])
         if not isinstance(function, Function):
-            raise NotNative(f"a direct call of the kernel {target.name_hint}")
+            raise NotNative(f"a call of {target.name_hint}, which is no function of a graph")
         if any(function is running for running in self.inlined) or (
             len(self.inlined) >= MAX_INLINE_DEPTH
         ):
@@ -311,7 +350,7 @@ class HostBuilder:
         arguments = [self.value(arg) for arg in call.args]
         symbols: dict[Any, Any] = {}
         for param, argument in zip(function.params, arguments, strict=True):
-            _bind_symbols(param.struct_info, argument, symbols)
+            bind_symbols(param.struct_info, argument, symbols)
         if any(value is not var for var, value in symbols.items()):
             raise NotNative(f"{target.name_hint} is called with other symbolic shapes")
         outer, outer_symbols = dict(self.values), dict(self.symbols)
@@ -339,7 +378,7 @@ class HostBuilder:
         value = self.value(args)
         values = value if isinstance(value, list) else [value]
         for item in values:
-            if isinstance(item, list | _Shape):
+            if isinstance(item, list | Shape):
                 raise NotNative("a tuple or a shape as an argument of a kernel")
         return values
 
@@ -352,14 +391,21 @@ class HostBuilder:
         result = self.allocated(call.sinfo_args[0], name)
         outputs = result if isinstance(result, list) else [result]
         scalars = self.resolved(call.args[2].values) if len(call.args) > 2 else []
-        passed = [*inputs, *outputs, *scalars]
-        if len(passed) != len(kernel.params):
-            raise NotNative(f"{call.args[0].name_hint} takes {len(kernel.params)} arguments")
+        self.kernel_call(call.args[0], kernel, [*inputs, *outputs, *scalars])
+        return result
+
+    def kernel_call(self, target: GlobalVar, kernel: PrimFunc, passed: list[Any]) -> list[Any]:
+        """A call of a kernel for its effect, with its implicit symbols."""
+        if len(passed) != len(kernel.params) or kernel.ret_type != TupleType(()):
+            raise NotNative(f"{target.name_hint} takes {len(kernel.params)} arguments")
+        for param, value in zip(kernel.params, passed, strict=True):
+            if not isinstance(value, Buffer if param in kernel.buffer_map else PrimExpr):
+                raise NotNative(f"an argument of {target.name_hint} that is not of its kind")
         extra = implicit_values(kernel, passed)
-        symbol = str(kernel.attrs.get("global_symbol", call.args[0].name_hint))
+        symbol = str(kernel.attrs.get("global_symbol", target.name_hint))
         stmt = Evaluate(TirCall(DataType("int32"), GlobalVar(symbol), [*passed, *extra]))
         self.step(stmt, passed)
-        return result
+        return []
 
     def call_dps_packed(self, call: Call, name: str) -> Any:
         """Call a registered function on inputs and outputs."""
@@ -376,7 +422,11 @@ class HostBuilder:
     def step(self, stmt: Stmt, passed: list[Any]) -> None:
         """Add a statement to the body."""
         used = [value for value in passed if isinstance(value, Buffer)]
-        self.state.steps.append(_Step(stmt, used))
+        self.state.steps.append(Step(stmt, self.rooted(used)))
+
+    def rooted(self, used: list[Buffer]) -> list[Buffer]:
+        """Tensors, each as the one whose memory it is."""
+        return [self.state.roots.get(id(buffer), buffer) for buffer in used]
 
     # The whole.
 
@@ -386,7 +436,7 @@ class HostBuilder:
         """Describe the result; tensors that are computed become outputs."""
         if isinstance(value, list):
             return ("tuple", [self.result(item, inputs, params, outputs) for item in value])
-        if isinstance(value, _Shape):
+        if isinstance(value, Shape):
             return ("shape", list(value.values))
         if isinstance(value, PrimExpr):
             return ("expr", value)
@@ -407,7 +457,10 @@ class HostBuilder:
                 first.setdefault(id(buffer), position)
                 last[id(buffer)] = position
         return [
-            TensorLife(buffer, _size_bytes(buffer), first[id(buffer)], last[id(buffer)])
+            TensorLife(
+                buffer, self.bounds.size_in_bytes(list(buffer.shape), buffer.dtype),
+                first[id(buffer)], last[id(buffer)],
+            )
             for buffer in self.state.temporaries
             if id(buffer) not in outputs and id(buffer) in first
         ]
@@ -416,100 +469,27 @@ class HostBuilder:
         self, params: list[Any], outputs: list[Buffer], result: Any, plan: ArenaPlan
     ) -> HostFunction:
         """The PrimFunc from the collected steps."""
-        body = seq(*[step.stmt for step in self.state.steps])
-        handles: list[Any] = []
-        arena = decl_buffer([plan.size], "uint8", "arena")
-        for life, offset in plan.offsets:
-            pointer = TirCall(DataType("handle"), "tir.address_of", [arena[offset]])
-            body = LetStmt(life.buffer.data, pointer, DeclBuffer(life.buffer, body))
+        body = nested(self.state.steps)
+        for view in self.state.views[::-1]:
+            body = DeclBuffer(view, body)
+        handles: list[Any] = [handle for handle in (plan.arena, plan.table) if handle is not None]
+        for buffer, offset in plan.places:
+            assert plan.arena is not None
+            pointer = TirCall(DataType("handle"), "tir.address_of", [plan.arena[offset]])
+            body = LetStmt(buffer.data, pointer, DeclBuffer(buffer, body))
         table = TirVar("constant_table", PointerType(PrimType(DataType("handle")), "global"))
         for index, (_, buffer) in enumerate(self.state.constants):
             pointer = TirCall(DataType("handle"), "tir.table_get", [table, IntImm(INT64, index)])
             body = LetStmt(buffer.data, pointer, DeclBuffer(buffer, body))
-        has_arena = bool(plan.offsets)
-        if has_arena:
-            handles.append(arena)
         if self.state.constants:
             handles.append(table)
         func = PrimFunc(
             [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
         )
         constants = [constant for constant, _ in self.state.constants]
-        checks = self.state.checks
-        return HostFunction(func, len(params), outputs, result, has_arena, constants, checks)
-
-
-class _Shape:
-    """A shape value."""
-
-    def __init__(self, values: list[PrimExpr]) -> None:
-        self.values = values
-
-
-def as_tensor(buffer: Buffer) -> TirCall:
-    """The buffer as a tensor argument that keeps its shape when buffers are flattened."""
-    handle = DataType("handle")
-    shape = TirCall(handle, Op.get("tir.tvm_stack_make_shape"), list(buffer.shape))
-    rank = IntImm(DataType("int32"), len(buffer.shape))
-    offset = buffer.elem_offset if buffer.elem_offset is not None else IntImm(INT64, 0)
-    strides = IntImm(DataType("int32"), 0)  # none: compact
-    arguments = [buffer.data, shape, strides, rank, op.const(0, buffer.dtype), offset]
-    return TirCall(handle, Op.get("tir.tvm_stack_make_array"), arguments)
-
-
-def _identifier(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name) or "t"
-
-
-def _size_bytes(buffer: Buffer) -> PrimExpr:
-    return op.multiply(element_count(buffer.shape), IntImm(INT64, buffer.dtype.itemsize))
-
-
-def _bind_symbols(info: Any, argument: Any, symbols: dict[Any, Any]) -> None:
-    """Which symbols of a callee's parameter stand for what in the caller."""
-    if isinstance(info, TensorStructInfo) and isinstance(argument, Buffer):
-        for mine, its in zip(getattr(info.shape, "values", ()) or (), argument.shape, strict=False):
-            if isinstance(mine, TirVar):
-                symbols[mine] = its
-    elif isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
-        symbols[info.value] = argument
-    elif isinstance(info, ShapeStructInfo):
-        raise NotNative("a shape as an argument of a function")
-
-
-def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:
-    """The values of a kernel's implicit symbols for these arguments, in signature order."""
-    from_scalars = {
-        id(param): value
-        for param, value in zip(kernel.params, passed, strict=True)
-        if param not in kernel.buffer_map
-    }
-    values: dict[int, PrimExpr] = {}
-    order: list[TirVar] = []
-    for param, argument in zip(kernel.params, passed, strict=True):
-        buffer = kernel.buffer_map.get(param)
-        if buffer is None:
-            continue
-        for mine, its in zip(buffer.shape, argument.shape, strict=True):
-            _order_symbols(mine, from_scalars, order)
-            if isinstance(mine, TirVar) and id(mine) not in from_scalars:
-                values.setdefault(id(mine), its)
-    missing = [var.name for var in order if id(var) not in values]
-    if missing:
-        raise NotNative(f"the symbols {', '.join(missing)} of a kernel follow from no argument")
-    return [op.cast(INT64, values[id(var)]) for var in order]
-
-
-def _order_symbols(expr: PrimExpr, scalars: dict[int, Any], order: list[TirVar]) -> None:
-    """Append the symbols of an extent in the order in which the signature lists them."""
-    if isinstance(expr, TirVar):
-        if id(expr) not in scalars and all(expr is not known for known in order):
-            order.append(expr)
-        return
-    for name in expr.CHILDREN:
-        child = getattr(expr, name)
-        for item in child if isinstance(child, tuple) else (child,):
-            if isinstance(item, PrimExpr):
-                _order_symbols(item, scalars, order)
+        limits = self.bounds.limits
+        return HostFunction(
+            func, len(params), outputs, result, plan, constants, self.state.checks, limits
+        )
 
 

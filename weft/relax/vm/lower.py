@@ -14,10 +14,11 @@ from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.relax.expr import ExternFunc, Function
+from weft.relax.lattice import symbolic_vars
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative, ShapeCheck
-from weft.runtime.bytecode import NativeEntry, Program
+from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
@@ -89,13 +90,12 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
         outputs = []
         for param in spec.params[host.inputs : host.inputs + len(host.outputs)]:
             outputs.append((param.dtype, param.shape))
-        arena: int | str = 0
-        if host.has_arena:
-            arena = spec.params[host.inputs + len(host.outputs)].shape[0]
         constants = tuple([index_of[id(constant.data)] for constant in host.constants])
         entry = NativeEntry(
-            spec, tuple(outputs), _result(host.result, symbols), arena, constants,
+            spec, tuple(outputs), _result(host.result, symbols), host.plan.size or 0,
+            _planned(host, symbols), constants,
             tuple([_check(check, symbols) for check in host.checks]),
+            tuple([(symbols.name(var), limit) for var, limit in host.limits]),
             None if host.layout is None else tuple([_layout(x, symbols) for x in host.layout]),
         )  # fmt: skip
         function = lowered.program.functions[name]
@@ -148,7 +148,21 @@ def _check(check: ShapeCheck, symbols: Symbols) -> tuple[Any, ...]:
     """A check as plain data; see NativeEntry."""
     actual, resolved = symbols.extents(check.actual), symbols.extents(check.resolved)
     known = [(symbols.name(var), symbols.text(value)) for var, value in check.known.items()]
-    return check.what, symbols.extents(check.wanted), resolved, actual, tuple(known)
+    wanted = symbols.extents(check.wanted)
+    return check.kind, check.what, wanted, resolved, actual, tuple(known)
+
+
+def _planned(host: HostFunction, symbols: Symbols) -> PlannedSizes | None:
+    """What the runtime needs to place tensors whose sizes have symbols."""
+    if host.plan.table is None:
+        return None
+    lives = host.plan.lives
+    used = {symbols.name(var) for life in lives for var in symbolic_vars(life.size)}
+    return PlannedSizes(
+        tuple(sorted(used)),
+        symbols.extents([life.size for life in lives]),
+        tuple([(life.first, life.last) for life in lives]),
+    )
 
 
 def _result(result: Any, symbols: Symbols) -> tuple[Any, ...]:

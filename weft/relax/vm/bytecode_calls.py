@@ -1,0 +1,238 @@
+"""Operators in bytecode: one row for each that the virtual machine carries out.
+
+A row is ``(builder, call, register) -> None``: it appends instructions to the builder's code and
+leaves the result in the register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
+from weft.relax.expr import Call, ExternFunc, Tuple
+from weft.relax.struct_info import TupleStructInfo
+from weft.runtime.bytecode import Operand
+from weft.support.errors import UnsupportedError
+from weft.tir.function import PrimFunc
+
+if TYPE_CHECKING:
+    from weft.relax.vm.bytecode import FunctionBuilder
+
+
+def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``call_tir(kernel, args, tir_vars)``: outputs are allocated and passed last."""
+    arguments = _arguments(builder, call.args[1])
+    outputs, result = builder.destinations(call)
+    scalars: list[Operand] = []
+    if len(call.args) > 2:
+        extents = builder.symbols.extents(call.args[2].values)
+        scalars = [
+            ("expr", extent) if isinstance(extent, str) else ("value", extent) for extent in extents
+        ]
+    callee = ("kernel", call.args[0].name_hint)
+    builder.code.append(("call", -1, callee, (*arguments, *outputs, *scalars)))
+    builder.builtin(register, "identity", result)
+
+
+def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """Outputs named by ``inplace_indices`` are the arguments themselves; -1: a new tensor.
+
+    A constant of the model is not written: the kernel gets a copy of it.
+    """
+    arguments = list(_arguments(builder, call.args[1]))
+    info = call.sinfo_args[0]
+    infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
+    results, extra = [], []
+    for index, item in zip(call.attrs["inplace_indices"], infos, strict=True):
+        position = index.value if isinstance(index, IntImm) else int(index)
+        if position < 0:
+            output = builder.allocated(item)
+        else:
+            owned = builder.new_register()
+            builder.builtin(owned, "detach", arguments[position])
+            output = arguments[position] = ("reg", owned)
+        results.append(output)
+        if position < 0:
+            extra.append(output)
+    callee = ("kernel", call.args[0].name_hint)
+    builder.code.append(("call", -1, callee, (*arguments, *extra)))
+    result = ("tuple", tuple(results)) if isinstance(info, TupleStructInfo) else results[0]
+    builder.builtin(register, "identity", result)
+
+
+def _call_dps_packed(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """A registered function in destination-passing style."""
+    arguments = _arguments(builder, call.args[1])
+    outputs, result = builder.destinations(call)
+    callee = _foreign(builder, call.args[0])
+    builder.code.append(("call", -1, callee, (*arguments, *outputs)))
+    builder.builtin(register, "identity", result)
+
+
+def _foreign(builder: FunctionBuilder, target: Any) -> tuple[str, Any]:
+    if isinstance(target, ExternFunc):
+        return ("packed", target.global_symbol)
+    if isinstance(target, GlobalVar):
+        kind = "kernel" if isinstance(builder.owner.mod[target], PrimFunc) else "function"
+        return (kind, target.name_hint)
+    return ("register", builder.value(target)[1])
+
+
+def _arguments(builder: FunctionBuilder, args: RelaxExpr) -> list[Operand]:
+    """The operands of the argument tuple of a destination-passing call."""
+    if isinstance(args, Tuple):
+        return [builder.value(field) for field in args.fields]
+    info = args.struct_info
+    if not isinstance(info, TupleStructInfo):
+        return [builder.value(args)]
+    base, operands = builder.value(args), []
+    for index in range(len(info.fields)):
+        register = builder.new_register()
+        builder.builtin(register, "tuple_getitem", base, ("value", index))
+        operands.append(("reg", register))
+    return operands
+
+
+def _pure_packed(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``call_pure_packed(function, args...)``."""
+    operands = tuple([builder.value(arg) for arg in call.args[1:]])
+    builder.code.append(("call", register, _foreign(builder, call.args[0]), operands))
+    if call.sinfo_args and len(call.sinfo_args) == 1:
+        what = f"{builder.name}: the result of {builder.code[-1][2][1]}"
+        pattern = builder.symbols.pattern(call.sinfo_args[0])
+        builder.code.append(("match", register, pattern, what))
+
+
+def _invoke_closure(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``invoke_closure(closure, (args...))``."""
+    operands = tuple(_arguments(builder, call.args[1]))
+    callee = ("register", builder.value(call.args[0])[1])
+    builder.code.append(("call", register, callee, operands))
+
+
+def _make_closure(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``make_closure(function, (captured...))``."""
+    captured = _arguments(builder, call.args[1])
+    name = call.args[0].name_hint
+    builder.builtin(register, "make_closure", ("value", name), *captured)
+
+
+def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``builtin.alloc_tensor(shape, dtype, ...)``."""
+    shape = builder.shape_operand(call.args[0])
+    dtype = call.args[1].value if len(call.args) > 1 else call.attrs.get("dtype")
+    builder.builtin(register, "alloc_tensor", shape, ("value", str(dtype)))
+
+
+def _library(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
+    """A function of weft.runtime.vm_library on the same arguments."""
+
+    def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
+        operands = tuple([builder.value(arg) for arg in call.args])
+        builder.code.append(("call", register, ("packed", f"vm.builtin.{name}"), operands))
+
+    return lower
+
+
+def _kill(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """Nothing: the machine lets go of every register after its last use."""
+
+
+def _with_context(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``call_builtin_with_ctx(function, (args...))``: what the machine does with its own state."""
+    name = call.args[0].global_symbol
+    lower = MACHINE_FUNCTIONS.get(name)
+    if lower is None:
+        raise UnsupportedError(
+            f"{builder.name}: call_builtin_with_ctx of {name}; there are "
+            f"{', '.join(sorted(MACHINE_FUNCTIONS))}"
+        )
+    lower(builder, call.args[1].fields, register)
+
+
+def _machine_closure(builder: FunctionBuilder, args: Any, register: int) -> None:
+    captured = [builder.value(arg) for arg in args[1:]]
+    builder.builtin(register, "make_closure", ("value", args[0].name_hint), *captured)
+
+
+def _machine_invoke(builder: FunctionBuilder, args: Any, register: int) -> None:
+    operands = tuple([builder.value(arg) for arg in args[1:]])
+    callee = ("register", builder.value(args[0])[1])
+    builder.code.append(("call", register, callee, operands))
+
+
+def _machine_heap(builder: FunctionBuilder, args: Any, register: int) -> None:
+    builder.builtin(register, "alloc_shape_heap", builder.value(args[0]))
+
+
+def _machine_call_tir_dyn(builder: FunctionBuilder, args: Any, register: int) -> None:
+    operands = [builder.value(arg) for arg in args[1:]]
+    builder.builtin(register, "call_tir_dyn", ("value", args[0].name_hint), *operands)
+
+
+def _call_tir_dyn(builder: FunctionBuilder, call: Call, register: int) -> None:
+    """``vm.call_tir_dyn(kernel, (args..., shape))``: the extents of the shape are scalars."""
+    _machine_call_tir_dyn(builder, [call.args[0], *call.args[1].fields], register)
+
+
+MACHINE_FUNCTIONS: Final[dict[str, Callable[[FunctionBuilder, Any, int], None]]] = {
+    "vm.builtin.alloc_shape_heap": _machine_heap,
+    "vm.builtin.call_tir_dyn": _machine_call_tir_dyn,
+    "vm.builtin.invoke_closure": _machine_invoke,
+    "vm.builtin.make_closure": _machine_closure,
+}
+"""Library functions that need the machine: its functions, its kernels."""
+
+
+def _plain(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
+    def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
+        builder.builtin(register, name, *[builder.value(arg) for arg in call.args])
+
+    return lower
+
+
+def _assert(builder: FunctionBuilder, call: Call, register: int) -> None:
+    operands = [builder.value(arg) for arg in call.args]
+    if "format" in call.attrs:
+        operands.insert(1, ("value", str(call.attrs["format"])))
+    builder.builtin(register, "assert_op", *operands)
+
+
+def _print(builder: FunctionBuilder, call: Call, register: int) -> None:
+    operands = [builder.value(arg) for arg in call.args]
+    if "format" in call.attrs:
+        operands.insert(0, ("value", str(call.attrs["format"])))
+    builder.builtin(register, "print", *operands)
+
+
+OPERATORS: Final[dict[str, Callable[[FunctionBuilder, Call, int], None]]] = {
+    "relax.call_tir": _call_tir,
+    "relax.call_tir_with_grad": _call_tir,
+    "relax.call_tir_inplace": _call_tir_inplace,
+    "relax.call_dps_packed": _call_dps_packed,
+    "relax.call_pure_packed": _pure_packed,
+    "relax.call_inplace_packed": _pure_packed,
+    "relax.invoke_closure": _invoke_closure,
+    "relax.invoke_pure_closure": _invoke_closure,
+    "relax.make_closure": _make_closure,
+    "relax.builtin.alloc_tensor": _alloc_tensor,
+    "relax.shape_of": _plain("shape_of"),
+    "relax.tensor_to_shape": _plain("tensor_to_shape"),
+    "relax.shape_to_tensor": _plain("shape_to_tensor"),
+    "relax.null_value": _plain("null_value"),
+    "relax.print": _print,
+    "relax.assert_op": _assert,
+    "relax.call_builtin_with_ctx": _with_context,
+    "relax.memory.alloc_storage": _library("alloc_storage"),
+    "relax.memory.alloc_tensor": _library("alloc_tensor"),
+    "relax.memory.ensure_zero_offset": _library("ensure_zero_offset"),
+    "relax.memory.kill_storage": _kill,
+    "relax.memory.kill_tensor": _kill,
+    "relax.memory.view": _library("view"),
+    "relax.reshape": _library("reshape"),
+    "relax.vm.alloc_storage": _library("alloc_storage"),
+    "relax.vm.alloc_tensor": _library("alloc_tensor"),
+    "relax.vm.call_tir_dyn": _call_tir_dyn,
+    "relax.vm.kill_object": _kill,
+}

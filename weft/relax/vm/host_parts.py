@@ -1,0 +1,189 @@
+"""Parts of a host function, and what is collected while one is built (weft.relax.vm.host)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.op import Op
+from weft.relax.expr import Constant
+from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TensorStructInfo
+from weft.relax.vm.arena import ArenaPlan
+from weft.support.dtype import DataType
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call as TirCall
+from weft.tir.expr import Var as TirVar
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import IfThenElse, Stmt, seq
+
+INT64: Final = DataType("int64")
+
+
+
+
+class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an error
+    """The function has no native form; the message says why."""
+
+
+@dataclass
+class ShapeCheck:
+    """A match_cast to check before the host runs, over symbols of the inputs.
+
+    ``kind`` is ``shape``, or ``prim`` with one extent: the number itself.
+    """
+
+    kind: str
+    what: str
+    wanted: list[PrimExpr]
+    """As written."""
+    resolved: list[PrimExpr]
+    """The same over symbols of the inputs."""
+    actual: list[PrimExpr]
+    known: dict[TirVar, PrimExpr]
+    """What the symbols in ``wanted`` stand for that have a value before."""
+
+
+@dataclass
+class HostFunction:
+    """The host PrimFunc, what its outputs are, and which constants its table holds."""
+
+    func: PrimFunc
+    inputs: int
+    outputs: list[Buffer]
+    result: Any
+    plan: ArenaPlan
+    constants: list[Constant]
+    checks: list[ShapeCheck]
+    limits: list[tuple[TirVar, int]]
+    """Symbols and the largest values that memory was planned for."""
+    layout: list[Any] | None = None
+    """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
+    ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""
+
+    @property
+    def symbol(self) -> str:
+        """The name of the PrimFunc."""
+        return str(self.func.attrs["global_symbol"])
+
+
+@dataclass
+class Step:
+    """One step of the body, and the tensors that it touches.
+
+    A step is a statement, or stands for a part of a branch: ``condition`` opens it, ``"else"`` and
+    ``"end"`` follow.
+    """
+
+    stmt: Stmt | None
+    uses: list[Buffer]
+    condition: PrimExpr | None = None
+    mark: str = ""
+
+
+@dataclass
+class State:
+    """What lowering collects."""
+
+    steps: list[Step] = field(default_factory=list)
+    temporaries: list[Buffer] = field(default_factory=list)
+    constants: list[tuple[Constant, Buffer]] = field(default_factory=list)
+    checks: list[ShapeCheck] = field(default_factory=list)
+    views: list[Buffer] = field(default_factory=list)
+    roots: dict[int, Buffer] = field(default_factory=dict)
+    """The tensor whose memory a view is on, by the view's id."""
+    branches: int = 0
+    """How many branches are open."""
+
+
+def nested(steps: list[Step]) -> Stmt:
+    """The steps as one statement, those of branches inside of them."""
+    open_parts: list[list[Stmt]] = [[]]
+    conditions: list[PrimExpr] = []
+    for step in steps:
+        if step.stmt is not None:
+            open_parts[-1].append(step.stmt)
+        elif step.condition is not None:
+            conditions.append(step.condition)
+            open_parts.append([])
+        elif step.mark == "else":
+            open_parts.append([])
+        else:
+            other, then = open_parts.pop(), open_parts.pop()
+            made = IfThenElse(conditions.pop(), seq(*then), seq(*other))
+            open_parts[-1].append(made)
+    return seq(*open_parts[0])
+
+
+class Shape:
+    """A shape value."""
+
+    def __init__(self, values: list[PrimExpr]) -> None:
+        self.values = values
+
+
+def as_tensor(buffer: Buffer) -> TirCall:
+    """The buffer as a tensor argument that keeps its shape when buffers are flattened."""
+    handle = DataType("handle")
+    shape = TirCall(handle, Op.get("tir.tvm_stack_make_shape"), list(buffer.shape))
+    rank = IntImm(DataType("int32"), len(buffer.shape))
+    offset = buffer.elem_offset if buffer.elem_offset is not None else IntImm(INT64, 0)
+    strides = IntImm(DataType("int32"), 0)  # none: compact
+    arguments = [buffer.data, shape, strides, rank, op.const(0, buffer.dtype), offset]
+    return TirCall(handle, Op.get("tir.tvm_stack_make_array"), arguments)
+
+
+def identifier(name: str) -> str:
+    """The name with what a buffer's name may not hold replaced."""
+    return "".join(letter if letter.isalnum() else "_" for letter in name) or "t"
+
+
+def bind_symbols(info: Any, argument: Any, symbols: dict[Any, Any]) -> None:
+    """Which symbols of a callee's parameter stand for what in the caller."""
+    if isinstance(info, TensorStructInfo) and isinstance(argument, Buffer):
+        for mine, its in zip(getattr(info.shape, "values", ()) or (), argument.shape, strict=False):
+            if isinstance(mine, TirVar):
+                symbols[mine] = its
+    elif isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
+        symbols[info.value] = argument
+    elif isinstance(info, ShapeStructInfo):
+        raise NotNative("a shape as an argument of a function")
+
+
+def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:
+    """The values of a kernel's implicit symbols for these arguments, in signature order."""
+    from_scalars = {
+        id(param): value
+        for param, value in zip(kernel.params, passed, strict=True)
+        if param not in kernel.buffer_map
+    }
+    values: dict[int, PrimExpr] = {}
+    order: list[TirVar] = []
+    for param, argument in zip(kernel.params, passed, strict=True):
+        buffer = kernel.buffer_map.get(param)
+        if buffer is None:
+            continue
+        for mine, its in zip(buffer.shape, argument.shape, strict=True):
+            _order_symbols(mine, from_scalars, order)
+            if isinstance(mine, TirVar) and id(mine) not in from_scalars:
+                values.setdefault(id(mine), its)
+    missing = [var.name for var in order if id(var) not in values]
+    if missing:
+        raise NotNative(f"the symbols {', '.join(missing)} of a kernel follow from no argument")
+    return [op.cast(INT64, values[id(var)]) for var in order]
+
+
+def _order_symbols(expr: PrimExpr, scalars: dict[int, Any], order: list[TirVar]) -> None:
+    """Append the symbols of an extent in the order in which the signature lists them."""
+    if isinstance(expr, TirVar):
+        if id(expr) not in scalars and all(expr is not known for known in order):
+            order.append(expr)
+        return
+    for name in expr.CHILDREN:
+        child = getattr(expr, name)
+        for item in child if isinstance(child, tuple) else (child,):
+            if isinstance(item, PrimExpr):
+                _order_symbols(item, scalars, order)
+
+
