@@ -16,11 +16,12 @@ them; a block under a condition, a ``while`` or a let is neither complete nor re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.arith.iter_map import IterMapLevel, IterMapResult, detect_iter_map
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
+from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
@@ -72,7 +73,7 @@ def is_one_to_one(realize: BlockRealize, loops: Sequence[For]) -> bool:
         if not isinstance(loop.extent, IntImm):
             return False
         iterations *= loop.extent.value
-    return affine and instances == iterations and _is_one(realize.predicate)
+    return affine and instances == iterations and op.is_const_int(realize.predicate, 1)
 
 
 def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | None]:
@@ -99,7 +100,7 @@ def remember_map(
     for total in found.indices:
         if total.args:
             extent = total.args[0].extent
-            affine = affine and _is_one(total.args[0].scale)
+            affine = affine and op.is_const_int(total.args[0].scale, 1)
             constant = instances is not None and isinstance(extent, IntImm)
             instances = instances * extent.value if constant else None
     key = frozenset([(id(var), id(dom.min), id(dom.extent)) for var, dom in ranges.items()])
@@ -108,10 +109,6 @@ def remember_map(
     # The ranges are kept too: an id is meaningful only while its object lives.
     realize._cache["schedule.affine"] = (key, affine, instances, dict(ranges))
     return affine, instances
-
-
-def _is_one(expr: Any) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 1
 
 
 # ---- complete and reduction blocks

@@ -152,7 +152,7 @@ class _SimpleBindings(BlockMutator):
             if self.keep_units:  # as the flag of affine bindings is defined
                 flags.remember_map(made, self.loops, found)
             return made
-        if is_constant(node.predicate, 1):
+        if op.is_const_int(node.predicate, 1):
             return node
         # A map without the predicate is a map with it, too.
         values = iter_map_simplify(
@@ -179,11 +179,6 @@ def merged(*tables: Reuse) -> Reuse:
         known = set(made.values())
         made.update({old: new for old, new in table.items() if new not in known})
     return made
-
-
-def is_constant(expr: Any, value: int) -> bool:
-    """Whether ``expr`` is the integer constant ``value``."""
-    return isinstance(expr, IntImm) and expr.value == value
 
 
 def conjuncts(expr: Any) -> list[Any]:

@@ -24,7 +24,6 @@ from weft.tir.expr import (
     LE,
     LT,
     NE,
-    And,
     BufferLoad,
     Call,
     CompareExpr,
@@ -36,15 +35,6 @@ Domains = Mapping[Var, IntervalSet]
 
 OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
 _DEPTH: Final = 4
-
-
-def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
-    """The parts of a conjunction; ``T.likely`` around a part is looked through."""
-    if isinstance(condition, And):
-        return conjuncts(condition.a) + conjuncts(condition.b)
-    if isinstance(condition, Call) and is_call(condition, "likely"):
-        return conjuncts(condition.args[0])
-    return [condition]
 
 
 def is_call(expr: Any, *names: str) -> bool:

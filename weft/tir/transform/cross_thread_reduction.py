@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
@@ -47,7 +48,6 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.condition_range import conjuncts
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.thread_scope import binding_of, scope_of
 

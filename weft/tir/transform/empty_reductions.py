@@ -12,9 +12,8 @@ Nothing is added where all extents are known to be positive. The interpreter app
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
@@ -95,21 +94,10 @@ class _Nest:
         reducing = {loop.loop_var for loop in self.reduction}
         parts = [
             part
-            for part in _conjuncts(self.realize.predicate)
+            for part in conjuncts(self.realize.predicate)
             if not reducing & set(collect(part, Var))
         ]
         return op.all(*parts) if parts else op.const(True, "bool")
-
-
-def _conjuncts(condition: Any) -> list[PrimExpr]:
-    found, stack = [], [condition]
-    while stack:
-        item = stack.pop()
-        if type(item).__name__ == "And":
-            stack += [item.b, item.a]
-        else:
-            found.append(item)
-    return found
 
 
 class _Insert(StmtMutator):

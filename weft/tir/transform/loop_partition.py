@@ -18,6 +18,7 @@ from typing import Any, Final
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
+from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass, PassContext
@@ -39,7 +40,6 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.condition_range import (
     OPPOSITE,
-    conjuncts,
     is_call,
     is_empty,
     is_plain,

@@ -96,14 +96,14 @@ def divide(
             outer = _shared_axis(state, sref, outer, outer_axes[position : position + 1])
         made.outer_axes.append(outer)
         made.outer_values.append(part.outer)
-        if rewrite.is_constant(part.inner_extent, 1):
-            unit = rewrite.is_constant(part.outer_extent, 1) and not preserve_unit_iters
+        if op.is_const_int(part.inner_extent, 1):
+            unit = op.is_const_int(part.outer_extent, 1) and not preserve_unit_iters
             made.mapping[axis.var] = IntImm(axis.var.dtype, 0) if unit else outer.var
             continue
         own = _axis(axis, "_i", part.inner_extent)
         made.inner_axes.append(own)
         made.inner_values.append(part.inner)
-        whole = rewrite.is_constant(part.outer_extent, 1)
+        whole = op.is_const_int(part.outer_extent, 1)
         value = own.var if whole else outer.var * part.inner_extent + own.var
         made.mapping[axis.var] = op.cast(axis.var.dtype, value)
     return made
@@ -143,7 +143,7 @@ def _parts(
     loops = tree.loops_above(sref)
     inside = {loop_of(item).loop_var for item in inner}
     for axis in realize.block.iter_vars:
-        if not rewrite.is_constant(domain(axis).min, 0):
+        if not op.is_const_int(domain(axis).min, 0):
             raise SubspaceError(
                 state, f"axis {axis.var.name} of {name_of(sref)} starts at {domain(axis).min}",
                 sref, "only axes from 0 divide",
@@ -173,13 +173,13 @@ def _affine_part(
     loops: tuple[set[Var], set[Var]],
 ) -> _Part:
     outer, inner = pair
-    one = all(rewrite.is_constant(side.extent, 1) for side in pair)
-    if one and not rewrite.is_constant(domain(bound[0]).extent, 1):
+    one = all(op.is_const_int(side.extent, 1) for side in pair)
+    if one and not op.is_const_int(domain(bound[0]).extent, 1):
         # One value of many: a constant, or a loop around the block that is around this one.
         return _one_place(state, sref, bound, loops)
     for side in pair:
         source = side.source
-        if isinstance(source, IterSumExpr) and not rewrite.is_constant(source.base, 0):
+        if isinstance(source, IterSumExpr) and not op.is_const_int(source.base, 0):
             if source.args or not one:  # else the one value of an axis of extent 1
                 raise SubspaceError(
                     state, f"a binding of {name_of(sref)} starts at {source.base}, not at 0", sref
@@ -231,7 +231,7 @@ def _kept_conditions(
     loops: tuple[set[Var], set[Var]],
 ) -> tuple[Any, Any]:
     """The conditions of a division if they say all that the predicate says; else its own parts."""
-    if rewrite.is_constant(realize.predicate, 1):
+    if op.is_const_int(realize.predicate, 1):
         return conditions
     analyzer = tree.analyzer_above(sref)
     with analyzer.constraint_scope(op.logical_and(*conditions)):
@@ -393,7 +393,7 @@ def _check_runs_once(
     with analyzer.constraint_scope(division.inner_condition):
         for item in inner:
             loop = loop_of(item)
-            if loop.loop_var in used or rewrite.is_constant(loop.extent, 1):
+            if loop.loop_var in used or op.is_const_int(loop.extent, 1):
                 continue
             if not analyzer.can_prove_equal(loop.loop_var, loop.min):
                 raise BlockizeInitError(

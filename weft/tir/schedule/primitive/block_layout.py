@@ -137,7 +137,7 @@ def _check_nest(
     used = set(realize.iter_values)
     for loop in loops:
         assert isinstance(loop.stmt, For)
-        if loop.stmt.loop_var not in used and not rewrite.is_constant(loop.stmt.extent, 1):
+        if loop.stmt.loop_var not in used and not op.is_const_int(loop.stmt.extent, 1):
             raise BlockNestError(
                 state, f"{name_of(loop)} is bound to no axis of {name_of(sref)}", (loop, sref)
             )
@@ -151,7 +151,7 @@ def _check_nest(
             "do this before loops are split or fused",
         )
     for axis in realize.block.iter_vars:
-        if axis.dom is None or not rewrite.is_constant(axis.dom.min, 0):
+        if axis.dom is None or not op.is_const_int(axis.dom.min, 0):
             raise BlockNestError(state, f"axis {axis.var.name} does not start at 0", sref)
 
 
@@ -178,7 +178,7 @@ def _new_axes(
     for position, (index, extent) in enumerate(zip(layout.final_indices, shape, strict=True)):
         found = {kinds[var] for var in collect(index, Var) if var in kinds}
         kind = IterVar.DataPar
-        if not rewrite.is_constant(extent, 1):
+        if not op.is_const_int(extent, 1):
             if len(found) != 1:
                 names = ", ".join([var.name for var in collect(index, Var) if var in kinds])
                 raise MixedAxisError(

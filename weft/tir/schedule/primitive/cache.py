@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import substitute
+from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.schedule import checks, rewrite, tree
+from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -190,7 +191,7 @@ class _Made:
         self.starts = [rng.min for rng in copy.region] if copy.compact else None
         self.same_layout = (
             not original.strides
-            and rewrite.is_constant(original.elem_offset, 0)
+            and op.is_const_int(original.elem_offset, 0)
             and (not copy.compact or _is_whole(copy.region, original))
         )
 
@@ -198,9 +199,9 @@ class _Made:
 def _is_whole(region: Sequence[Range], buffer: Buffer) -> bool:
     for rng, extent in zip(region, buffer.shape, strict=True):
         same = rng.extent is extent or (
-            rewrite.is_constant(extent, getattr(rng.extent, "value", -1))
+            op.is_const_int(extent, getattr(rng.extent, "value", -1))
         )
-        if not same or not rewrite.is_constant(rng.min, 0):
+        if not same or not op.is_const_int(rng.min, 0):
             return False
     return True
 
@@ -282,7 +283,7 @@ def _split_readers(
     given: Sequence[StmtSRef],
 ) -> tuple[list[Block], list[Block]]:
     """The readers after the writer that use the cache, and the others."""
-    early, late = legal.readers_around(state, buffer, scope, writer)
+    early, late = legal.readers_around(buffer, scope, writer)
     legal.check_not_carried(state, buffer, writer, early)
     consumers = _given_readers(state, buffer, scope, writer, given, late) if given else []
     legal.check_covered(state, buffer, scope, consumers)
@@ -347,10 +348,10 @@ def _put_around(
     if not legal.covers(inward, outward):
         legal.check_surely_written(state, sref, writes, place.sref, outward)
     cache = cached_buffer(buffer, storage_scope)
-    plain = not buffer.strides and rewrite.is_constant(buffer.elem_offset, 0)
+    plain = not buffer.strides and op.is_const_int(buffer.elem_offset, 0)
     legal.check_redirectable(state, target, buffer, same_layout=plain)
     name = f"{buffer.name}_{storage_scope}"
-    condition = None if rewrite.is_constant(realize.predicate, 1) else realize.predicate
+    condition = None if op.is_const_int(realize.predicate, 1) else realize.predicate
     before = Copy(buffer, cache, inward, True, False)
     after = Copy(cache, buffer, outward, False, False)
     stages = [copy_stage(copy, place.sref, name, condition) for copy in (before, after)]

@@ -99,10 +99,9 @@ def readers_of(buffer: Buffer, scope: StmtSRef) -> list[Block]:
 
 
 def readers_around(
-    state: ScheduleState, buffer: Buffer, scope: StmtSRef, writer: Block
+    buffer: Buffer, scope: StmtSRef, writer: Block
 ) -> tuple[list[Block], list[Block]]:
     """The readers of a buffer before its writer, and those after it."""
-    del state
     assert isinstance(scope.stmt, Block)
     edges = hazards_below(scope.stmt).of_source.get(id(writer), [])
     after = {id(edge.dst) for edge in edges if edge.kind is DepKind.RAW}
@@ -191,7 +190,7 @@ def common_loop(one: StmtSRef, other: StmtSRef) -> StmtSRef | None:
     shared = {id(loop) for loop in tree.loops_above(one)}
     for loop in reversed(tree.loops_above(other)):
         stmt = loop.stmt
-        if id(loop) in shared and isinstance(stmt, For) and not rewrite.is_constant(stmt.extent, 1):
+        if id(loop) in shared and isinstance(stmt, For) and not op.is_const_int(stmt.extent, 1):
             return loop
     return None
 

@@ -71,7 +71,7 @@ def cached_buffer(buffer: Buffer, scope: str, shape: Sequence[PrimExpr] | None =
     changes: dict[str, Any] = {"data": data, "name": f"{buffer.name}_{scope}"}
     if buffer.strides:
         changes.update(strides=(), buffer_type=1)
-    if not rewrite.is_constant(buffer.elem_offset, 0):
+    if not op.is_const_int(buffer.elem_offset, 0):
         changes["elem_offset"] = IntImm("int32", 0)
     if shape is not None:
         changes["shape"] = shape
@@ -92,7 +92,7 @@ def region_text(region: BufferRegion) -> str:
     """A region as a message shows it: ``A[i * 8:i * 8 + 8, k]``."""
     parts = []
     for rng in region.region:
-        one = rewrite.is_constant(rng.extent, 1)
+        one = op.is_const_int(rng.extent, 1)
         parts.append(f"{rng.min}" if one else f"{rng.min}:{op.add(rng.min, rng.extent)}")
     return f"{region.buffer.name}[{', '.join(parts)}]"
 
@@ -247,7 +247,7 @@ class Copy(NamedTuple):
 
 def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
     """The conditions that a predicate joins; none of true."""
-    return [part for part in parts_of(predicate) if not rewrite.is_constant(part, 1)]
+    return [part for part in parts_of(predicate) if not op.is_const_int(part, 1)]
 
 
 def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
@@ -336,7 +336,7 @@ def bounds(
 
 
 def _surely_inside(rng: Range, extent: PrimExpr) -> bool:
-    if not rewrite.is_constant(rng.min, 0):
+    if not op.is_const_int(rng.min, 0):
         return False
     if isinstance(rng.extent, IntImm) and isinstance(extent, IntImm):
         return bool(rng.extent.value <= extent.value)
@@ -364,7 +364,7 @@ class Redirect(rewrite.BlockMutator):
             return indices
         return [
             index
-            if rewrite.is_constant(start, 0) and isinstance(index, Var | IntImm)
+            if op.is_const_int(start, 0) and isinstance(index, Var | IntImm)
             else self.analyzer.simplify(op.subtract(index, start))
             for index, start in zip(indices, self.starts, strict=True)
         ]

@@ -21,7 +21,7 @@ from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, flags, region_cover, rewrite, tree
+from weft.tir.schedule import checks, flags, region_cover, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import block_domain, surgery
@@ -152,7 +152,7 @@ class _Move(Move):
             return declared  # more of them do no harm: nobody else reads what they write
         values = ", ".join([str(value) for value in self.realize.iter_values])
         condition = self.realize.predicate
-        where = "" if rewrite.is_constant(condition, 1) else f" where {condition}"
+        where = "" if op.is_const_int(condition, 1) else f" where {condition}"
         raise LostInstancesError(
             self.state,
             f"which instances of {name_of(self.sref)} are executed is not known; its axes are "
@@ -255,7 +255,7 @@ class _Move(Move):
             used = set(collect(ends, Var))
             for axis in self.block.iter_vars:
                 free = axis.iter_type == IterVar.DataPar and axis.var not in used
-                if free and not rewrite.is_constant(surgery.domain(axis).extent, 1):
+                if free and not op.is_const_int(surgery.domain(axis).extent, 1):
                     raise DomainUnsolvedError(
                         self.state,
                         f"axis {axis.var.name} of {name_of(self.sref)} does not index "
@@ -300,7 +300,7 @@ class _Move(Move):
             dom = part.dom.cover_range(surgery.domain(axis), analyzer)
             extent = analyzer.simplify(dom.extent)
             value = analyzer.simplify(dom.min)
-            if keep_units or not rewrite.is_constant(extent, 1):
+            if keep_units or not op.is_const_int(extent, 1):
                 bits = max(dom.min.dtype.bits, dom.extent.dtype.bits)
                 var = Var(f"ax{len(variables)}", DataType(f"int{bits}"))
                 analyzer.bind(var, Range.from_min_extent(IntImm(var.dtype, 0), extent))

@@ -194,8 +194,8 @@ def _plain_axes(block: Block, store: BufferStore) -> list[Var] | None:
         if index is axis.var:
             continue
         dom = surgery.domain(axis)
-        unit = rewrite.is_constant(dom.min, 0) and rewrite.is_constant(dom.extent, 1)
-        if not (unit and rewrite.is_constant(index, 0)):
+        unit = op.is_const_int(dom.min, 0) and op.is_const_int(dom.extent, 1)
+        if not (unit and op.is_const_int(index, 0)):
             return None
     return [axis.var for axis in block.iter_vars]
 

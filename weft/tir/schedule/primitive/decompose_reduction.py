@@ -9,14 +9,13 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.expr import And, IterVar, Var
-from weft.tir.schedule import checks, tree
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.schedule.primitive.surgery import runs_once_per_instance
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
-from weft.tir.schedule.rewrite import is_constant
 from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _check_no_repetition(
     """Every loop without a spatial axis is one of the reduction."""
     used = set(collect(realize.iter_values, Var))
     for item in others:
-        if loop_of(item).loop_var not in used and not is_constant(loop_of(item).extent, 1):
+        if loop_of(item).loop_var not in used and not op.is_const_int(loop_of(item).extent, 1):
             raise RepeatedBlockError(
                 state,
                 f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it",
@@ -172,7 +171,7 @@ def _kept_predicate(state: ScheduleState, sref: StmtSRef, predicate: Any, droppe
     A condition on such a loop and others together could guard what the init writes: refused.
     """
     kept: Any = IntImm("bool", 1)
-    for part in _conjuncts(predicate):
+    for part in rewrite.conjuncts(predicate):
         used = set(collect(part, Var))
         if used.isdisjoint(dropped):
             kept = op.logical_and(kept, part)
@@ -181,10 +180,6 @@ def _kept_predicate(state: ScheduleState, sref: StmtSRef, predicate: Any, droppe
                 state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
             )
     return kept
-
-
-def _conjuncts(expr: Any) -> list[Any]:
-    return [*_conjuncts(expr.a), *_conjuncts(expr.b)] if isinstance(expr, And) else [expr]
 
 
 def _update_reads(block: Block) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weft.ir.functor import collect
+from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, independence, tree
 from weft.tir.schedule.define import primitive
@@ -13,7 +14,6 @@ from weft.tir.schedule.primitive import surgery
 from weft.tir.schedule.primitive.cache_stage import region_text
 from weft.tir.schedule.primitive.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import LoopRV
-from weft.tir.schedule.rewrite import is_constant
 from weft.tir.stmt import Block, BlockRealize, BufferStore, ForKind
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def unroll(self: Schedule, loop: LoopRV) -> None:
 def _set_kind(self: Schedule, loop: LoopRV, kind: ForKind, thread_axis: str = "") -> None:
     sref = self._sref(loop)
     old = loop_of(sref)
-    if not is_constant(old.min, 0):
+    if not op.is_const_int(old.min, 0):
         raise LoopStartError(self.state, f"{name_of(sref)} starts at {old.min}, not at 0", sref)
     if kind is not ForKind.THREAD_BINDING:
         _check_unbound(self.state, sref)
@@ -131,7 +131,7 @@ def _check_block(
                 "rfactor makes partial results that are independent"
                 if axis.iter_type == IterVar.CommReduce else None,
             )  # fmt: skip
-        if not together and axis.var not in pinned and not is_constant(loop_of(sref).extent, 1):
+        if not together and axis.var not in pinned and not op.is_const_int(loop_of(sref).extent, 1):
             raise _overlap(state, (sref, block_sref), axis.var, kind)
     if not (used and _runs_once(state, block_sref, realize)) and _stores_again(realize.block):
         _check_private(state, sref, block_sref, kind)
@@ -165,7 +165,7 @@ def _overlap(
 
 def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -> None:
     """No block reads or writes what another one below the loop writes in another iteration."""
-    if not state.enable_check or is_constant(loop_of(sref).extent, 1):
+    if not state.enable_check or op.is_const_int(loop_of(sref).extent, 1):
         return
     found = independence.carried_between_blocks(state, sref)
     if found is not None:

@@ -227,7 +227,7 @@ def _transform_layout(
     inverse, padding = None, op.const(False)
     if not assume_injective_transform:
         inverse, padding = _inverse(state, sref, old, layout, analyzer)
-    padded = not rewrite.is_constant(padding, 0)
+    padded = not op.is_const_int(padding, 0)
     if padded and pad_value is None:
         raise _introduces_padding(state, sref, old, layout, padding)
     new = _new_buffer(state, sref, old, layout, analyzer)

@@ -121,7 +121,7 @@ def _is_row_major(loops: Sequence[For], buffer: Buffer, indices: Sequence[PrimEx
     for depth, (loop, extent, index) in enumerate(zip(loops, buffer.shape, indices, strict=True)):
         plain = loop.kind == ForKind.SERIAL and not loop.annotations and loop.thread_binding is None
         nested = depth + 1 == len(loops) or loop.body is loops[depth + 1]
-        whole = rewrite.is_constant(loop.min, 0) and expr_deep_equal(loop.extent, extent)
+        whole = op.is_const_int(loop.min, 0) and expr_deep_equal(loop.extent, extent)
         if not (index is loop.loop_var and plain and nested and whole):
             return False
     return True
@@ -276,7 +276,7 @@ def _has_no_other_effect(body: Stmt, write: Write) -> bool:
     taken = {loop.loop_var for loop in write.loops}
     for realize in collect(body, BlockRealize):
         block = realize.block
-        if not rewrite.is_constant(realize.predicate, 1):
+        if not op.is_const_int(realize.predicate, 1):
             return False
         if block.alloc_buffers or block.match_buffers:
             return False

@@ -69,7 +69,7 @@ def check_plain_loop(state: ScheduleState, sref: StmtSRef) -> None:
     if loop.annotations or loop.thread_binding is not None:
         what = ", ".join(loop.annotations) if loop.annotations else "a thread binding"
         raise AnnotatedLoopError(state, f"{name_of(sref)} has {what}", sref)
-    if not rewrite.is_constant(loop.min, 0):
+    if not op.is_const_int(loop.min, 0):
         raise LoopStartError(state, f"{name_of(sref)} starts at {loop.min}, not at 0", sref)
 
 
@@ -250,7 +250,7 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
     for position, loop in reversed(list(enumerate(olds))):
         below, total = total, op.cast(widest, loop.extent) * total
         digit = fused if position == 0 else op.floormod(fused, total)
-        digit = IntImm(widest, 0) if rewrite.is_constant(loop.extent, 1) else digit
+        digit = IntImm(widest, 0) if op.is_const_int(loop.extent, 1) else digit
         mapping[loop.loop_var] = op.cast(loop.loop_var.dtype, op.floordiv(digit, below))
     body, reuse = rewrite.substitute(olds[-1].body, mapping)
     made = nest([fused], [analyzer.simplify(total)], body)

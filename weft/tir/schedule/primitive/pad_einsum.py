@@ -229,7 +229,7 @@ def _nest(
     """The outermost loop of the block, which is alone in its loops, bound to its padded axes."""
     realize = tree.realize_of(state, sref)
     check_self_contained(state, sref, loops)
-    if not rewrite.is_constant(realize.predicate, 1):
+    if not op.is_const_int(realize.predicate, 1):
         raise NonEinsumError(state, f"{name_of(sref)} has a predicate: {realize.predicate}", sref)
     inner: Any = sref.stmt
     for loop in reversed(loops):
@@ -256,8 +256,8 @@ def _nest(
             loop_of is None
             or axis.dom is None
             or len(uses) != 1
-            or not rewrite.is_constant(loop_of.min, 0)
-            or not rewrite.is_constant(axis.dom.min, 0)
+            or not op.is_const_int(loop_of.min, 0)
+            or not op.is_const_int(axis.dom.min, 0)
             or not expr_deep_equal(loop_of.extent, axis.dom.extent)
         ):
             raise NonEinsumError(

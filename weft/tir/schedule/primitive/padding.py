@@ -124,7 +124,7 @@ def _early_readers(
     state: ScheduleState, sref: StmtSRef, scope: StmtSRef, store: BufferStore
 ) -> list[Block]:
     assert isinstance(sref.stmt, Block)
-    early, _ = legal.readers_around(state, store.buffer, scope, sref.stmt)
+    early, _ = legal.readers_around(store.buffer, scope, sref.stmt)
     return [item for item in early if item is not sref.stmt]
 
 
@@ -167,7 +167,7 @@ def _bounded(
         analyzer.bind(var, dom)
     bound = substitute(condition, tree.bindings_of(realize))
     predicate = _conjunction(op.logical_and(bound, realize.predicate), analyzer)
-    if rewrite.is_constant(predicate, 1):
+    if op.is_const_int(predicate, 1):
         raise PaddingPatternError(
             state, f"{name_of(sref)} has no padding: {condition} always holds", sref
         )
@@ -184,7 +184,7 @@ def _bounded(
     for total in found.indices:
         extent: Any = IntImm(total.dtype, 1)
         if total.args:
-            if len(total.args) != 1 or not rewrite.is_constant(total.args[0].scale, 1):
+            if len(total.args) != 1 or not op.is_const_int(total.args[0].scale, 1):
                 raise PaddingRegionError(
                     state, f"the in-bounds values of an axis of {name_of(sref)} have steps", sref
                 )

@@ -17,7 +17,7 @@ from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Var
-from weft.tir.schedule import checks, region_cover, rewrite, tree
+from weft.tir.schedule import checks, region_cover, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -152,7 +152,7 @@ def _checked(
                     users.readers.append((position, block))
                 if _uses(block.writes, buffer):
                     users.writers.append((position, block))
-    same = not buffer.strides and rewrite.is_constant(buffer.elem_offset, 0)
+    same = not buffer.strides and op.is_const_int(buffer.elem_offset, 0)
     for _, block in (*users.readers, *users.writers):
         legal.check_redirectable(state, block, buffer, same_layout=same)
     return scope, users
@@ -337,7 +337,7 @@ def _outside(
     """The conditions that keep the copy inside the buffer, where it may leave it."""
     found = []
     for rng, extent, loop in zip(domain, buffer.shape, loops, strict=True):
-        if rng.extent is extent and rewrite.is_constant(rng.min, 0):
+        if rng.extent is extent and op.is_const_int(rng.min, 0):
             continue
         if not analyzer.can_prove(op.greater_equal(rng.min, 0)):
             found.append(op.less_equal(0, op.add(rng.min, loop)))

@@ -132,7 +132,7 @@ def domains_of(axes: Sequence[IterVar]) -> dict[Var, Range]:
 def is_injective(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> bool:
     """Whether different values of the variables surely give different indices."""
     plain = [index for index in indices if isinstance(index, Var)]
-    left = [var for var, dom in domains.items() if not rewrite.is_constant(dom.extent, 1)]
+    left = [var for var, dom in domains.items() if not op.is_const_int(dom.extent, 1)]
     if all(any(var is index for index in plain) for var in left):
         return True
     found = detect_iter_map(list(indices), dict(domains), True, IterMapLevel.Bijective)
@@ -373,7 +373,7 @@ def inside_conditions(
     found = []
     for index, extent in zip(indices, buffer.shape, strict=True):
         own = domains.get(index) if isinstance(index, Var) else None
-        if own is not None and own.extent is extent and rewrite.is_constant(own.min, 0):
+        if own is not None and own.extent is extent and op.is_const_int(own.min, 0):
             continue
         if not analyzer.can_prove(op.greater_equal(index, 0)):
             found.append(op.less_equal(0, index))

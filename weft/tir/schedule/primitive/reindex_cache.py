@@ -18,7 +18,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import checks, rewrite, tree
+from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -170,7 +170,7 @@ def reindex_cache_write(
 
 
 def _after_writer(state: ScheduleState, scope: StmtSRef, writer: Block, buffer: Buffer) -> Place:
-    early, late = legal.readers_around(state, buffer, scope, writer)
+    early, late = legal.readers_around(buffer, scope, writer)
     legal.check_not_carried(state, buffer, writer, early)
     return place_between(state, scope, writer, late) if late else place_after_all(scope)
 
@@ -197,7 +197,7 @@ def _plan(
 ) -> _Plan:
     block = sref.stmt
     assert isinstance(block, Block)
-    if any(not rewrite.is_constant(rng.extent, 1) for rng in region.region):
+    if any(not op.is_const_int(rng.extent, 1) for rng in region.region):
         raise AccessPatternError(
             state, f"{name_of(sref)} accesses {region_text(region)}, more than one element", sref
         )
@@ -235,7 +235,7 @@ def _plan(
 
 def _check_starts(state: ScheduleState, sref: StmtSRef, axes: Sequence[IterVar]) -> None:
     for axis in axes:
-        if axis.dom is not None and not rewrite.is_constant(axis.dom.min, 0):
+        if axis.dom is not None and not op.is_const_int(axis.dom.min, 0):
             raise AxisStartError(
                 state, f"axis {axis.var.name} of {name_of(sref)} starts at {axis.dom.min}, not at "
                 "0: the map would go past the copy", sref,

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.functor import collect, substitute
+from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
-from weft.tir.schedule.rewrite import is_constant
 from weft.tir.stmt import Block
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> No
             continue
         above = {id(loop) for loop in tree.loops_above(other)}
         for loop in left:
-            shared = id(loop) in above and not is_constant(loop_of(loop).extent, 1)
+            shared = id(loop) in above and not op.is_const_int(loop_of(loop).extent, 1)
             if shared and not _keeps(state, other, loop, data):
                 name = next(r.buffer.name for r in producer.writes if r.buffer.data in data)
                 raise ReusedMemoryError(
@@ -78,7 +78,7 @@ def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
     for region in block.writes:
         used = set(collect([part.min for part in region.region], Var))
         for axis in block.iter_vars:
-            single = axis.dom is not None and is_constant(axis.dom.extent, 1)
+            single = axis.dom is not None and op.is_const_int(axis.dom.extent, 1)
             if axis.iter_type == IterVar.DataPar and axis.var not in used and not single:
                 raise OverwritingAxisError(
                     state,

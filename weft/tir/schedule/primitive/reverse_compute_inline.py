@@ -172,7 +172,7 @@ def _consumer_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
     """The store that is the body of the block, which has no predicate and no effects."""
     store = single_store(state, sref)
     predicate = tree.realize_of(state, sref).predicate
-    if not rewrite.is_constant(predicate, 1):
+    if not op.is_const_int(predicate, 1):
         raise InlineBodyError(state, f"{name_of(sref)} has the predicate {predicate}", sref)
     surgery.check_self_contained(state, sref, tree.loops_above(sref))
     surgery.check_pure(state, sref, [store.value, *store.indices])
@@ -278,7 +278,7 @@ def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict
     values = {
         axis.var: surgery.domain(axis).min
         for axis in axes
-        if rewrite.is_constant(surgery.domain(axis).extent, 1)
+        if op.is_const_int(surgery.domain(axis).extent, 1)
     }
     try:
         solved = inverse_affine_iter_map(found.indices, outputs)
@@ -349,7 +349,7 @@ def _inlined(
     body: Any = _Dissolved(solved, producer.store).visit(store)
     condition = producer.condition
     if condition is not None:
-        if rewrite.is_constant(inside, 1) or structural_equal(inside, analyzer.simplify(condition)):
+        if op.is_const_int(inside, 1) or structural_equal(inside, analyzer.simplify(condition)):
             body = IfThenElse(condition, body)
         else:
             inside = analyzer.simplify(op.logical_and(inside, condition))
@@ -442,11 +442,11 @@ def _predicate(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inside: Any
 ) -> PrimExpr:
     """The predicate of the new producer: its old one, and that the instance found is wanted."""
-    if rewrite.is_constant(inside, 1):
+    if op.is_const_int(inside, 1):
         predicate: PrimExpr = realize.predicate
         return predicate
     new = Analyzer().simplify(substitute(inside, tree.bindings_of(realize)))
-    if rewrite.is_constant(realize.predicate, 1):
+    if op.is_const_int(realize.predicate, 1):
         return new
     analyzer = surgery.outer_analyzer(state, sref)
     for var, dom in tree.domains(tree.loops_above(sref)).items():

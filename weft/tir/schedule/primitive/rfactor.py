@@ -122,7 +122,7 @@ def _check_factor_loop(state: ScheduleState, at: StmtSRef, loops: Sequence[StmtS
             state, f"{name_of(at)} is {kind}, expected a serial loop", at,
             "factor first, then change the kind of the new loops",
         )  # fmt: skip
-    if not rewrite.is_constant(loop.min, 0):
+    if not op.is_const_int(loop.min, 0):
         raise LoopStartError(state, f"{name_of(at)} starts at {loop.min}, not at 0", at)
     used = set(collect(loop.extent, Var))
     for outer in loops:
@@ -158,7 +158,7 @@ def _check_nest(
         if var in reduced and not inside:
             _only_block(state, item)
             inside = True
-        one = rewrite.is_constant(loop_of(item).extent, 1)
+        one = op.is_const_int(loop_of(item).extent, 1)
         if item is at and var not in reduced and not one:
             what = "runs a spatial axis" if var in spatial else "runs no axis"
             raise FactorLoopError(state, f"{name_of(at)} {what} of {name_of(sref)}", (at, sref))
@@ -276,7 +276,7 @@ class _Factored:
         assert isinstance(pointer, PointerType)
         shape = list(buffer.shape)
         shape.insert(self.axis, self.loop.extent)
-        zero = rewrite.is_constant(buffer.elem_offset, 0)
+        zero = op.is_const_int(buffer.elem_offset, 0)
         return buffer.with_(
             data=Var(f"{buffer.data.name}_rf", pointer), name=f"{buffer.name}_rf", shape=shape,
             strides=(), elem_offset=buffer.elem_offset if zero else None, axis_separators=(),

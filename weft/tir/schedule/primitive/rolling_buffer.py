@@ -199,7 +199,7 @@ def _rolling_axis(
         matching = [i for i, axis in enumerate(axes) if axis.loop is var]
         if matching and found is None:
             found = matching[0]
-        if matching and not rewrite.is_constant(loop.stmt.min, 0):
+        if matching and not op.is_const_int(loop.stmt.min, 0):
             raise RollingPlaceError(state, f"{name_of(loop)} does not start at 0", loop, "")
     if found is None:
         shown = ", ".join([f"{axis.low}:+{axis.extent}" for axis in axes])
@@ -231,7 +231,7 @@ def _checked_predicate(
         if axis.loop is None:
             continue
         own = block.iter_vars[i] if i < len(block.iter_vars) else None
-        point = rewrite.is_constant(rng.extent, 1)
+        point = op.is_const_int(rng.extent, 1)
         if (
             own is None
             or rng.min is not own.var

@@ -150,13 +150,13 @@ def domain(axis: IterVar) -> Range:
 
 def is_remap(realize: BlockRealize, loops: Sequence[StmtSRef]) -> bool:
     """Whether each axis is a loop of its own over just its domain, without a predicate."""
-    if not rewrite.is_constant(realize.predicate, 1):
+    if not op.is_const_int(realize.predicate, 1):
         return False
     by_var = {loop.stmt.loop_var: loop.stmt for loop in loops if isinstance(loop.stmt, For)}
     seen = set()
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         dom = domain(axis)
-        if rewrite.is_constant(dom.extent, 1) and _same(dom.min, value):
+        if op.is_const_int(dom.extent, 1) and _same(dom.min, value):
             continue
         loop = by_var.get(value) if isinstance(value, Var) else None
         if loop is None or value in seen:
@@ -235,7 +235,7 @@ def runs_once_per_instance(
     realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer | None = None
 ) -> bool:
     """Whether no two iterations of the loops execute the same instance of the block."""
-    repeating = {loop.loop_var for loop in loops if not rewrite.is_constant(loop.extent, 1)}
+    repeating = {loop.loop_var for loop in loops if not op.is_const_int(loop.extent, 1)}
     plain = [value for value in realize.iter_values if isinstance(value, Var)]
     if len(set(plain)) == len(plain) and repeating.issubset(plain):
         return True
@@ -248,7 +248,7 @@ def runs_once_per_instance(
     )  # fmt: skip
     if realize.iter_values:
         return bool(found.indices)
-    return all(rewrite.is_constant(loop.extent, 1) for loop in loops)
+    return all(op.is_const_int(loop.extent, 1) for loop in loops)
 
 
 def adds_each_term_once(realize: BlockRealize, loops: Sequence[For]) -> bool:

@@ -13,7 +13,7 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Ramp
 from weft.tir.function import PrimFunc
-from weft.tir.schedule import rewrite, tree
+from weft.tir.schedule import tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.block_division import blockized
@@ -190,7 +190,7 @@ def _is_in_one_piece(region: BufferRegion, rank: int) -> bool:
         return False
     analyzer = Analyzer()
     parts = list(zip(region.region, region.buffer.shape, strict=True))[-rank:] if rank else []
-    while parts and rewrite.is_constant(parts[0][0].extent, 1):
+    while parts and op.is_const_int(parts[0][0].extent, 1):
         parts.pop(0)
     return all(
         analyzer.can_prove_equal(part.extent, op.cast(part.extent.dtype, extent))
@@ -238,7 +238,7 @@ class _WholeUses(Visitor):
             inside = (
                 isinstance(index, Ramp)
                 and position == len(node.indices) - 1
-                and rewrite.is_constant(index.stride, 1)
+                and op.is_const_int(index.stride, 1)
                 and isinstance(extent, IntImm)
                 and _last(index) is not None
                 and _last(index) <= extent.value
