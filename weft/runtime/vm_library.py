@@ -8,12 +8,14 @@ annotation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from weft.runtime.memory import aligned_empty
+from weft.runtime.memory_plan import plan_offsets
 from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
 from weft.runtime.registry import register_func
 from weft.runtime.shape_codes import MakeShapeCode, MatchShapeCode
@@ -216,6 +218,17 @@ def to_device(value: Any, device_type: int, device_id: int) -> Any:
     return value
 
 
+@functools.lru_cache(maxsize=256)
+def _planned(sizes: tuple[int, ...], lives: tuple[int, ...]) -> tuple[int, ...]:
+    offsets, total = plan_offsets(sizes, list(zip(lives[::2], lives[1::2], strict=True)))
+    return (*offsets, total)
+
+
+def plan_tensors(sizes: Sequence[int], lives: Sequence[int]) -> tuple[int, ...]:
+    """The offset of each tensor and the size of the whole; ``lives`` are pairs of steps."""
+    return _planned(tuple(sizes), tuple(lives))
+
+
 LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "alloc_storage": alloc_storage,
     "alloc_tensor": alloc_tensor,
@@ -230,6 +243,7 @@ LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "make_tuple": lambda *items: items,
     "match_prim_value": match_prim_value,
     "match_shape": match_shape,
+    "plan_offsets": plan_tensors,
     "read_if_cond": BUILTINS["to_condition"],
     "reshape": reshape,
     "to_device": to_device,

@@ -1,6 +1,7 @@
 """Graph passes: ``relax.transform.<name>``."""
 
 from weft.ir.transform import PassContext, Sequential
+from weft.relax.transform.assign_offsets import AssignOffsets
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
@@ -23,6 +24,7 @@ from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
 
 __all__ = [
+    "AssignOffsets",
     "AttachGlobalSymbol",
     "BindParams",
     "BindSymbolicVars",
