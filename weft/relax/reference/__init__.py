@@ -1,16 +1,45 @@
 """The numpy reference of every operator: operator -> function, one file for each family.
 
-It defines what the operators mean (design.md 3.3, 3.14): the interpreter of this room runs a
-graph with it, the fuzzer and the numerical tests compare native code with it.
+It defines what the operators mean (design.md 3.3, 3.14): ``run`` executes a graph with it, and
+``PassContext(verify=True)``, the fuzzer and the numerical tests compare with it.
 """
 
 from __future__ import annotations
 
 from weft.ir.op import Op
+from weft.relax.reference import (
+    binary,
+    create,
+    index,
+    linear_algebra,
+    manipulate,
+    nn,
+    quantization,
+    sampling,
+    scatter,
+    selection,
+    statistical,
+    unary,
+)
 from weft.relax.reference.rule import Reference
 
-REFERENCE: dict[Op, Reference] = {}
+REFERENCE: dict[Op, Reference] = {
+    **binary.TABLE,
+    **create.TABLE,
+    **index.TABLE,
+    **linear_algebra.TABLE,
+    **manipulate.TABLE,
+    **nn.TABLE,
+    **quantization.TABLE,
+    **sampling.TABLE,
+    **scatter.TABLE,
+    **selection.TABLE,
+    **statistical.TABLE,
+    **unary.TABLE,
+}
 """Every row, merged from the families' tables."""
 
-NO_REFERENCE: dict[str, str] = {}
+NO_REFERENCE: dict[str, str] = {
+    "nn.dropout": "frontends drop it for inference; training is not compiled",
+}
 """Operators (names without ``relax.``) that the tables leave out, and why."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import weft.relax.op  # noqa: F401 - registers the operators
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 
@@ -45,3 +46,50 @@ def by_wide(function: Reference) -> Reference:
         return function(*given, **attrs)
 
     return run
+
+
+def quiet(function: Reference) -> Reference:
+    """A row that may overflow, divide by zero and meet NaN without a warning."""
+
+    def run(*args: Any, **attrs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args, **attrs)
+
+    return run
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The numpy dtype of a data type's name."""
+    return DataType(dtype).numpy
+
+
+def convert(x: Any, dtype: str | None) -> Any:
+    """The values in another type (None: as they are): floats saturate to integers, NaN is 0."""
+    made = np.asarray(x)
+    if dtype is None or DataType(dtype).numpy == made.dtype:
+        return made
+    target = DataType(dtype)
+    with np.errstate(all="ignore"):
+        if target.is_bool:
+            return wide(made) != 0
+        if target.is_float or not is_float(made):
+            return wide(made).astype(target.numpy)
+        limits = np.iinfo(target.numpy)
+        values = np.trunc(wide(made))
+        inside = (values >= float(limits.min)) & (values < float(limits.max))
+        ends = np.where(values > 0, limits.max, limits.min).astype(target.numpy)
+        whole = np.where(inside, values, 0).astype(target.numpy)
+        return np.where(np.isnan(values), target.numpy.type(0), np.where(inside, whole, ends))
+
+
+def normalized(axis: int, ndim: int) -> int:
+    """An axis counted from the front."""
+    return axis % ndim if ndim else 0
+
+
+def all_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes of an attribute that is a list, one number, or None for all."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, list | tuple) else [axis]
+    return tuple([normalized(item, ndim) for item in given])

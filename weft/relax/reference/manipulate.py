@@ -1,0 +1,94 @@
+"""Shapes, joins, parts and repetition."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.reference.rule import table, wide
+from weft.runtime.ndarray import array
+
+
+def _concat(tensors: Sequence[Any], axis: int | None = 0) -> Any:
+    return np.concatenate(tensors, axis)
+
+
+def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    """A number of parts of one size, the last one smaller; or parts between indices."""
+    extent = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        size = -(-extent // indices_or_sections)
+        ends = [size * number for number in range(1, indices_or_sections)]
+    else:
+        ends = list(indices_or_sections)
+    limits = [0, *[min(end, extent) for end in ends], extent]
+    parts = []
+    for start, end in itertools.pairwise(limits):
+        index = [slice(None)] * x.ndim
+        index[axis] = slice(start, max(start, end))
+        parts.append(x[tuple(index)])
+    return tuple(parts)
+
+
+def _squeeze(x: Any, axis: Any = None) -> Any:
+    return np.squeeze(x, None if axis is None else tuple(axis))
+
+
+def _collapse(data: Any, shape: Sequence[int]) -> Any:
+    """The sum over the axes that ``shape`` lacks or has with the extent 1."""
+    extra = data.ndim - len(shape)
+    axes = [*range(extra)]
+    for axis, extent in enumerate(shape):
+        if extent == 1 and data.shape[extra + axis] != 1:
+            axes.append(extra + axis)
+    return np.sum(wide(data), tuple(axes), dtype=wide(data).dtype).reshape(shape)
+
+
+def _layout_transform(
+    x: Any,
+    index_map: Any,
+    pad_value: Any = None,
+    axis_separators: Any = None,  # noqa: ARG001 - an attribute for the memory of other devices
+    input_axis_separators: Any = None,  # noqa: ARG001 - likewise
+) -> Any:
+    moved = index_map.map_ndarray(array(x)).numpy()
+    if not pad_value:
+        return moved
+    is_data = index_map.map_ndarray(array(np.ones(x.shape, bool))).numpy()
+    return np.where(is_data, wide(moved), pad_value).astype(x.dtype)
+
+
+def _one_hot(indices: Any, on_value: Any, off_value: Any, depth: int, axis: int = -1) -> Any:
+    made = np.where(indices[..., None] == np.arange(depth), on_value, off_value)
+    return np.moveaxis(made, -1, axis)
+
+
+def _meshgrid(tensors: Sequence[Any], indexing: str | None = "ij") -> Any:
+    made = np.meshgrid(*[np.atleast_1d(item) for item in tensors], indexing=indexing or "ij")  # type: ignore[call-overload]  # numpy's stubs want a literal
+    return tuple(made)
+
+
+TABLE = table(
+    {
+        "broadcast_to": np.broadcast_to,
+        "collapse_sum_like": lambda data, target: _collapse(data, target.shape),
+        "collapse_sum_to": _collapse,
+        "concat": _concat,
+        "expand_dims": lambda x, axis: np.expand_dims(x, tuple(axis)),
+        "flatten": lambda x: x.reshape(-1),
+        "flip": lambda data, axis: np.flip(data, axis),
+        "layout_transform": _layout_transform,
+        "meshgrid": _meshgrid,
+        "one_hot": _one_hot,
+        "permute_dims": lambda x, axes=None: np.transpose(x, axes),
+        "repeat": lambda data, repeats, axis=None: np.repeat(data, repeats, axis),
+        "reshape": lambda x, shape: x.reshape(shape),
+        "split": _split,
+        "squeeze": _squeeze,
+        "stack": lambda tensors, axis=0: np.stack(tensors, axis),
+        "tile": lambda data, repeats: np.tile(data, repeats),
+    }
+)

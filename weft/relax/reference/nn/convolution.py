@@ -1,0 +1,98 @@
+"""Convolutions and their transposes: a sum over the places of the kernel, each one product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.reference.nn.layout import from_canonical, to_canonical
+from weft.relax.reference.rule import Reference, convert, quiet, table, wide
+
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _by_group(x: Any, w: Any, groups: int) -> Any:
+    """(batch, in, ...) times (out, in / groups), for each group its channels."""
+    batch, channels, *space = x.shape
+    x = x.reshape(batch, groups, channels // groups, -1)
+    w = w.reshape(groups, w.shape[0] // groups, channels // groups)
+    return np.einsum("bgip,goi->bgop", x, w).reshape(batch, -1, *space)
+
+
+def _operands(data: Any, weight: Any, layouts: Sequence[tuple[str, str]], out: str | None) -> Any:
+    x, w = convert(data, out), convert(weight, out)
+    return wide(to_canonical(x, *layouts[0])), wide(to_canonical(w, *layouts[1]))
+
+
+def _conv(rank: int) -> Reference:
+    data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"OI{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, weight: Any, *, strides: Any, padding: Any, dilation: Any, groups: int,
+        data_layout: str, kernel_layout: str, out_layout: str, out_dtype: str | None = None,
+    ) -> Any:  # fmt: skip
+        layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
+        x, w = _operands(data, weight, layouts, out_dtype)
+        sides = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
+        x = np.pad(x, [(0, 0), (0, 0), *sides])
+        space = [
+            (x.shape[2 + axis] - (w.shape[2 + axis] - 1) * dilation[axis] - 1) // strides[axis] + 1
+            for axis in range(rank)
+        ]
+        made = np.zeros((x.shape[0], w.shape[0], *space), x.dtype)
+        for place in np.ndindex(*w.shape[2:]):
+            window = tuple([
+                slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
+                for tap, step, count, stride in zip(place, dilation, space, strides, strict=True)
+            ])  # fmt: skip
+            made += _by_group(x[(..., *window)], w[(..., *place)], groups)
+        return from_canonical(made, out_layout, data_order)
+
+    return quiet(run)
+
+
+def _conv_transpose(rank: int) -> Reference:
+    data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, weight: Any, *, strides: Any, padding: Any, output_padding: Any, dilation: Any,
+        groups: int, data_layout: str, kernel_layout: str, out_layout: str,
+        out_dtype: str | None = None,
+    ) -> Any:  # fmt: skip
+        layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
+        x, w = _operands(data, weight, layouts, out_dtype)
+        each = w.shape[0] // groups
+        # (in, out / groups, ...) as (out, in / groups, ...)
+        w = np.concatenate([
+            np.swapaxes(w[group * each : (group + 1) * each], 0, 1) for group in range(groups)
+        ])  # fmt: skip
+        whole = [
+            (x.shape[2 + axis] - 1) * strides[axis] + (w.shape[2 + axis] - 1) * dilation[axis]
+            + output_padding[axis] + 1
+            for axis in range(rank)
+        ]  # fmt: skip
+        made = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
+        for place in np.ndindex(*w.shape[2:]):
+            window = tuple([
+                slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
+                for tap, step, count, stride in zip(
+                    place, dilation, x.shape[2:], strides, strict=True
+                )
+            ])  # fmt: skip
+            made[(..., *window)] += _by_group(x, w[(..., *place)], groups)
+        kept = [
+            slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
+        ]
+        return from_canonical(made[(..., *kept)], out_layout, data_order)
+
+    return quiet(run)
+
+
+TABLE = table(
+    {
+        **{f"nn.conv{rank}d": _conv(rank) for rank in _SPATIAL},
+        **{f"nn.conv{rank}d_transpose": _conv_transpose(rank) for rank in _SPATIAL},
+    }
+)

@@ -1,0 +1,91 @@
+"""Pools: a maximum or a mean over the places of a window."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft.relax.reference.nn.layout import from_canonical, to_canonical
+from weft.relax.reference.rule import Reference, is_float, quiet, table, wide
+
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _least(x: Any) -> Any:
+    return -math.inf if is_float(x) else np.iinfo(x.dtype).min
+
+
+def _windows(extents: Any, pool_size: Any, strides: Any, dilation: Any) -> Any:
+    """For each place in the window, the slices of the padded data that it reads."""
+    for place in np.ndindex(*pool_size):
+        yield tuple([
+            slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
+            for tap, step, count, stride in zip(place, dilation, extents, strides, strict=True)
+        ])  # fmt: skip
+
+
+def _pool(rank: int, is_max: bool) -> Reference:
+    order = f"NC{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, *, pool_size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool,
+        count_include_pad: bool, layout: str, out_layout: str,
+    ) -> Any:  # fmt: skip
+        x = to_canonical(wide(data), layout, order)
+        extents, sides = [], []
+        for axis in range(rank):
+            before, after = padding[axis], padding[rank + axis]
+            room = x.shape[2 + axis] + before + after - dilation[axis] * (pool_size[axis] - 1) - 1
+            steps = -(-room // strides[axis]) if ceil_mode else room // strides[axis]
+            extents.append(steps + 1)
+            sides.append((before, after + strides[axis] - 1))
+        whole = [(0, 0), (0, 0), *sides]
+        padded = np.pad(x, whole, constant_values=_least(x) if is_max else 0)
+        taps = [padded[(..., *at)] for at in _windows(extents, pool_size, strides, dilation)]
+        if is_max:
+            made = np.maximum.reduce(taps)
+        else:
+            inside = np.ones(x.shape[2:])
+            if count_include_pad:
+                pads = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
+                inside = np.pad(inside, pads, constant_values=1)
+                inside = np.pad(inside, [(0, stride - 1) for stride in strides])
+            else:
+                inside = np.pad(inside, sides)
+            counts = sum(inside[at] for at in _windows(extents, pool_size, strides, dilation))
+            made = np.add.reduce(taps) / counts
+        return from_canonical(made, out_layout, order)
+
+    return quiet(run)
+
+
+def _adaptive(rank: int, is_max: bool) -> Reference:
+    order = f"NC{_SPATIAL[rank]}"
+
+    def run(data: Any, *, output_size: Any = None, layout: str, out_layout: str) -> Any:
+        x = to_canonical(wide(data), layout, order)
+        size = list(x.shape[2:]) if output_size is None else list(output_size)
+        made = np.empty((*x.shape[:2], *size), x.dtype)
+        for place in np.ndindex(*size):
+            window = tuple([
+                slice(at * extent // count, -(-(at + 1) * extent // count))
+                for at, extent, count in zip(place, x.shape[2:], size, strict=True)
+            ])  # fmt: skip
+            part = x[(..., *window)]
+            axes = tuple(range(2, part.ndim))
+            made[(..., *place)] = part.max(axes) if is_max else part.mean(axes)
+        return from_canonical(made, out_layout, order)
+
+    return quiet(run)
+
+
+TABLE = table(
+    {
+        **{f"nn.max_pool{rank}d": _pool(rank, True) for rank in _SPATIAL},
+        **{f"nn.avg_pool{rank}d": _pool(rank, False) for rank in _SPATIAL},
+        **{f"nn.adaptive_max_pool{rank}d": _adaptive(rank, True) for rank in _SPATIAL},
+        **{f"nn.adaptive_avg_pool{rank}d": _adaptive(rank, False) for rank in _SPATIAL},
+    }
+)
