@@ -96,7 +96,7 @@ class _Region:
 
 def _regions(func: Function, mod: IRModule) -> list[_Region]:
     """The tensors of the function that are only used in their block, by region."""
-    storages = {
+    storages: dict[Any, Any] = {
         binding.var: binding.value
         for binding in _bindings(func)
         if isinstance(binding.value, Call) and binding.value.op is ALLOC_STORAGE
@@ -106,8 +106,9 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
     starts = _region_starts(func)
     regions: dict[Any, _Region] = {}
     for life in found.lives.values():
-        storage, _, shape, dtype = life.call.args
-        made = storages.get(storage) if isinstance(storage, Var) else None
+        arguments: list[Any] = list(life.call.args)
+        storage, _, shape, dtype = arguments
+        made = storages.get(storage)
         if made is None or not isinstance(shape, ShapeExpr):
             continue
         device, scope = made.args[1], made.args[2].value
