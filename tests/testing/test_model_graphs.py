@@ -41,7 +41,7 @@ def test_a_model_of_symbolic_length_runs_at_every_length():
         found = machine["main"](*arguments(LLAMA, n)).numpy()
         assert found.shape == (1, n, 50)
         assert np.isfinite(found).all()
-        known = {name: n for name in planned.symbols}
+        known = dict.fromkeys(planned.symbols, n)
         sizes = [eval(str(size), {}, known) for size in planned.sizes]
         _, arena = plan_offsets(sizes, planned.lives)
         rounded = [-(-size // 64) * 64 for size in sizes]
