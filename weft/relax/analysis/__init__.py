@@ -2,6 +2,7 @@
 
 from weft.relax.analysis.bindings import get_var2val, name_to_binding, udchain
 from weft.relax.analysis.compile_time import computable_at_compile_time, has_reshape_pattern
+from weft.relax.analysis.memory_usage import estimate_memory_usage
 from weft.relax.analysis.purity import contains_impure_call, detect_recursion
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.analysis.variables import (
@@ -41,6 +42,7 @@ __all__ = [
     "derive_call_ret_struct_info",
     "detect_recursion",
     "erase_to_well_defined",
+    "estimate_memory_usage",
     "free_symbolic_vars",
     "free_vars",
     "get_static_type",

@@ -1,0 +1,107 @@
+"""How much memory the tensors of a function take, as written and as planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.analysis.bindings import functions_of
+from weft.relax.expr import Call, Function, ShapeExpr
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
+
+BUILTIN_TENSOR = Op.get("relax.builtin.alloc_tensor")
+TENSOR = Op.get("relax.memory.alloc_tensor")
+STORAGE = Op.get("relax.memory.alloc_storage")
+
+
+@dataclass
+class MemoryUsage:
+    """Counts and bytes of one function; a size with symbols counts as dynamic only."""
+
+    tensors: int = 0
+    tensor_bytes: int = 0
+    storages: int = 0
+    storage_bytes: int = 0
+    dynamic: int = 0
+
+    def tensor(self, size: int | None) -> None:
+        """A tensor of that many bytes."""
+        if size is None:
+            self.dynamic += 1
+        else:
+            self.tensors += 1
+            self.tensor_bytes += size
+
+    def storage(self, size: int | None) -> None:
+        """Storage, or a tensor with storage of its own."""
+        if size is not None:
+            self.storages += 1
+            self.storage_bytes += size
+
+    def __str__(self) -> str:
+        dynamic = f", {self.dynamic} of dynamic size" if self.dynamic else ""
+        lines = [
+            f"  tensors:  {self.tensors} of constant size, {_size(self.tensor_bytes)}{dynamic}",
+            f"  planned:  {self.storages} storages of constant size, {_size(self.storage_bytes)}",
+        ]
+        if self.tensor_bytes:
+            lines.append(f"  planned memory is {self.storage_bytes / self.tensor_bytes:.1%}")
+        return "\n".join(lines)
+
+
+def memory_usage(func: Function) -> MemoryUsage:
+    """Sizes of what a function allocates, of all branches together."""
+    usage = MemoryUsage()
+    for call in collect(func.body, Call):
+        arguments: list[Any] = list(call.args)
+        if call.op is BUILTIN_TENSOR:
+            size = _bytes(arguments[0], arguments[1].value)
+            usage.tensor(size)
+            usage.storage(size)
+        elif call.op is TENSOR:
+            usage.tensor(_bytes(arguments[2], arguments[3].value))
+        elif call.op is STORAGE:
+            usage.storage(_bytes(arguments[0], DataType("uint8")))
+    return usage
+
+
+def estimate_memory_usage(mod: IRModule | Function) -> str:
+    """What tensors of constant size take without and with memory planning, as text.
+
+    Sums over all allocations: branches that exclude each other both count. To be called after
+    CallTIRRewrite (before planning, both are the same) or StaticPlanBlockMemory.
+    """
+    if isinstance(mod, Function):
+        functions: list[tuple[Any, Function]] = [(GlobalVar("main"), mod)]
+    elif isinstance(mod, IRModule):
+        functions = functions_of(mod)
+    else:
+        raise IRTypeError(
+            f"estimate_memory_usage: expected an IRModule or a Function, got {type(mod).__name__}"
+        )
+    return "\n".join([f"{gvar.name_hint}:\n{memory_usage(func)}" for gvar, func in functions])
+
+
+def _bytes(shape: Any, dtype: Any) -> int | None:
+    """The size of a tensor, None if it is not a number."""
+    if not isinstance(shape, ShapeExpr):
+        return None
+    size = DataType(dtype).itemsize
+    for extent in shape.values:
+        if not isinstance(extent, IntImm):
+            return None
+        size *= extent.value
+    return size
+
+
+def _size(count: int) -> str:
+    """Bytes in a unit that reads well."""
+    for unit, width in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= width:
+            return f"{count / width:.4g} {unit}"
+    return f"{count} B"
