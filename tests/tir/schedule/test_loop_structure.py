@@ -4,7 +4,10 @@ import pytest
 
 import weft
 from weft import tir
+from weft.arith import Analyzer
 from weft.ir import assert_structural_equal
+from weft.ir.expr import IntImm
+from weft.ir.functor import substitute
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
@@ -134,6 +137,30 @@ def test_partition_of_a_split_loop():
     sch.loop_partition(inner, [2])
     sch.loop_partition(outer, [6])
     assert_same_meaning(matmul, sch.mod)
+
+
+def test_a_part_that_a_short_tail_leaves_empty_declares_nothing():
+    """10 elements, 8 at a time: the second half of the second turn has none, not -2."""
+
+    @T.prim_func
+    def doubled(A: T.Buffer((10,), "float32"), B: T.Buffer((10,), "float32")):
+        for i in range(10):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i)
+                B[vi] = A[vi] * T.float32(2)
+
+    sch = tir.Schedule(doubled)
+    turns, inner = sch.split(sch.get_loops("B")[0], [None, 8])
+    sch.loop_partition(inner, [4, None])
+    turn = sch.get(turns)
+    declared = {"B_i_1_common": [8, 2], "B_i_10_partition": [4, 2], "B_i_11_partition": [4, 0]}
+    for name, expected in declared.items():
+        block = sch.get(sch.get_block(name))
+        for region in (*block.reads, *block.writes):
+            extent = region.region[0].extent
+            values = [substitute(extent, {turn.loop_var: IntImm("int32", n)}) for n in range(2)]
+            assert [Analyzer().simplify(value).value for value in values] == expected
+    assert_same_meaning(doubled, sch.mod)
 
 
 def test_buffers_inside_are_doubled():

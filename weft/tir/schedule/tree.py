@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import Range
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import collect
+from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.stmt import (
     Allocate,
@@ -177,6 +179,12 @@ def bindings_of(realize: BlockRealize) -> dict[Var, Any]:
 # ---- around a reference
 
 
+def block_of(sref: StmtSRef) -> Block:
+    """The block of a reference to one."""
+    assert isinstance(sref.stmt, Block)
+    return sref.stmt
+
+
 def loops_above(sref: StmtSRef, stop: StmtSRef | None = None) -> list[StmtSRef]:
     """The loops around a reference, outermost first, up to the block around it or ``stop``."""
     found = []
@@ -272,3 +280,17 @@ def analyzer_above(sref: StmtSRef) -> Analyzer:
                 if axis.dom is not None:
                     analyzer.bind(axis.var, axis.dom)
     return analyzer
+
+
+def not_negative(rng: Range, analyzer: Analyzer) -> Range:
+    """The range without a negative extent, as that of what a condition leaves empty may be.
+
+    The analyzer knows the loops and axes around it; an extent without them is a size.
+    """
+    extent, zero = rng.extent, IntImm(rng.extent.dtype, 0)
+    if isinstance(extent, IntImm):
+        return rng if extent.value >= 0 else Range.from_min_extent(rng.min, zero)
+    known = any(analyzer.const_int_bound_is_bound(var) for var in collect(extent, Var))
+    if not known or analyzer.can_prove_greater_equal(extent, 0):
+        return rng
+    return Range.from_min_extent(rng.min, analyzer.simplify(op.maximum(extent, zero)))

@@ -125,19 +125,9 @@ def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> l
     return [
         whole(extent)
         if collect([rng.min, rng.extent], BufferLoad)
-        else _not_negative(rng, analyzer)
+        else tree.not_negative(rng, analyzer)
         for rng, extent in zip(ranges, buffer.shape, strict=True)
     ]
-
-
-def _not_negative(rng: Range, analyzer: Analyzer) -> Range:
-    extent, zero = rng.extent, IntImm(rng.extent.dtype, 0)
-    if isinstance(extent, IntImm):
-        return rng if extent.value >= 0 else Range.from_min_extent(rng.min, zero)
-    known = any(analyzer.const_int_bound_is_bound(var) for var in collect(extent, Var))
-    if not known or analyzer.can_prove_greater_equal(extent, 0):
-        return rng  # without loops and axes, it is a size
-    return Range.from_min_extent(rng.min, analyzer.simplify(op.maximum(extent, zero)))
 
 
 # ---- where a stage stands

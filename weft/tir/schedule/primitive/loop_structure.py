@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
@@ -15,7 +16,7 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import AnnotatedLoopError, loop_of, loops_with
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
-from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import renewed
 
 if TYPE_CHECKING:
@@ -147,7 +148,10 @@ def loop_partition(
         variables.append(variable)
         parts.append(_opaque(f"{name}{number}_partition", body, first))
         begin = end
-    self.state.replace(sref, _opaque(f"{name}_common", seq(*parts), first))
+    around = tree.analyzer_above(sref)
+    whole = _declaring(_opaque(f"{name}_common", seq(*parts), first), around)
+    inside = seq(*[_declaring(part, around) for part in parts])
+    state.replace(sref, whole.with_(block=whole.block.with_(body=inside)))
     return self._loop_rvs(loops_with(state, variables))
 
 
@@ -260,3 +264,16 @@ def _opaque(name: str, body: Stmt, inside: Sequence[BlockRealize]) -> BlockReali
     block = Block([], [], [], name, body)
     reads, writes = get_block_read_write_region(block, buffers)
     return BlockRealize([], op.const(True, "bool"), block.with_(reads=reads, writes=writes))
+
+
+def _declaring(realize: BlockRealize, around: Analyzer) -> BlockRealize:
+    """The block, with empty regions where a tail that is shorter leaves it nothing to do."""
+    block = realize.block
+    reads, writes = (
+        [
+            BufferRegion(region.buffer, [tree.not_negative(rng, around) for rng in region.region])
+            for region in regions
+        ]
+        for regions in (block.reads, block.writes)
+    )
+    return realize.with_(block=block.with_(reads=reads, writes=writes))
