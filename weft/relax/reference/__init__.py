@@ -1,45 +1,11 @@
-"""The numpy reference of every operator: operator -> function, one file for each family.
+"""What the graph means: the numpy reference of every operator, and the Relax interpreter.
 
-It defines what the operators mean (design.md 3.3, 3.14): ``run`` executes a graph with it, and
-``PassContext(verify=True)``, the fuzzer and the numerical tests compare with it.
+``REFERENCE`` defines the operators (design.md 3.3, 3.14), operator -> function; ``run`` executes a
+function of a module with it. ``PassContext(verify=True)``, the fuzzer and the numerical tests
+compare passes and native code with them.
 """
 
-from __future__ import annotations
+from weft.relax.reference.interpreter import run
+from weft.relax.reference.operators import NO_REFERENCE, REFERENCE
 
-from weft.ir.op import Op
-from weft.relax.reference import (
-    binary,
-    create,
-    index,
-    linear_algebra,
-    manipulate,
-    nn,
-    quantization,
-    sampling,
-    scatter,
-    selection,
-    statistical,
-    unary,
-)
-from weft.relax.reference.rule import Reference
-
-REFERENCE: dict[Op, Reference] = {
-    **binary.TABLE,
-    **create.TABLE,
-    **index.TABLE,
-    **linear_algebra.TABLE,
-    **manipulate.TABLE,
-    **nn.TABLE,
-    **quantization.TABLE,
-    **sampling.TABLE,
-    **scatter.TABLE,
-    **selection.TABLE,
-    **statistical.TABLE,
-    **unary.TABLE,
-}
-"""Every row, merged from the families' tables."""
-
-NO_REFERENCE: dict[str, str] = {
-    "nn.dropout": "frontends drop it for inference; training is not compiled",
-}
-"""Operators (names without ``relax.``) that the tables leave out, and why."""
+__all__ = ["NO_REFERENCE", "REFERENCE", "run"]

@@ -1,0 +1,185 @@
+"""Calls that are not functions of numbers: across levels, of closures, memory and effects.
+
+A form gets the interpreter, the call and the frame, and returns the value of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.relax.expr import Call
+from weft.relax.reference.frame import Frame
+from weft.relax.reference.packed import call_packed
+from weft.relax.struct_info import TupleStructInfo
+from weft.runtime.vm_builtins import BUILTINS
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError, RuntimeFault
+
+if TYPE_CHECKING:
+    from weft.relax.reference.interpreter import Interpreter
+
+
+def _outputs(call: Call, frame: Frame) -> list[np.ndarray[Any, Any]]:
+    info = call.sinfo_args[0]
+    infos = info.fields if isinstance(info, TupleStructInfo) else [info]
+    made = []
+    for item in infos:
+        extents = frame.extents(item)
+        if extents is None:
+            raise IRValueError(f"{call.op.name}: the shape of the output {item} is not known")
+        shape = tuple([n if isinstance(n, int) else int(frame.number(n)) for n in extents])
+        made.append(np.zeros(shape, DataType(item.dtype).numpy))
+    return made
+
+
+def _one_or_tuple(call: Call, outputs: list[Any]) -> Any:
+    return tuple(outputs) if isinstance(call.sinfo_args[0], TupleStructInfo) else outputs[0]
+
+
+def _operands(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[list[Any], list[Any]]:
+    """The arguments of a destination-passing call, and the scalars after its outputs."""
+    values = interpreter.evaluate(call.args[1], frame)
+    extra = interpreter.evaluate(call.args[2], frame) if len(call.args) > 2 else ()
+    return list(values), list(extra)
+
+
+def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    values, extra = _operands(interpreter, call, frame)
+    outputs = _outputs(call, frame)
+    interpreter.call_function(call.args[0].name_hint, [*values, *outputs, *extra])
+    return _one_or_tuple(call, outputs)
+
+
+def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    values, extra = _operands(interpreter, call, frame)
+    places = list(call.attrs["inplace_indices"])
+    fresh = _outputs(call, frame)
+    outputs = [
+        values[place] if place >= 0 else made
+        for place, made in zip(places, fresh, strict=True)
+    ]
+    new = [made for place, made in zip(places, fresh, strict=True) if place < 0]
+    interpreter.call_function(call.args[0].name_hint, [*values, *new, *extra])
+    return _one_or_tuple(call, outputs)
+
+
+def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    values, extra = _operands(interpreter, call, frame)
+    outputs = _outputs(call, frame)
+    call_packed(call.args[0].global_symbol, [*values, *outputs, *extra])
+    return _one_or_tuple(call, outputs)
+
+
+def _call_pure_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    values = [interpreter.evaluate(argument, frame) for argument in call.args[1:]]
+    return interpreter.call_extern(call.args[0].global_symbol, values)
+
+
+def _call_with_context(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    values = interpreter.evaluate(call.args[1], frame)
+    return interpreter.call_extern(call.args[0].global_symbol, list(values))
+
+
+def _make_closure(function: Any, *captured: Any) -> Any:
+    return lambda *values: function(*values, *captured)
+
+
+def _invoke_closure(closure: Any, *values: Any) -> Any:
+    if not callable(closure):
+        raise RuntimeFault(f"expected a function to call, got {type(closure).__name__}")
+    return closure(*values)
+
+
+def _call_tir_dyn(function: Any, *values: Any) -> Any:
+    """The shape at the end has the scalars that follow the buffers."""
+    return function(*values[:-1], *values[-1])
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A form with (function, tuple of arguments)."""
+
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+        first, values = [interpreter.evaluate(argument, frame) for argument in call.args[:2]]
+        return function(first, *values)
+
+    return form
+
+
+def _by_name(name: str, count: int | None = None) -> Callable[..., Any]:
+    """A form that a registered function computes from the first ``count`` arguments."""
+
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+        values = [interpreter.evaluate(argument, frame) for argument in call.args[:count]]
+        return call_packed(f"vm.builtin.{name}", values)
+
+    return form
+
+
+def _nothing(_interpreter: Interpreter, _call: Call, _frame: Frame) -> Any:
+    return ()
+
+
+def _same(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    return interpreter.evaluate(call.args[0], frame)
+
+
+def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    shape = interpreter.evaluate(call.args[0], frame)
+    return np.zeros(shape, DataType(call.args[1].value).numpy)
+
+
+def _effect(name: str) -> Callable[..., Any]:
+    """``print`` and ``assert_op``: the format text comes first or second."""
+
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+        values = [interpreter.evaluate(argument, frame) for argument in call.args]
+        if name == "assert_op" and isinstance(values[0], np.ndarray):
+            values[0] = bool(values[0])
+        return BUILTINS[name](*values)
+
+    return form
+
+
+FORMS: dict[str, Callable[[Interpreter, Call, Frame], Any]] = {
+    "relax.assert_op": _effect("assert_op"),
+    "relax.builtin.alloc_tensor": _alloc_tensor,
+    "relax.builtin.stop_lift_params": _same,
+    "relax.call_builtin_with_ctx": _call_with_context,
+    "relax.call_dps_packed": _call_dps_packed,
+    "relax.call_inplace_packed": _call_pure_packed,
+    "relax.call_pure_packed": _call_pure_packed,
+    "relax.call_tir": _call_tir,
+    "relax.call_tir_inplace": _call_tir_inplace,
+    "relax.call_tir_with_grad": _call_tir,
+    "relax.hint_on_device": _same,
+    "relax.invoke_closure": _spread(_invoke_closure),
+    "relax.invoke_pure_closure": _spread(_invoke_closure),
+    "relax.make_closure": _spread(_make_closure),
+    "relax.memory.alloc_storage": _by_name("alloc_storage"),
+    "relax.memory.alloc_tensor": _by_name("alloc_tensor"),
+    "relax.memory.ensure_zero_offset": _same,
+    "relax.memory.kill_storage": _nothing,
+    "relax.memory.kill_tensor": _nothing,
+    "relax.memory.view": _by_name("view"),
+    "relax.null_value": lambda _interpreter, _call, _frame: None,
+    "relax.print": _effect("print"),
+    "relax.shape_of": _by_name("shape_of"),
+    "relax.shape_to_tensor": _by_name("shape_to_tensor"),
+    "relax.tensor_to_shape": _by_name("tensor_to_shape"),
+    "relax.to_vdevice": _same,
+    "relax.vm.alloc_storage": _by_name("alloc_storage"),
+    "relax.vm.alloc_tensor": _by_name("alloc_tensor"),
+    "relax.vm.call_tir_dyn": _spread(_call_tir_dyn),
+    "relax.vm.kill_object": _nothing,
+}
+"""Operators that are about calls, memory and effects rather than numbers: the interpreter's own."""
+
+LIBRARY: dict[str, Callable[..., Any]] = {
+    "vm.builtin.call_tir_dyn": _call_tir_dyn,
+    "vm.builtin.invoke_closure": _invoke_closure,
+    "vm.builtin.make_closure": _make_closure,
+}
+"""Functions of the machine's library that call functions of the module."""

@@ -1,0 +1,178 @@
+"""What a running graph function knows: values of variables and symbols, and how values must be.
+
+A tensor is a numpy array of its own memory, a tuple a tuple, a shape a tuple of int, a scalar a
+number, an absent object None. ``Frame.check`` holds a value against struct info; ``Frame.match``
+defines the symbols that stand alone as an extent first, so that arguments and match_cast may come
+in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax.expr import ShapeExpr, Var
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.runtime.ndarray import NDArray, array
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError, RuntimeFault
+from weft.tir.expr import Var as SizeVar
+from weft.tir.interp.machine import Machine
+from weft.tir.interp.state import State
+
+
+def as_value(given: Any) -> Any:
+    """A user's argument as a value of the interpreter; tensors are copied."""
+    if isinstance(given, tuple | list):
+        return tuple([as_value(item) for item in given])
+    if isinstance(given, np.ndarray):
+        return np.array(given, order="C")
+    if isinstance(given, NDArray):
+        return given.numpy()
+    if hasattr(given, "__dlpack__"):  # a torch tensor
+        return array(given).numpy()
+    return given
+
+
+class Frame:
+    """One activation of a function. A local function's frame sees those it was defined in."""
+
+    def __init__(self, function: str, outer: Frame | None = None) -> None:
+        self.function = function
+        self.values: dict[Var, Any] = dict(outer.values) if outer else {}
+        self.state = State(Machine(None))
+        if outer is not None:
+            self.state.values.update(outer.state.values)
+
+    def value(self, var: Var) -> Any:
+        """The value of a variable."""
+        try:
+            return self.values[var]
+        except KeyError:
+            raise RuntimeFault(f"{self.function}: {var.name_hint} has no value here") from None
+
+    def number(self, expr: PrimExpr) -> Any:
+        """The value of a scalar expression: its symbols must be known."""
+        if isinstance(expr, IntImm) and not expr.dtype.is_bool:
+            return expr.value
+        return self.state.evaluate(expr)
+
+    def dims(self, values: Sequence[PrimExpr]) -> tuple[int, ...]:
+        """Extents as numbers."""
+        return tuple([int(self.number(value)) for value in values])
+
+    def extents(self, info: StructInfo) -> Sequence[PrimExpr] | tuple[int, ...] | None:
+        """What struct info of a tensor or shape says of the extents, or None."""
+        if isinstance(info, ShapeStructInfo):
+            return info.values
+        shape = info.shape if isinstance(info, TensorStructInfo) else None
+        if isinstance(shape, ShapeExpr):
+            return shape.values
+        if isinstance(shape, Var):
+            found: tuple[int, ...] | None = self.values.get(shape)
+            return found
+        return None
+
+    def match(self, value: Any, info: StructInfo, what: str) -> None:
+        """Define the symbols that a value gives, then check it."""
+        self.define(value, info)
+        self.check(value, info, what)
+
+    def define(self, value: Any, info: StructInfo) -> None:
+        """Give symbols that stand alone the value they have here; known ones keep theirs."""
+        if isinstance(info, TupleStructInfo):
+            if isinstance(value, tuple) and len(value) == len(info.fields):
+                for item, field in zip(value, info.fields, strict=True):
+                    self.define(item, field)
+        elif isinstance(info, PrimStructInfo):
+            if isinstance(info.value, SizeVar) and np.isscalar(value):
+                self.state.values.setdefault(id(info.value), value)
+        else:
+            actual = value.shape if isinstance(value, np.ndarray) else value
+            expected = self.extents(info)
+            if expected is None or not isinstance(actual, tuple) or len(actual) != len(expected):
+                return
+            for found, extent in zip(actual, expected, strict=True):
+                if isinstance(extent, SizeVar):
+                    self.state.values.setdefault(id(extent), int(found))
+
+    def check(self, value: Any, info: StructInfo, what: str) -> None:
+        """IRTypeError or IRValueError, with both sides, unless a value is as struct info says."""
+        rule = _CHECKS.get(type(info))
+        if rule is not None:
+            rule(self, value, info, what)
+
+    def check_dims(self, actual: tuple[int, ...], info: Any, what: str) -> None:
+        """The rank and the extents."""
+        if info.ndim not in (-1, len(actual)):
+            raise IRValueError(f"{what}: expected {info.ndim} dimensions, got shape {actual}")
+        expected = self.extents(info)
+        if expected is None:
+            return
+        wanted = tuple([
+            extent if isinstance(extent, int) else int(self.number(extent)) for extent in expected
+        ])  # fmt: skip
+        if wanted != actual:
+            symbolic = all(isinstance(extent, int | IntImm) for extent in expected)
+            text = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
+            written = "" if symbolic else f"({text}) = "
+            raise IRValueError(f"{what}: expected shape {written}{wanted}, got {actual}")
+
+
+def _check_tensor(frame: Frame, value: Any, info: TensorStructInfo, what: str) -> None:
+    if not isinstance(value, np.ndarray):
+        raise IRTypeError(f"{what}: expected a tensor, got {type(value).__name__}")
+    if info.dtype != DataType("void") and DataType(info.dtype).numpy != value.dtype:
+        raise IRTypeError(f"{what}: expected dtype {info.dtype}, got {value.dtype.name}")
+    frame.check_dims(value.shape, info, what)
+
+
+def _check_shape(frame: Frame, value: Any, info: ShapeStructInfo, what: str) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(n, int | np.integer) for n in value):
+        raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
+    frame.check_dims(value, info, what)
+
+
+def _check_prim(frame: Frame, value: Any, info: PrimStructInfo, what: str) -> None:
+    wanted = (float, np.floating) if info.dtype.is_float else (bool, int, np.integer, np.bool_)
+    if not isinstance(value, wanted) and not (info.dtype.is_float and np.isscalar(value)):
+        raise IRTypeError(f"{what}: expected a number of type {info.dtype}, got {value!r:.80}")
+    if info.value is not None:
+        expected = frame.number(info.value)
+        if expected != value and not (expected != expected and value != value):
+            raise IRValueError(f"{what}: expected {expected} ({info.value}), got {value}")
+
+
+def _check_tuple(frame: Frame, value: Any, info: TupleStructInfo, what: str) -> None:
+    if not isinstance(value, tuple):
+        raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
+    if len(value) != len(info.fields):
+        raise IRValueError(
+            f"{what}: expected a tuple of {len(info.fields)}, got one of {len(value)}"
+        )
+    for number, (item, field) in enumerate(zip(value, info.fields, strict=True)):
+        frame.check(item, field, f"{what}[{number}]")
+
+
+def _check_func(_frame: Frame, value: Any, _info: FuncStructInfo, what: str) -> None:
+    if not callable(value):
+        raise IRTypeError(f"{what}: expected a function, got {type(value).__name__}")
+
+
+_CHECKS: dict[type, Callable[[Frame, Any, Any, str], None]] = {
+    FuncStructInfo: _check_func,
+    PrimStructInfo: _check_prim,
+    ShapeStructInfo: _check_shape,
+    TensorStructInfo: _check_tensor,
+    TupleStructInfo: _check_tuple,
+}

@@ -1,0 +1,326 @@
+"""The Relax interpreter: what a graph means (design.md 3.3).
+
+``run(mod, "main", *arguments)`` executes a function of a module: every operator by its numpy
+reference, every PrimFunc by the TensorIR interpreter, every registered function by calling it.
+Every value is held against the struct info of its binding, so that a wrong deduction is an error
+that names the binding. Lowered modules run too (explicit memory, shape heaps, ``vm.builtin``).
+
+A float is rounded once an operator, from float64 to the dtype of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.expr import (
+    Binding,
+    Call,
+    Constant,
+    DataTypeImm,
+    ExternFunc,
+    Function,
+    If,
+    MatchCast,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.reference.forms import FORMS, LIBRARY
+from weft.relax.reference.frame import Frame, as_value
+from weft.relax.reference.operators import REFERENCE
+from weft.relax.reference.packed import call_packed
+from weft.relax.reference.rule import is_float
+from weft.relax.shape_arith import constant_value
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.runtime.vm_builtins import BUILTINS
+from weft.support.dtype import DataType
+from weft.support.errors import (
+    IRKeyError,
+    IRTypeError,
+    IRValueError,
+    TVMError,
+    UnsupportedError,
+    VerifyError,
+)
+from weft.support.recursion import deep_recursion
+from weft.tir.function import PrimFunc
+from weft.tir.interp.machine import run as run_prim_func
+
+Observe = Callable[[str, Binding, Any], None]
+"""Called with the function's name, a binding and its value, after each binding."""
+
+VOID = DataType("void")
+
+
+@deep_recursion
+def run(
+    mod: IRModule | Function, name: str = "main", *arguments: Any, observe: Observe | None = None
+) -> Any:
+    """Execute a Relax function on arrays, numbers, shapes and tuples; the arguments stay as given.
+
+    Returns numpy arrays (tuples of them, numbers, shapes). ``observe(function, binding, value)``
+    sees every value. Raises what the program raises: an argument or a match_cast that does not fit
+    is an error with both shapes; VerifyError if a result is not what struct info says.
+    """
+    module = IRModule({name: mod}) if isinstance(mod, Function) else mod
+    values = [as_value(argument) for argument in arguments]
+    return Interpreter(module, observe).call_function(name, values)
+
+
+class Interpreter:
+    """Runs functions of one module."""
+
+    def __init__(self, mod: IRModule, observe: Observe | None = None) -> None:
+        self.mod = mod
+        self.observe = observe
+        self.functions: Mapping[str, Any] = {
+            var.name_hint: func for var, func in mod.functions.items()
+        }
+
+    # ---- functions
+
+    def call_function(self, name: str, values: list[Any]) -> Any:
+        """Call a function of the module: a graph, or a PrimFunc on all its buffers."""
+        func = self.functions.get(name)
+        if isinstance(func, Function):
+            return self.apply(name, func, values, None)
+        if isinstance(func, PrimFunc):
+            return self.call_prim_func(name, values)
+        if isinstance(func, ExternFunc):
+            return call_packed(func.global_symbol, values)
+        names = ", ".join(list(self.functions)[:8]) or "none"
+        raise IRKeyError(f"the module has no function {name!r} to run; it has: {names}")
+
+    def apply(self, name: str, func: Function, values: list[Any], outer: Frame | None) -> Any:
+        """Run the body of a function on values."""
+        frame = Frame(name, outer)
+        if len(values) != len(func.params):
+            names = ", ".join([param.name_hint for param in func.params])
+            raise IRTypeError(
+                f"{name}: expected {len(func.params)} arguments ({names}), got {len(values)}"
+            )
+        for param, value in zip(func.params, values, strict=True):
+            frame.values[param] = value
+            if param.struct_info is not None:
+                frame.define(value, param.struct_info)
+        for number, (param, value) in enumerate(zip(func.params, values, strict=True)):
+            if param.struct_info is not None:
+                what = f"{name}: argument {number} ({param.name_hint})"
+                frame.check(value, param.struct_info, what)
+        result = self.sequence(func.body, frame)
+        if func.ret_struct_info is not None:
+            frame.check(result, func.ret_struct_info, f"{name}: the result")
+        return result
+
+    def call_prim_func(self, name: str, values: list[Any]) -> Any:
+        """Run a PrimFunc; it writes into the arrays that it is given."""
+        made = run_prim_func(self.functions[name], *values, module=self.mod)
+        return () if made is None else made
+
+    # ---- bindings
+
+    def sequence(self, expr: Any, frame: Frame) -> Any:
+        """The bindings of a sequence in order, then its value."""
+        if not isinstance(expr, SeqExpr):
+            return self.evaluate(expr, frame)
+        for block in expr.blocks:
+            for binding in block.bindings:
+                self.bind(binding, frame)
+        return self.evaluate(expr.body, frame)
+
+    def bind(self, binding: Binding, frame: Frame) -> None:
+        """Compute one binding and check what is said of it."""
+        where = f"{frame.function}: {binding.var.name_hint}"
+        value = self._computed(binding, frame, where)
+        if isinstance(binding, MatchCast):
+            frame.match(value, binding.struct_info, f"{where}: match_cast")
+        elif binding.var.struct_info is not None:
+            try:
+                frame.check(value, binding.var.struct_info, where)
+            except (IRTypeError, IRValueError) as error:
+                raise VerifyError(
+                    f"{error}: the struct info of {_text(binding.value)} is not true of its value"
+                ) from error
+        frame.values[binding.var] = value
+        if self.observe is not None:
+            self.observe(frame.function, binding, value)
+
+    def _computed(self, binding: Binding, frame: Frame, where: str) -> Any:
+        if isinstance(binding.value, Function) and isinstance(binding, VarBinding):
+            return Closure(self, binding.var.name_hint, binding.value, frame, binding.var)
+        try:
+            return self.evaluate(binding.value, frame, binding.var.struct_info)
+        except TVMError as error:
+            error.add_note(f"in {where} = {_text(binding.value)}")
+            raise
+
+    # ---- expressions
+
+    def evaluate(self, expr: Any, frame: Frame, info: StructInfo | None = None) -> Any:
+        """The value of an expression; ``info`` is what its binding says of it."""
+        method = _EVALUATE.get(type(expr))
+        if method is None:
+            raise UnsupportedError(
+                f"the interpreter of graphs does not know {type(expr).__name__}: {expr}"
+            )
+        if isinstance(expr, Call):
+            return self.call(expr, frame, expr.struct_info or info)
+        return method(self, expr, frame)
+
+    def branch(self, expr: If, frame: Frame) -> Any:
+        """The branch that the condition chooses."""
+        condition = self.evaluate(expr.cond, frame)
+        if isinstance(condition, np.ndarray) and condition.ndim:
+            raise IRValueError(
+                f"{frame.function}: a condition must be a scalar, got shape {condition.shape}"
+            )
+        return self.sequence(expr.true_branch if condition else expr.false_branch, frame)
+
+    def field(self, expr: TupleGetItem, frame: Frame) -> Any:
+        """A field of a tuple."""
+        return BUILTINS["tuple_getitem"](self.evaluate(expr.tuple_value, frame), expr.index)
+
+    def scalar(self, expr: PrimValue, frame: Frame) -> Any:
+        """A number: Python's for int64, bool and floats, numpy's for narrower integers."""
+        value, dtype = frame.number(expr.value), expr.value.dtype
+        if dtype.is_bool:
+            return bool(value)
+        if dtype.is_float:
+            return float(value)
+        return int(value) if dtype == DataType("int64") else dtype.numpy.type(value)
+
+    def call(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
+        """The value of a call."""
+        callee = call.op
+        if isinstance(callee, Op):
+            form = FORMS.get(callee.name)
+            if form is not None:
+                return form(self, call, frame)
+            return self.operator(call, frame, info)
+        values = [self.evaluate(argument, frame) for argument in call.args]
+        if isinstance(callee, GlobalVar):
+            return self.call_function(callee.name_hint, values)
+        if isinstance(callee, ExternFunc):
+            return self.call_extern(callee.global_symbol, values)
+        return self.evaluate(callee, frame)(*values)
+
+    def call_extern(self, name: str, values: list[Any]) -> Any:
+        """Call a registered function, or what of the machine's library needs the interpreter."""
+        own = LIBRARY.get(name)
+        return call_packed(name, values) if own is None else own(*values)
+
+    def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
+        """An operator by its reference, rounded to the dtype of its result."""
+        reference = REFERENCE.get(call.op)
+        if reference is None:
+            raise UnsupportedError(f"{call.op.name} has no numpy reference to run it with")
+        values = [self.evaluate(argument, frame) for argument in call.args]
+        with np.errstate(all="ignore"):
+            made = reference(*values, **self.attributes(call, frame))
+            floats = [value.dtype for value in values
+                      if isinstance(value, np.ndarray) and is_float(value)]  # fmt: skip
+            return finished(made, info, floats[0] if floats else None)
+
+    def attributes(self, call: Call, frame: Frame) -> dict[str, Any]:
+        """The attributes as plain Python."""
+        made = {name: _plain(value, frame) for name, value in call.attrs.items()}
+        if call.op.name == "relax.squeeze" and made["axis"] is None:
+            # Only extents that are known to be 1 go: the rank must not depend on symbols' values.
+            extents = getattr(getattr(call.args[0].struct_info, "shape", None), "values", None)
+            if extents is not None:
+                made["axis"] = [i for i, dim in enumerate(extents) if constant_value(dim) == 1]
+        return made
+
+
+class Closure:
+    """A local function with the frame it was defined in, as a value."""
+
+    def __init__(
+        self, interpreter: Interpreter, name: str, func: Function, frame: Frame,
+        var: Var | None = None,
+    ) -> None:  # fmt: skip
+        self.interpreter, self.name, self.func = interpreter, name, func
+        self.frame, self.var = frame, var
+
+    def __call__(self, *values: Any) -> Any:
+        if self.var is not None:
+            self.frame.values[self.var] = self
+        return self.interpreter.apply(self.name, self.func, list(values), self.frame)
+
+
+class GlobalFunction:
+    """A function of the module as a value."""
+
+    def __init__(self, interpreter: Interpreter, name: str) -> None:
+        self.interpreter, self.name = interpreter, name
+
+    def __call__(self, *values: Any) -> Any:
+        return self.interpreter.call_function(self.name, list(values))
+
+
+def finished(made: Any, info: StructInfo | None, floats: np.dtype[Any] | None) -> Any:
+    """What a reference returned, as a value: own memory, floats rounded to their dtype.
+
+    ``floats`` is the dtype of floats where the struct info knows none.
+    """
+    if isinstance(made, tuple | list):
+        fields: Any = info.fields if isinstance(info, TupleStructInfo) else [None] * len(made)
+        return tuple([
+            finished(item, field, floats) for item, field in zip(made, fields, strict=True)
+        ])  # fmt: skip
+    values = np.asarray(made)
+    target: Any = values.dtype
+    if is_float(values):
+        known = isinstance(info, TensorStructInfo) and info.dtype != VOID
+        target = DataType(info.dtype).numpy if known and info is not None else floats or target
+        if known and not DataType(info.dtype).is_float:
+            target = values.dtype
+    return np.array(values, target, order="C")
+
+
+def _plain(value: Any, frame: Frame) -> Any:
+    if isinstance(value, DataType):
+        return None if value == VOID else str(value)
+    if isinstance(value, tuple):
+        return [_plain(item, frame) for item in value]
+    if isinstance(value, PrimValue):
+        value = value.value
+    return frame.number(value) if isinstance(value, PrimExpr) else value
+
+
+def _text(expr: Any) -> str:
+    text = str(expr).strip()
+    last = text.splitlines()[-1] if text else ""
+    return last if len(last) <= 200 else last[:200] + " ..."
+
+
+_EVALUATE: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
+    Call: lambda self, expr, frame: self.call(expr, frame, expr.struct_info),
+    Constant: lambda _self, expr, _frame: expr.data.numpy(),
+    DataTypeImm: lambda _self, expr, _frame: str(expr.value),
+    ExternFunc: lambda self, expr, _frame: (
+        lambda *values: self.call_extern(expr.global_symbol, list(values))
+    ),
+    Function: lambda self, expr, frame: Closure(self, "a local function", expr, frame),
+    GlobalVar: lambda self, expr, _frame: GlobalFunction(self, expr.name_hint),
+    If: Interpreter.branch,
+    PrimValue: Interpreter.scalar,
+    SeqExpr: Interpreter.sequence,
+    ShapeExpr: lambda _self, expr, frame: frame.dims(expr.values),
+    StringImm: lambda _self, expr, _frame: expr.value,
+    Tuple: lambda self, expr, frame: tuple([self.evaluate(item, frame) for item in expr.fields]),
+    TupleGetItem: Interpreter.field,
+}
+for _kind in (Var, *Var.__subclasses__()):
+    _EVALUATE[_kind] = lambda _self, expr, frame: frame.value(expr)

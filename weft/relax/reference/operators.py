@@ -1,0 +1,41 @@
+"""The table of all references: operator -> function, merged from one table for each family."""
+
+from __future__ import annotations
+
+from weft.ir.op import Op
+from weft.relax.reference import (
+    binary,
+    create,
+    index,
+    linear_algebra,
+    manipulate,
+    nn,
+    quantization,
+    sampling,
+    scatter,
+    selection,
+    statistical,
+    unary,
+)
+from weft.relax.reference.rule import Reference
+
+REFERENCE: dict[Op, Reference] = {
+    **binary.TABLE,
+    **create.TABLE,
+    **index.TABLE,
+    **linear_algebra.TABLE,
+    **manipulate.TABLE,
+    **nn.TABLE,
+    **quantization.TABLE,
+    **sampling.TABLE,
+    **scatter.TABLE,
+    **selection.TABLE,
+    **statistical.TABLE,
+    **unary.TABLE,
+}
+"""Every row, merged from the families' tables."""
+
+NO_REFERENCE: dict[str, str] = {
+    "nn.dropout": "frontends drop it for inference; training is not compiled",
+}
+"""Operators (names without ``relax.``) that the tables leave out, and why."""

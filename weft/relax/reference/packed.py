@@ -1,0 +1,40 @@
+"""Calls of registered functions: arrays go in as NDArrays over the same memory, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
+from weft.runtime.ndarray import NDArray
+from weft.runtime.registry import get_global_func
+from weft.runtime.vm_library import alloc_shape_heap
+
+
+def _outward(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return NDArray(value)
+    if isinstance(value, tuple):
+        return tuple([_outward(item) for item in value])
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _inward(value: Any) -> Any:
+    if isinstance(value, NDArray):
+        return np.asarray(value)
+    if isinstance(value, tuple | list):
+        return tuple([_inward(item) for item in value])
+    return value
+
+
+def call_packed(name: str, values: Sequence[Any]) -> Any:
+    """Call the registered function of that name; a result of None is the empty tuple."""
+    function = alloc_shape_heap if name == _HEAP else get_global_func(name)
+    made = _inward(function(*[_outward(value) for value in values]))
+    return () if made is None and name not in _MAY_BE_NONE else made
+
+
+_HEAP = "vm.builtin.alloc_shape_heap"
+_MAY_BE_NONE = ("vm.builtin.null_value",)
