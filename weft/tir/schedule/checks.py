@@ -36,7 +36,9 @@ def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = F
 
 def check_complete_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
     """The block is complete below ``scope``."""
-    found = flags.complete_violation(_block(sref), _stmt(scope)) if state.enable_check else None
+    if not state.enable_check:
+        return
+    found = flags.complete_violation(tree.block_of(sref), _stmt(scope))
     if found is not None:
         raise errors.IncompleteBlockError(
             state, f"{name_of(sref)} is no complete block: {found.reason}", sref
@@ -62,7 +64,7 @@ def check_complete_or_reduction_block(
 
 
 def _neither(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> str | None:
-    complete = flags.complete_violation(_block(sref), _stmt(scope))
+    complete = flags.complete_violation(tree.block_of(sref), _stmt(scope))
     if complete is None:
         return None
     reduction = flags.reduction_violation(state, sref, _stmt(scope))
@@ -105,8 +107,8 @@ def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:
 
 def check_not_output_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
     """What the block writes is memory of the scope, not a result that others see."""
-    allocated = {buffer.data for buffer in _block(scope).alloc_buffers}
-    for region in _block(sref).writes:
+    allocated = {buffer.data for buffer in tree.block_of(scope).alloc_buffers}
+    for region in tree.block_of(sref).writes:
         if region.buffer.data not in allocated:
             raise errors.OutputBlockError(
                 state,
@@ -120,7 +122,7 @@ def nth_access(
     state: ScheduleState, sref: StmtSRef, index: int, *, write: bool
 ) -> tuple[Buffer, BufferRegion]:
     """The buffer, and its region, at a position of the block's reads or writes."""
-    block = _block(sref)
+    block = tree.block_of(sref)
     regions = block.writes if write else block.reads
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(regions):
         verb = "writes" if write else "reads"
@@ -130,11 +132,6 @@ def nth_access(
             sref,
         )  # fmt: skip
     return regions[index].buffer, regions[index]
-
-
-def _block(sref: StmtSRef) -> Block:
-    assert isinstance(sref.stmt, Block)
-    return sref.stmt
 
 
 def _stmt(sref: StmtSRef) -> For | Block:

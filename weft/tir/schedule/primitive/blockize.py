@@ -88,7 +88,7 @@ def _blockize_several(
         bodies.append(body)
         reuse.update(inside)
     assert first is not None
-    names = "_".join([_block(sref).name_hint for sref in ordered])
+    names = "_".join([tree.block_of(sref).name_hint for sref in ordered])
     outer = Block(
         first.outer_axes, _united(regions[0]), _united(regions[1]), f"outer_{names}_", seq(*bodies)
     )
@@ -101,11 +101,6 @@ def _blockize_several(
         reuse[old] = made
     state.replace(place, made, reuse)
     return outer
-
-
-def _block(sref: StmtSRef) -> Block:
-    assert isinstance(sref.stmt, Block)
-    return sref.stmt
 
 
 def _items(stmt: For | Block) -> Sequence[Stmt]:
@@ -133,7 +128,7 @@ def _neighbours(
                 found.setdefault(position, sref)
     positions = sorted(found)
     if len(found) < len(srefs) or positions[-1] - positions[0] + 1 != len(srefs):
-        names = ", ".join([_block(sref).name_hint for sref in srefs])
+        names = ", ".join([tree.block_of(sref).name_hint for sref in srefs])
         raise BlockizeNestError(
             state, f"blocks {names} do not stand side by side in {name_of(place)}", tuple(srefs),
             "each must be alone in its loops, and no other block between them",
@@ -151,7 +146,7 @@ def _holds_only(node: Stmt, sref: StmtSRef) -> bool:
 
 
 def _check_no_reduction(state: ScheduleState, sref: StmtSRef) -> None:
-    block = _block(sref)
+    block = tree.block_of(sref)
     reduces = [axis for axis in block.iter_vars if axis.iter_type == IterVar.CommReduce]
     if block.init is not None and reduces:
         raise BlockizeInitError(
@@ -173,7 +168,7 @@ def _check_same_outer(
         expr_deep_equal(a, b) or analyzer.can_prove_equal(a, b)
         for a, b in zip(mine, its, strict=True)
     )
-    kinds = [[axis.iter_type for axis in _block(sref).iter_vars] for sref in srefs]
+    kinds = [[axis.iter_type for axis in tree.block_of(sref).iter_vars] for sref in srefs]
     if not same or kinds[0] != kinds[1]:
         shown = [", ".join([str(value) for value in values]) for values in (mine, its)]
         raise BlockizeOuterError(
@@ -192,7 +187,7 @@ def _inner_part(
     regions: tuple[list[BufferRegion], list[BufferRegion]],
 ) -> tuple[Stmt, rewrite.Reuse]:
     """A block with its loops, inside of the outer block; adds what it accesses to ``regions``."""
-    old = _block(sref)
+    old = tree.block_of(sref)
     block, reuse = substituted(old, division)
     pairs = zip(division.outer_values, division.outer_axes, strict=True)
     of_loop = {value: axis.var for value, axis in pairs if isinstance(value, Var)}

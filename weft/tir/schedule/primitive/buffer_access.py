@@ -22,7 +22,7 @@ from weft.tir.schedule.instruction import index_map_text
 from weft.tir.schedule.primitive.buffer_argument import KINDS
 from weft.tir.schedule.primitive.cache_access import accesses
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, BufferRegion
+from weft.tir.stmt import BufferRegion
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -39,11 +39,6 @@ class AccessIndexError(ScheduleFailure):
 
 class AccessRegionError(ScheduleFailure):
     """The region given does not fit the buffer or what the block does with it."""
-
-
-def _block(sref: StmtSRef) -> Block:
-    assert isinstance(sref.stmt, Block)
-    return sref.stmt
 
 
 def _check_kind(state: ScheduleState, sref: StmtSRef, kind: Any) -> None:
@@ -76,7 +71,7 @@ def unsafe_hide_buffer_access(
     """
     sref = self._sref(block)
     _check_kind(self.state, sref, buf_type)
-    old = _block(sref)
+    old = tree.block_of(sref)
     regions = old.reads if buf_type == "read" else old.writes
     for place in buf_index_array:
         if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(regions):
@@ -171,7 +166,7 @@ def annotate_buffer_access(
     _check_kind(state, sref, buf_type)
     assert isinstance(buf_type, str)
     buffer, _ = checks.nth_access(state, sref, buffer_index, write=buf_type == "write")
-    old = _block(sref)
+    old = tree.block_of(sref)
     region = _region(state, sref, buffer, gen_new_ranges)
     _check_accesses(state, sref, region, buf_type)
     field = f"{buf_type}s"
@@ -185,7 +180,7 @@ def annotate_buffer_access(
 
 
 def _region(state: ScheduleState, sref: StmtSRef, buffer: Buffer, ranges: IndexMap) -> BufferRegion:
-    axes = [axis.var for axis in _block(sref).iter_vars]
+    axes = [axis.var for axis in tree.block_of(sref).iter_vars]
     if len(ranges.initial_indices) != len(axes):
         raise AccessRegionError(
             state,

@@ -69,34 +69,29 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     checks.check_not_output_block(state, sref, scope)
     checks.check_complete_block(state, sref, scope)
     checks.scope_root(state, sref, stage_pipeline=True)
-    users = [state.sref_of(b) for b in dependence.consumers_of(block_of(sref), block_of(scope))]
+    consumers = dependence.consumers_of(tree.block_of(sref), tree.block_of(scope))
+    users = [state.sref_of(block) for block in consumers]
     check_values_stay(state, sref, tree.lowest_common_ancestor([sref, *users]))
     store = single_store(state, sref)
     value = _value_at(state, sref, store)
-    left = surgery.edited(block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))
+    left = surgery.edited(tree.block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))
     if left is None:
         raise surgery.only_leaf(state, sref, scope)
-    work = Inliner(buffer, value, regions_of(block_of(sref)))
+    work = Inliner(buffer, value, regions_of(tree.block_of(sref)))
     made = work.run(left)
     check_gone(state, scope, made, buffer)
     state.replace(scope, made, work.reuse)
 
 
-def block_of(sref: StmtSRef) -> Block:
-    """The block of a reference."""
-    assert isinstance(sref.stmt, Block)
-    return sref.stmt
-
-
 def check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
     """The block has no init."""
-    if block_of(sref).init is not None:
+    if tree.block_of(sref).init is not None:
         raise HasInitError(state, f"{name_of(sref)} has an init", sref)
 
 
 def single_write(state: ScheduleState, sref: StmtSRef) -> Buffer:
     """The one buffer that the block writes."""
-    writes = block_of(sref).writes
+    writes = tree.block_of(sref).writes
     if len(writes) != 1:
         names = ", ".join([region.buffer.name for region in writes]) or "none"
         raise SingleBufferError(
@@ -108,7 +103,7 @@ def single_write(state: ScheduleState, sref: StmtSRef) -> Buffer:
 
 def single_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
     """The store that is the whole body of the block, an element at a time."""
-    body = block_of(sref).body
+    body = tree.block_of(sref).body
     if not isinstance(body, BufferStore):
         raise InlineBodyError(
             state, f"the body of {name_of(sref)} is a {type(body).__name__}, expected one store",
@@ -149,7 +144,7 @@ def _uses(block: Block, buffer: Buffer) -> bool:
 
 def _value_at(state: ScheduleState, sref: StmtSRef, store: BufferStore) -> Value:
     """What the buffer holds at given indices, as an expression."""
-    block = block_of(sref)
+    block = tree.block_of(sref)
     surgery.check_self_contained(state, sref, tree.loops_above(sref))
     surgery.check_pure(state, sref, [store.value, *store.indices])
     keys = _plain_axes(block, store)
@@ -204,7 +199,7 @@ def _inverse(
     state: ScheduleState, sref: StmtSRef, store: BufferStore, outputs: Sequence[Var]
 ) -> dict[Var, Any]:
     """Each axis of the block as a function of the store's indices."""
-    axes = block_of(sref).iter_vars
+    axes = tree.block_of(sref).iter_vars
     analyzer = Analyzer()
     found = detect_iter_map(
         store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,

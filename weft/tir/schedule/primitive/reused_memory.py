@@ -17,7 +17,6 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
-from weft.tir.stmt import Block
 
 if TYPE_CHECKING:
     from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -33,14 +32,14 @@ class OverwritingAxisError(ScheduleFailure):
 
 def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> None:
     """What the block reads inside the loops up to ``top`` is still there after these loops."""
-    block = _block(sref)
+    block = tree.block_of(sref)
     scope = tree.scope_of(sref)
     assert scope is not None
     left = tree.loops_above(sref, stop=top)
     if not left:
         return
     data = {region.buffer.data for region in block.reads}
-    for producer in dependence.producers_of(block, _block(scope)):
+    for producer in dependence.producers_of(block, tree.block_of(scope)):
         other = state.sref_of(producer)
         if other is sref:
             continue
@@ -74,7 +73,7 @@ def _keeps(state: ScheduleState, producer: StmtSRef, loop: StmtSRef, data: set[V
 
 def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
     """Every spatial axis of the block is in the indices of all that it writes."""
-    block = _block(sref)
+    block = tree.block_of(sref)
     for region in block.writes:
         used = set(collect([part.min for part in region.region], Var))
         for axis in block.iter_vars:
@@ -90,8 +89,3 @@ def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
 
 def _uses(exprs: Sequence[Any], variable: Var) -> bool:
     return any(found is variable for found in collect(list(exprs), Var))
-
-
-def _block(sref: StmtSRef) -> Block:
-    assert isinstance(sref.stmt, Block)
-    return sref.stmt

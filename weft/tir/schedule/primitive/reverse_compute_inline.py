@@ -29,7 +29,6 @@ from weft.tir.schedule.primitive.compute_inline import (
     InlineBodyError,
     Inliner,
     SingleBufferError,
-    block_of,
     check_gone,
     check_no_init,
     regions_of,
@@ -93,9 +92,9 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     realize = _inlined(state, sref, producer, store, solution, box)
     changes = {id(sref.stmt): None, id(producer.sref.stmt): realize}
     path = [*surgery.path_up(sref, scope), *surgery.path_up(producer.sref, scope)]
-    reuse = {block_of(producer.sref): realize.block}
-    left = surgery.edited(block_of(scope), changes, path, reuse)
-    work = Inliner(buffer, None, regions_of(block_of(sref)))
+    reuse = {tree.block_of(producer.sref): realize.block}
+    left = surgery.edited(tree.block_of(scope), changes, path, reuse)
+    work = Inliner(buffer, None, regions_of(tree.block_of(sref)))
     made = work.run(left)
     check_gone(state, scope, made, buffer)
     state.replace(scope, made, rewrite.merged(reuse, work.reuse))
@@ -106,9 +105,9 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
 
 def _single_read(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> Buffer:
     """The one buffer the block reads that the scope computes."""
-    writers = dependence.hazards_below(block_of(scope)).writers
+    writers = dependence.hazards_below(tree.block_of(scope)).writers
     found: dict[Var, Buffer] = {}
-    for region in block_of(sref).reads:
+    for region in tree.block_of(sref).reads:
         if region.buffer.data in writers:
             found[region.buffer.data] = region.buffer
     if len(found) != 1:
@@ -128,7 +127,7 @@ def _producer(state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buf
     around = scope
     while writers := [
         state.sref_of(realize)
-        for realize in tree.child_realizes(block_of(around))
+        for realize in tree.child_realizes(tree.block_of(around))
         if any(region.buffer.data is buffer.data for region in realize.block.writes)
     ]:
         if len(writers) > 1 or writers[0] is sref:
@@ -142,7 +141,7 @@ def _producer(state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buf
         around = writers[0]
     if not chain:
         raise SingleProducerError(state, f"no block of the scope writes {buffer.name}", sref)
-    body: Any = block_of(around).body
+    body: Any = tree.block_of(around).body
     condition = None
     if isinstance(body, IfThenElse) and body.else_case is None:
         body, condition = body.then_case, body.condition
@@ -158,7 +157,7 @@ def _check_only_consumer(
     state: ScheduleState, sref: StmtSRef, scope: StmtSRef, producer: _Producer
 ) -> None:
     """No other block needs the buffer that disappears."""
-    for block in dependence.consumers_of(block_of(producer.chain[0]), block_of(scope)):
+    for block in dependence.consumers_of(tree.block_of(producer.chain[0]), tree.block_of(scope)):
         if block is not sref.stmt:
             raise SingleProducerError(
                 state,
@@ -201,7 +200,7 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
     meeting = tree.lowest_common_ancestor([producer.sref, sref])
     if not isinstance(meeting.stmt, For):
         return
-    axes = [axis for one in producer.chain for axis in block_of(one).iter_vars]
+    axes = [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
     found = detect_iter_map(
         producer.store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
         IterMapLevel.Bijective, simplify_trivial_iterators=False,
@@ -220,7 +219,7 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
 
 def _reads_are_fixed(producer: _Producer, meeting: For) -> bool:
     writers = dependence.hazards_below(meeting).writers
-    reads = [region for one in producer.chain for region in block_of(one).reads]
+    reads = [region for one in producer.chain for region in tree.block_of(one).reads]
     return all(region.buffer.data not in writers for region in reads)
 
 
@@ -268,7 +267,7 @@ def _solved(
 
 def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict[Var, Any] | None:
     """Each axis where the indices have the values ``outputs``; None if that is not known."""
-    axes = block_of(sref).iter_vars
+    axes = tree.block_of(sref).iter_vars
     found = detect_iter_map(
         indices, {axis.var: surgery.domain(axis) for axis in axes}, True, IterMapLevel.NoCheck,
         simplify_trivial_iterators=False,
@@ -293,7 +292,7 @@ def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict
 def _is_identity(sref: StmtSRef, inverse: Mapping[Var, Any]) -> bool:
     """Whether from its loads' indices each instance of the block is known."""
     analyzer = Analyzer()
-    axes = block_of(sref).iter_vars
+    axes = tree.block_of(sref).iter_vars
     for axis in axes:
         analyzer.bind(axis.var, surgery.domain(axis))
     return all(analyzer.can_prove_equal(inverse[axis.var], axis.var) for axis in axes)
@@ -305,7 +304,7 @@ def _check_covered(
     """The producer's instances reach the ends of each axis of the block."""
     domains = {axis.var: surgery.domain(axis) for axis in _axes(producer)}
     analyzer = Analyzer()
-    for axis in block_of(sref).iter_vars:
+    for axis in tree.block_of(sref).iter_vars:
         dom = surgery.domain(axis)
         reached = eval_set(solved[axis.var], domains, analyzer)
         last = dom.min + dom.extent - 1
@@ -322,7 +321,7 @@ def _check_covered(
 
 
 def _axes(producer: _Producer) -> list[Any]:
-    return [axis for one in producer.chain for axis in block_of(one).iter_vars]
+    return [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
 
 
 # ---- the new producer
@@ -341,7 +340,7 @@ def _inlined(
     analyzer = Analyzer()
     for axis in _axes(producer):
         analyzer.bind(axis.var, surgery.domain(axis))
-    wanted = _in_box(block_of(sref), box, solved)
+    wanted = _in_box(tree.block_of(sref), box, solved)
     inside = analyzer.simplify(wanted)
     inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
     realize = tree.realize_of(state, producer.sref)
@@ -408,7 +407,7 @@ def _check_written(
             if not analyzer.can_prove(producer.condition):
                 _fail_uncovered(state, sref, producer, f"only where {producer.condition}")
     around = Analyzer()
-    for axis in block_of(sref).iter_vars:
+    for axis in tree.block_of(sref).iter_vars:
         around.bind(axis.var, surgery.domain(axis))
     for index, extent in zip(indices, buffer.shape, strict=True):
         low, high = op.greater_equal(index, 0), op.less(index, extent)
