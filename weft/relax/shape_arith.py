@@ -6,6 +6,7 @@ symbolic expressions with one (weft.arith). A dimension is an int64 PrimExpr.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
+from weft.tir.expr import Mul
+from weft.tir.op import floordiv
 
 INT64 = DataType("int64")
 
@@ -76,6 +79,39 @@ def product(dims: Iterable[Any]) -> PrimExpr:
     if symbolic is None or constant == 0:
         return IntImm(INT64, constant)
     return symbolic if constant == 1 else simplified(symbolic * constant)
+
+
+def factors(dims: Iterable[Any]) -> tuple[int, list[Any]]:
+    """The constant and the other factors of a product of dimensions."""
+    constant, others = 1, []
+    waiting = list(dims)
+    while waiting:
+        dim = waiting.pop(0)
+        value = constant_value(dim)
+        if value is not None:
+            constant *= value
+        elif isinstance(dim, Mul):
+            waiting[:0] = [dim.a, dim.b]
+        else:
+            others.append(dim)
+    return constant, others
+
+
+def quotient(dims: Iterable[Any], divisors: Iterable[Any]) -> PrimExpr:
+    """The product of dims divided by that of the divisors, common factors cancelled."""
+    number, above = factors(dims)
+    divisor, below = factors(divisors)
+    left = []
+    for factor in below:
+        place = next((i for i, other in enumerate(above) if same_dim(factor, other)), None)
+        if place is None:
+            left.append(factor)
+        else:
+            above.pop(place)
+    common = math.gcd(number, divisor) or 1
+    whole = product([*above, number // common])
+    rest = product([*left, divisor // common])
+    return whole if constant_value(rest) == 1 else simplified(floordiv(whole, rest))
 
 
 def broadcast(lhs: Sequence[Any], rhs: Sequence[Any]) -> list[PrimExpr] | str | None:

@@ -214,6 +214,9 @@ def operators_second():
         yield Case(
             name, make, [t(dtype="uint8"), t(4, dtype="uint8", fill=[0, 255, 128, 7])], reference
         )
+        for first, second in (("float32", "int32"), ("int64", "int32"), ("int8", "float16")):
+            given = [t("n", 1, dtype=first), t(3, dtype=second)]
+            yield Case(name, make, given, reference, N, note="mixed")
     for name, reference in {
         "logical_and": np.logical_and,
         "logical_or": np.logical_or,

@@ -25,6 +25,21 @@ def size_of(x, axis):
     return x.struct_info.shape[axis]
 
 
+def symbolic_slices():
+    """Bounds that are sizes (here of a second tensor), and beyond the axis."""
+
+    def upto(x, y):
+        return F["strided_slice"](x, [0], [size_of(y, 0)], [6])
+
+    yield Case("strided_slice", upto, [t(6, 2), t("n")], lambda x, y: x[len(y) :], N, note="begin")
+    for end in (3, -1, 99):
+        yield row("strided_slice", [t("n", 2)], lambda x, e=end: x[1:e], [0], [1], [end], sizes=N,
+                  note=f"1:{end}")  # fmt: skip
+    for begin, end, step in ((-1, -9, -2), (3, 0, -1), (9, -9, -3)):
+        yield row("strided_slice", [t("n", 2)], lambda x, b=begin, e=end, s=step: x[b:e:s], [0],
+                  [begin], [end], [step], sizes=N, note=f"{begin}:{end}:{step}")  # fmt: skip
+
+
 def shapes():
     for kind in KINDS:
         yield row("reshape", [t(2, 3, dtype=kind)], lambda x: x.reshape(3, 2), (3, 2))
@@ -333,7 +348,7 @@ def created_third():
 
 SHAPES, JOINED = Table(list(shapes())), Table(list(joined()))
 SLICES, CREATED = (
-    Table([*slices_first(), *slices_second(), *slices_third()]),
+    Table([*slices_first(), *slices_second(), *slices_third(), *symbolic_slices()]),
     Table([*created_first(), *created_second(), *created_third()]),
 )
 

@@ -82,7 +82,14 @@ def cases():
     yield row("scatter_nd", [t(4, 3), t(2, 2, fill=[0, 2, 3, 1], **i64), t(2)], at_pairs)
 
 
-TABLE = Table(list(cases()))
+def more_than_there_are():
+    for size in (2, 9):
+        yield row("topk", [t("n", 4)], lambda x, k=size: -np.sort(-x, 0)[:k], size, axis=0,
+                  ret_type="values", sizes=N, note=f"k={size}")  # fmt: skip
+    yield row("topk", [t(2, 3)], lambda x: -np.sort(-x, 1), 5, ret_type="values", note="more")
+
+
+TABLE = Table([*cases(), *more_than_there_are()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

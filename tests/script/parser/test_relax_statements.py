@@ -327,6 +327,17 @@ def test_results_by_all_spellings(spelling):
     assert main.ret_struct_info == TensorStructInfo((3,), "float32")
 
 
+def test_nonlocal_asks_python_to_keep_a_name():
+    dtype = "float16"
+
+    @R.function
+    def main(x: R.Tensor((3,), dtype)):
+        nonlocal dtype
+        return x
+
+    assert main.ret_struct_info == TensorStructInfo((3,), "float16")
+
+
 def test_emit_te_adds_functions_to_the_module():
     topi = pytest.importorskip("weft.topi")
 

@@ -40,9 +40,8 @@ def infer_arithmetic(call: Call) -> StructInfo:
 
 
 def infer_comparison(call: Call) -> StructInfo:
-    """As arithmetic, of booleans."""
+    """The broadcast shape, of booleans; operands of two dtypes are compared in the wider one."""
     infos = operand_infos(call)
-    common_dtype(call, infos)
     if all(isinstance(info, PrimStructInfo) for info in infos):
         return PrimStructInfo("bool")
     return broadcast_infos(call, infos, "bool")

@@ -14,7 +14,7 @@ from weft.relax.op.infer import (
     fail,
     prim_arg,
     result,
-    shape_arg,
+    shaped,
     tensor,
     with_dtype,
 )
@@ -22,30 +22,34 @@ from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
-from weft.tir.op import ceildiv
+from weft.tir.op import ceil, ceildiv
 
 
-def _from_shape(call: Call, dtype: Any) -> TensorStructInfo:
-    shape = shape_arg(call, 0)
-    if shape.values is None:
-        return result(None, dtype, shape.ndim)
-    return result(shape.values, dtype)
+def fill_info(call: Call) -> TensorStructInfo:
+    """The info of the fill value, which must be a tensor without dimensions."""
+    value = call.args[1].struct_info
+    if not isinstance(value, TensorStructInfo) or value.ndim not in (-1, 0):
+        raise IRTypeError(f"{call.op.name}: fill_value: expected a scalar tensor, got {value}")
+    return value
 
 
 def infer_full(call: Call) -> TensorStructInfo:
     """The shape; the value's dtype unless one is given."""
-    value = call.args[1].struct_info
-    if not isinstance(value, TensorStructInfo) or value.ndim not in (-1, 0):
-        raise IRTypeError(f"relax.full: fill_value: expected a scalar tensor, got {value}")
-    given = call.attrs["dtype"]
-    return _from_shape(call, value.dtype if given == VOID else given)
+    value, given = fill_info(call), call.attrs["dtype"]
+    return shaped(call, 0, value.dtype if given == VOID else given, value.vdevice)
+
+
+def infer_full_like(call: Call) -> TensorStructInfo:
+    """As the input; another dtype if one is given."""
+    fill_info(call)
+    return infer_like(call)
 
 
 def infer_shaped(call: Call) -> TensorStructInfo:
     """The shape and the dtype given."""
     if call.attrs["dtype"] == VOID:
         fail(call, "dtype: expected a data type, got void")
-    return _from_shape(call, call.attrs["dtype"])
+    return shaped(call, 0, call.attrs["dtype"])
 
 
 def infer_like(call: Call) -> TensorStructInfo:
@@ -68,7 +72,7 @@ def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Any:
     return {"fill_value": _scalar(fill_value, dtype)}
 
 
-@operator("relax.full_like", infer_like)
+@operator("relax.full_like", infer_full_like)
 def full_like(x: Expr, fill_value: Expr, dtype: Dtype | None = None) -> Any:
     """A tensor of one value, of the shape of another."""
     given = dtype or getattr(getattr(x, "struct_info", None), "dtype", None)
@@ -128,6 +132,8 @@ def infer_arange(call: Call) -> TensorStructInfo:
         if numbers[2] == 0:
             fail(call, "step must not be 0")
         return result([max(len_of_range(*numbers), 0)], call.attrs["dtype"])
+    if any(value.dtype.is_float for value in (start, end, step)):
+        return result([simplified(ceil((end - start) / step).astype("int64"))], call.attrs["dtype"])
     if constant_value(step) is not None and (constant_value(step) or 0) < 0:
         return result([simplified(ceildiv(start - end, -step))], call.attrs["dtype"])
     return result([simplified(ceildiv(end - start, step))], call.attrs["dtype"])
@@ -150,7 +156,7 @@ def arange(
     ]
     if any(value.value.dtype.is_float for value in values):
         values = [
-            value if value.value.dtype.is_float else PrimValue(float(int(value.value)))
+            value if value.value.dtype.is_float else PrimValue(value.value.astype("float32"))
             for value in values
         ]
         found = "float32"

@@ -232,12 +232,12 @@ def operator(
     return define
 
 
-def _peek(operand: Any) -> Any:
+def peek_info(operand: Any) -> Any:
     """The struct info of an operand, inferred if it is a call that nobody has emitted yet."""
     info = getattr(operand, "struct_info", None)
     if info is None and isinstance(operand, Call) and isinstance(operand.op, Op):
         rule = operand.op.get_attr("infer_struct_info")
-        if rule is not None and all(_peek(arg) is not None for arg in operand.args):
+        if rule is not None and all(peek_info(arg) is not None for arg in operand.args):
             info = operand.struct_info = rule(operand)
     return info
 
@@ -246,7 +246,7 @@ def match_scalars(*operands: Any) -> list[Any]:
     """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
     dtype = None
     for operand in operands:
-        info = _peek(operand)
+        info = peek_info(operand)
         if isinstance(info, TensorStructInfo) and info.dtype != "void":
             dtype = info.dtype
             break

@@ -15,16 +15,21 @@ from weft.relax.op.infer import (
     dims_of,
     fail,
     int64,
+    integral,
+    param_name,
     result,
     tensor,
 )
 from weft.relax.shape_arith import constant_value, simplified
-from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
-from weft.tir.op import ceildiv
+from weft.tir.expr import SizeVar
+from weft.tir.op import ceildiv, if_then_else
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
+
+TAKE_MODES = ("fast", "clip", "wrap", "nan")
 
 
 def infer_take(call: Call) -> TensorStructInfo:
@@ -37,6 +42,8 @@ def infer_take(call: Call) -> TensorStructInfo:
         raise IRTypeError(f"relax.take: indices: expected a tensor, got {where}")
     if where.dtype != VOID and not DataType(where.dtype).is_integral:
         raise IRTypeError(f"relax.take: indices: expected integers, got {where.dtype}")
+    if call.attrs["mode"] not in TAKE_MODES:
+        fail(call, f"mode: expected {', '.join(TAKE_MODES)}, got {call.attrs['mode']!r}")
     axis = call.attrs["axis"]
     if axis is None:
         if info.ndim not in (-1, 1):
@@ -53,12 +60,21 @@ def infer_take(call: Call) -> TensorStructInfo:
 
 @operator("relax.take", infer_take)
 def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Any:
-    """The slices of x along an axis that indices choose."""
+    """The slices of x along an axis that indices choose.
+
+    ``mode`` says what an index outside of the axis does: "fast" is an error when the program runs
+    (negative ones too), "clip" takes the nearest end, "wrap" counts around, "nan" gives NaN.
+    """
 
 
 def _tuple_values(call: Call, index: int) -> list[Any] | None:
     """The numbers in a tuple argument, or None where they are not written out."""
     arg = call.args[index]
+    if not isinstance(arg.struct_info, TupleStructInfo):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a tuple of integers, got "
+            f"{arg.struct_info}"
+        )
     if not isinstance(arg, Tuple):
         return None
     return [getattr(item, "value", None) for item in arg.fields]
@@ -70,42 +86,58 @@ def infer_strided_slice(call: Call) -> TensorStructInfo:
     axes, begin, end = (_tuple_values(call, index) for index in (1, 2, 3))
     strides = _tuple_values(call, 4) if len(call.args) > 4 else None
     dims = dims_of(info)
+    counts = [len(item) for item in (axes, begin, end) if item is not None]
+    if len(set(counts)) > 1:
+        fail(call, f"axes, begin and end must be of one length, got {counts}")
     if axes is None or begin is None or end is None or dims is None:
         return result(None, info.dtype, info.ndim, info.vdevice)
-    if not len(axes) == len(begin) == len(end):
-        fail(call, f"got {len(axes)} axes, {len(begin)} begins and {len(end)} ends")
     steps = strides or [int64(1)] * len(axes)
+    if len(steps) != len(axes):
+        fail(call, f"got {len(axes)} axes and {len(steps)} strides")
     if any(constant_value(step) == 0 for step in steps):
         fail(call, "strides: a stride must not be 0")
     chosen = axes_of(call, [constant_value(axis) or 0 for axis in axes], info.ndim, "axes")
     made = list(dims)
     for axis, first, last, step in zip(chosen, begin, end, steps, strict=True):
         made[axis] = sliced_extent(dims[axis], first, last, step, call.attrs["assume_inbound"])
+    if None in made:
+        return result(None, info.dtype, info.ndim, info.vdevice)
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
 def sliced_extent(extent: Any, begin: Any, end: Any, step: Any, assume_inbound: bool) -> Any:
-    """How many elements ``begin:end:step`` takes of ``extent``, as Python's slices do."""
+    """How many elements ``begin:end:step`` takes of ``extent``, as Python's slices do.
+
+    None if the step is not known and may cut at either end.
+    """
     stride = constant_value(step)
     size, first, last = constant_value(extent), constant_value(begin), constant_value(end)
     if None not in (stride, size, first, last):
         return int64(len(range(int(size or 0))[slice(first, last, stride)]))
-    if stride is None or stride < 0:
-        return simplified(ceildiv(end - begin, step)) if stride is None else (
-            simplified(ceildiv(_bound(begin, extent) - _bound(end, extent), int64(-stride)))
-        )  # fmt: skip
     if assume_inbound:
         return simplified(ceildiv(end - begin, step))
-    low, high = _bound(begin, extent), _bound(end, extent)
-    return simplified(tir_max(ceildiv(high - low, step), int64(0)))
+    if stride is None:
+        return None
+    low, high = (_bound(value, extent, stride > 0) for value in (begin, end))
+    distance = high - low if stride > 0 else low - high
+    length = ceildiv(distance, int64(abs(stride)))
+    ordered = first is not None and last is not None and stride > 0 and (
+        (0 <= first <= last) or first <= last < 0
+    )  # fmt: skip
+    return simplified(length if ordered else tir_max(length, int64(0)))
 
 
-def _bound(value: Any, extent: Any) -> Any:
+def _bound(value: Any, extent: Any, forward: bool) -> Any:
     """A begin or end as an index: negative ones count from the end, all limited to the extent."""
+    low, high = (int64(0), extent) if forward else (int64(-1), extent - 1)
     constant = constant_value(value)
-    if constant is not None and constant < 0:
-        return tir_max(extent + value, int64(0))
-    return tir_min(value, extent)
+    if constant is None and not isinstance(value, SizeVar):
+        value = if_then_else(value < 0, value + extent, value)
+    elif constant is not None and constant < 0:
+        return tir_max(extent + value, low)
+    if constant == 0 and forward:
+        return low
+    return tir_min(value if constant is not None else tir_max(value, low), high)
 
 
 def _as_tuple(values: Any) -> Expr:
@@ -132,7 +164,7 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
     """The rank of the input."""
     info = tensor(call, 0)
     for index in (1, 2, 3):
-        where = tensor(call, index)
+        where = integral(call, index)
         sizes = constants(dims_of(where))
         if where.ndim not in (-1, 1) or (
             sizes is not None and info.ndim not in (-1, sizes[0])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.relax.expr import Call, ShapeExpr
+from weft.relax.expr import Call, ShapeExpr, Var
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import broadcast, constant_value
 from weft.relax.struct_info import (
@@ -124,6 +124,14 @@ def result(
     return TensorStructInfo(None, dtype, vdevice, ndim)
 
 
+def shaped(call: Call, index: int, dtype: Any, vdevice: Any = None) -> TensorStructInfo:
+    """A tensor of the shape that argument ``index`` is; a variable of unknown value stays one."""
+    shape, info = call.args[index], shape_arg(call, index)
+    if isinstance(shape, ShapeExpr) or (info.values is None and isinstance(shape, Var)):
+        return TensorStructInfo(shape, dtype, vdevice)
+    return result(info.values, dtype, info.ndim, vdevice)
+
+
 def with_dtype(info: TensorStructInfo, dtype: Any) -> TensorStructInfo:
     """The same shape with another dtype; the same object if nothing changes."""
     if info.dtype == dtype:
@@ -164,16 +172,14 @@ def check_rank(call: Call, index: int, expected: int) -> TensorStructInfo:
 
 def common_dtype(call: Call, infos: Sequence[Any]) -> DataType:
     """The one dtype of several tensors or scalars; void if any is unknown."""
-    known = [DataType(info.dtype) for info in infos]
-    if any(dtype == VOID for dtype in known):
-        return VOID
-    for dtype in known:
-        if dtype != known[0]:
-            raise IRTypeError(
-                f"{call.op.name}: the data types must be equal, got "
-                f"{' and '.join(dict.fromkeys(str(item) for item in known))}; use astype"
-            )
-    return known[0]
+    found = dict.fromkeys(DataType(info.dtype) for info in infos)
+    known = [dtype for dtype in found if dtype != VOID]
+    if len(known) > 1:
+        raise IRTypeError(
+            f"{call.op.name}: the data types must be equal, got "
+            f"{' and '.join(str(item) for item in known)}; use astype"
+        )
+    return VOID if VOID in found else known[0]
 
 
 def common_vdevice(infos: Sequence[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.relax.expr import Call, Expr
@@ -11,6 +12,7 @@ from weft.relax.op.infer import (
     VOID,
     check_rank,
     common_dtype,
+    common_vdevice,
     dims_of,
     fail,
     result,
@@ -69,15 +71,31 @@ def linear(data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: Any = 
     return product if bias is None else add(product, bias)
 
 
-def _subscripts(call: Call) -> tuple[list[str], str]:
+def _subscripts(call: Call, ranks: Sequence[int]) -> tuple[list[str], str] | None:
+    """The letters of operands and result; an ellipsis becomes digits, counted from the right.
+
+    None if an ellipsis stands for an unknown number of axes.
+    """
     text = str(call.attrs["subscripts"]).replace(" ", "")
-    if "." in text:
-        fail(call, f"ellipsis is not supported in {text!r}")
     inputs, arrow, output = text.partition("->")
     names = inputs.split(",")
+    if len(names) != len(ranks):
+        fail(call, f"{text!r} names {len(names)} operands, got {len(ranks)}")
+    if "..." in text and -1 in ranks:
+        return None
+    for index, (name, rank) in enumerate(zip(names, ranks, strict=True)):
+        count = rank - len(name.replace("...", ""))
+        if rank != -1 and (count < 0 or (count and "..." not in name)):
+            fail(call, f"operand {index} ({name}) must have {len(name)} dimensions, got {rank}")
+        names[index] = name.replace("...", "".join(str(i) for i in reversed(range(count))))
+    broadcast_axes = "".join(sorted({c for c in "".join(names) if c.isdigit()}, reverse=True))
     if not arrow:
-        letters = inputs.replace(",", "")
-        output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        letters = inputs.replace(",", "").replace("...", "")
+        output = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    output = output.replace("...", broadcast_axes)
+    unknown = [c for c in output if not any(c in name for name in names)]
+    if unknown or len(set(output)) != len(output):
+        fail(call, f"the result of {text!r} has an unknown or repeated letter")
     return names, output
 
 
@@ -85,14 +103,12 @@ def infer_einsum(call: Call) -> TensorStructInfo:
     """One dimension for each letter of the output."""
     infos = tensors(call, 0)
     dtype = common_dtype(call, infos)
-    names, output = _subscripts(call)
-    if len(names) != len(infos):
-        fail(call, f"{call.attrs['subscripts']!r} names {len(names)} operands, got {len(infos)}")
+    parts = _subscripts(call, [info.ndim for info in infos])
+    if parts is None:
+        return result(None, dtype, -1, common_vdevice(infos))
+    names, output = parts
     sizes: dict[str, Any] = {}
-    for index, (letters, info) in enumerate(zip(names, infos, strict=True)):
-        if info.ndim not in (-1, len(letters)):
-            fail(call, f"operand {index} ({letters}) must have {len(letters)} dimensions, got "
-                 f"{info.ndim}")  # fmt: skip
+    for letters, info in zip(names, infos, strict=True):
         for letter, dim in zip(letters, dims_of(info) or (), strict=False):
             known = sizes.get(letter)
             if known is None or constant_value(known) == 1:
@@ -100,13 +116,13 @@ def infer_einsum(call: Call) -> TensorStructInfo:
             elif constant_value(dim) != 1 and differ(known, dim):
                 fail(call, f"index {letter} has the extents {known} and {dim}")
     if all(letter in sizes for letter in output):
-        return result([sizes[letter] for letter in output], dtype)
-    return result(None, dtype, len(output))
+        return result([sizes[letter] for letter in output], dtype, vdevice=common_vdevice(infos))
+    return result(None, dtype, len(output), common_vdevice(infos))
 
 
 @operator("relax.einsum", infer_einsum)
 def einsum(operands: Exprs, subscripts: str) -> Any:
-    """Einstein's summation convention, as numpy.einsum."""
+    """Einstein's summation convention, as numpy.einsum; axes under an ellipsis broadcast."""
 
 
 def infer_outer(call: Call) -> TensorStructInfo:
@@ -115,8 +131,8 @@ def infer_outer(call: Call) -> TensorStructInfo:
     dtype = common_dtype(call, [x1, x2])
     mine, its = dims_of(x1), dims_of(x2)
     if mine is None or its is None:
-        return result(None, dtype, 2)
-    return result([mine[0], its[0]], dtype)
+        return result(None, dtype, 2, common_vdevice([x1, x2]))
+    return result([mine[0], its[0]], dtype, vdevice=common_vdevice([x1, x2]))
 
 
 @operator("relax.outer", infer_outer)

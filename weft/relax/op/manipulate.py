@@ -9,7 +9,15 @@ from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
 from weft.relax.lattice import tensor_dims
-from weft.relax.op.definition import Exprs, Ints, Shape, as_int, as_ints, operator
+from weft.relax.op.definition import (
+    Exprs,
+    Ints,
+    Shape,
+    as_int,
+    as_ints,
+    operator,
+    peek_info,
+)
 from weft.relax.op.infer import (
     VOID,
     axes_of,
@@ -23,6 +31,7 @@ from weft.relax.op.infer import (
     result,
     scalar_info,
     shape_arg,
+    shaped,
     show_dims,
     tensor,
     tensors,
@@ -32,13 +41,16 @@ from weft.relax.shape_arith import (
     constant_value,
     differ,
     product,
+    quotient,
+    same_dim,
     same_dims,
     simplified,
 )
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.index_map import IndexMap
-from weft.tir.op import ceildiv, floordiv
+from weft.tir.op import ceildiv
 from weft.tir.op import min as tir_min
 
 
@@ -59,9 +71,7 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
         )
         if wrong:
             fail(call, f"cannot broadcast {show_dims(dims)} to {show_dims(target)}")
-    if isinstance(call.args[1], ShapeExpr):
-        return TensorStructInfo(call.args[1], info.dtype, info.vdevice)
-    return result(target, info.dtype, shape.ndim, info.vdevice)
+    return shaped(call, 1, info.dtype, info.vdevice)
 
 
 @operator("relax.broadcast_to", infer_broadcast_to)
@@ -113,7 +123,7 @@ def infer_stack(call: Call) -> TensorStructInfo:
     infos = tensors(call, 0)
     if not infos:
         fail(call, "expected at least one tensor")
-    dtype = common_dtype(call, infos)
+    dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
     known = [info for info in infos if info.ndim != -1]
     ndim = known[0].ndim if known else -1
     axis = axis_of(call, call.attrs["axis"], -1 if ndim == -1 else ndim + 1)
@@ -126,8 +136,8 @@ def infer_stack(call: Call) -> TensorStructInfo:
         if clash or info.ndim not in (-1, ndim):
             fail(call, f"tensor {index} is {info}, others {known[0]}; the shapes must be equal")
     if dims is None or None in shapes:
-        return result(None, dtype, -1 if ndim == -1 else ndim + 1)
-    return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype)
+        return result(None, dtype, -1 if ndim == -1 else ndim + 1, vdevice)
+    return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype, vdevice=vdevice)
 
 
 @operator("relax.stack", infer_stack)
@@ -159,7 +169,9 @@ def expand_dims(x: Expr, axis: Ints) -> Any:
 def infer_flatten(call: Call) -> TensorStructInfo:
     """One dimension."""
     info = tensor(call, 0)
-    dims = dims_of(info)
+    if info.ndim == 1:
+        return info
+    dims = [] if info.ndim == 0 else dims_of(info)
     return result(None if dims is None else [product(dims)], info.dtype, 1, info.vdevice)
 
 
@@ -175,7 +187,8 @@ def infer_permute_dims(call: Call) -> TensorStructInfo:
     if axes is not None and info.ndim not in (-1, len(axes)):
         fail(call, f"axes {axes} has {len(axes)} entries for a tensor of {info.ndim} dimensions")
     if info.ndim == -1:
-        return result(None, info.dtype, -1 if axes is None else len(axes), info.vdevice)
+        known = -1 if axes is None else len(axes_of(call, axes, len(axes), "axes"))
+        return result(None, info.dtype, known, info.vdevice)
     order = range(info.ndim)[::-1] if axes is None else axes_of(call, axes, info.ndim, "axes")
     dims = dims_of(info)
     made = None if dims is None else [dims[axis] for axis in order]
@@ -198,9 +211,7 @@ def infer_reshape(call: Call) -> TensorStructInfo:
                 f"cannot reshape {show_dims(dims)} of {product(dims)} elements to "
                 f"{show_dims(target)} of {product(target)}",
             )
-    if isinstance(call.args[1], ShapeExpr):
-        return TensorStructInfo(call.args[1], info.dtype, info.vdevice)
-    return result(target, info.dtype, shape.ndim, info.vdevice)
+    return shaped(call, 1, info.dtype, info.vdevice)
 
 
 @operator("relax.reshape", infer_reshape)
@@ -223,6 +234,8 @@ def complete_shape(x: Any, shape: Any) -> Any:
         if constant_value(value) == 0 and dims is not None and index < len(dims):
             if constant_value(product(dims)) != 0:
                 values[index] = dims[index]
+    if any((constant_value(value) or 0) < -1 for value in values):
+        raise IRValueError(f"relax.reshape: expected extents of -1, 0 or more, got {shape}")
     unknown = [i for i, value in enumerate(values) if constant_value(value) == -1]
     if len(unknown) > 1:
         raise IRValueError(f"relax.reshape: only one extent may be -1, got {shape}")
@@ -246,7 +259,7 @@ def _quotient(dims: Any, rest: Any) -> Any:
         raise IRValueError(
             f"relax.reshape: {whole} elements of {show_dims(dims)} are not a multiple of {part}"
         )
-    return simplified(floordiv(total, known))
+    return quotient(dims, rest)
 
 
 def infer_split(call: Call) -> StructInfo:
@@ -256,6 +269,8 @@ def infer_split(call: Call) -> StructInfo:
     axis = axis_of(call, call.attrs["axis"], info.ndim)
     dims = dims_of(info)
     count = where if isinstance(where, int) else len(where) + 1
+    if count == 1:
+        return info
     if dims is None:
         parts = [result(None, info.dtype, info.ndim, info.vdevice)] * count
         return TupleStructInfo(parts)
@@ -282,8 +297,6 @@ def _at_least_zero(size: Any) -> Any:
 
 
 def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
-    if count < 1:
-        fail(call, f"expected at least 1 section, got {count}")
     size = simplified(ceildiv(extent, int64(count)))
     last = simplified(extent - size * int64(count - 1))
     if (constant_value(last) or 0) < 0 and constant_value(last) is not None:
@@ -293,10 +306,15 @@ def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
 
 @operator("relax.split", infer_split)
 def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Parts along an axis: a number of equal ones, or between indices."""
+    """Parts along an axis: a number of equal ones, or between indices. One part is no tuple."""
     if isinstance(indices_or_sections, list | tuple):
         return {"indices_or_sections": as_ints(indices_or_sections)}
-    return {"indices_or_sections": as_int(indices_or_sections)}
+    sections = as_int(indices_or_sections)
+    if not isinstance(sections, int):
+        raise IRTypeError(f"relax.split: expected a constant number of sections, got {sections}")
+    if sections < 1:
+        raise IRValueError(f"relax.split: expected at least 1 section, got {sections}")
+    return {"indices_or_sections": sections}
 
 
 def infer_squeeze(call: Call) -> TensorStructInfo:
@@ -378,14 +396,19 @@ def flip(data: Expr, axis: int) -> Any:
 def infer_collapse(call: Call) -> TensorStructInfo:
     """The target shape."""
     info = tensor(call, 0)
-    target = call.args[1].struct_info
-    dims = target.values if not isinstance(target, TensorStructInfo) else dims_of(target)
+    like = call.op.name == "relax.collapse_sum_like"
+    target = tensor(call, 1) if like else None
+    dims = dims_of(target) if target is not None else shape_arg(call, 1).values
     mine = dims_of(info)
     if dims is not None and mine is not None:
-        found = broadcast(dims, mine)
-        if isinstance(found, str) or len(dims) > len(mine):
+        pairs = zip(reversed(dims), reversed(mine), strict=False)
+        if len(dims) > len(mine) or not all(
+            constant_value(kept) == 1 or same_dim(kept, whole) for kept, whole in pairs
+        ):
             fail(call, f"cannot collapse {show_dims(mine)} to {show_dims(dims)}")
-    return result(dims, info.dtype, target.ndim, info.vdevice)
+    if target is not None:
+        return TensorStructInfo(target.shape, info.dtype, info.vdevice, target.ndim)
+    return shaped(call, 1, info.dtype, info.vdevice)
 
 
 @operator("relax.collapse_sum_like", infer_collapse)
@@ -401,11 +424,29 @@ def collapse_sum_to(data: Expr, shape: Shape) -> Any:
 def infer_layout_transform(call: Call) -> TensorStructInfo:
     """The shape that the index map makes."""
     info = tensor(call, 0)
-    index_map = call.attrs["index_map"]
+    index_map, padding = call.attrs["index_map"], call.attrs["pad_value"]
+    if padding is not None and info.dtype not in (VOID, padding.value.dtype):
+        raise IRTypeError(
+            f"relax.layout_transform: pad_value: expected {info.dtype} as the tensor, got "
+            f"{padding.value.dtype}"
+        )
     dims = dims_of(info)
     if dims is None:
         return result(None, info.dtype, len(index_map.final_indices), info.vdevice)
     return result(index_map.map_shape(dims), info.dtype, vdevice=info.vdevice)
+
+
+def _pad_constant(value: Any, dtype: Any) -> PrimExpr:
+    """The padding as a constant of the tensor's dtype; a fraction is no integer."""
+    given = PrimValue(value).value
+    if dtype == VOID:
+        return given
+    if given.dtype.is_float and DataType(dtype).is_integral:
+        raise IRTypeError(
+            f"relax.layout_transform: pad_value: expected {dtype} as the tensor, got {value}"
+        )
+    made: PrimExpr = given.astype(str(dtype))
+    return made
 
 
 @operator("relax.layout_transform", infer_layout_transform)
@@ -424,11 +465,11 @@ def layout_transform(
                 f"{type(index_map).__name__}"
             )
         index_map = IndexMap.from_func(index_map)
-    info = getattr(x, "struct_info", None)
+    info = peek_info(x)
     value = pad_value
     if pad_value is not None and not isinstance(pad_value, Expr):
         dtype = getattr(info, "dtype", VOID)
-        value = PrimValue(PrimValue(pad_value).value.astype(str(dtype)))
+        value = PrimValue(_pad_constant(pad_value, dtype))
     return {
         "index_map": index_map, "pad_value": value, "axis_separators": axis_separators or Array(),
         "input_axis_separators": input_axis_separators or Array(),

@@ -30,8 +30,6 @@ from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 
-REDUCTIONS = ("update", "add", "mul", "min", "max")
-
 
 def check_same_rank(call: Call, indices: Sequence[int]) -> None:
     """Raise unless the arguments have one rank, where it is known."""
@@ -49,22 +47,12 @@ def check_same_dims(call: Call, first: Any, second: Any, what: str) -> None:
         fail(call, f"{what}: expected the shape {show_dims(first)}, got {show_dims(second)}")
 
 
-def check_reduction(call: Call) -> None:
-    """Raise unless the reduction is a known one."""
-    if call.attrs["reduction"] not in REDUCTIONS:
-        fail(
-            call,
-            f"reduction: expected {', '.join(REDUCTIONS)}, got {call.attrs['reduction']!r}",
-        )
-
-
 def infer_scatter_elements(call: Call) -> TensorStructInfo:
     """As the data; indices and updates have one shape."""
     info = tensor(call, 0)
     axis_of(call, call.attrs["axis"], info.ndim)
     indices, updates = integral(call, 1), tensor(call, 2)
     common_dtype(call, [info, updates])
-    check_reduction(call)
     check_same_rank(call, (0, 1, 2))
     check_same_dims(call, dims_of(indices), dims_of(updates), "updates")
     return info
@@ -82,7 +70,6 @@ def infer_scatter_nd(call: Call) -> TensorStructInfo:
     info, updates = tensor(call, 0), tensor(call, 2)
     integral(call, 1)
     common_dtype(call, [info, updates])
-    check_reduction(call)
     check_same_dims(call, chosen_dims(call, 0), dims_of(updates), "updates")
     return info
 

@@ -14,12 +14,16 @@ from weft.relax.op.infer import (
     broadcast_infos,
     check_rank,
     common_dtype,
+    common_vdevice,
     dims_of,
+    fail,
     int64,
     result,
+    show_dims,
     tensor,
     with_dtype,
 )
+from weft.relax.shape_arith import differ, same_dims, simplified
 from weft.relax.struct_info import (
     PrimStructInfo,
     StructInfo,
@@ -27,6 +31,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.support.errors import IRTypeError
+from weft.tir.op import min as tir_min
 
 
 def infer_where(call: Call) -> TensorStructInfo:
@@ -59,7 +64,17 @@ def masked_fill(x: Expr, mask: Expr, value: Any) -> Expr:
 def infer_fma(call: Call) -> TensorStructInfo:
     """As the inputs, which have one shape."""
     infos = [tensor(call, index) for index in range(3)]
-    return broadcast_infos(call, infos, common_dtype(call, infos))
+    dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
+    ranks = {info.ndim for info in infos} - {-1}
+    known = [dims for dims in map(dims_of, infos) if dims is not None]
+    for dims in known[1:]:
+        if len(dims) != len(known[0]) or any(map(differ, dims, known[0])):
+            fail(call, f"expected one shape, got {show_dims(known[0])} and {show_dims(dims)}")
+    if len(ranks) > 1:
+        fail(call, f"expected tensors of one rank, got the ranks {sorted(ranks)}")
+    if len(known) == len(infos) and all(same_dims(known[0], dims) for dims in known):
+        return result(known[0], dtype, vdevice=vdevice)
+    return result(None, dtype, next(iter(ranks), -1), vdevice)
 
 
 @operator("relax.ewise_fma", infer_fma)
@@ -111,9 +126,9 @@ def infer_topk(call: Call) -> StructInfo:
     dims = dims_of(info)
     kept = None if dims is None else [*dims]
     if kept is not None and k > 0:
-        kept[axis] = int64(k)
-    values = result(kept, info.dtype, info.ndim)
-    indices = result(kept, call.attrs["dtype"], info.ndim)
+        kept[axis] = simplified(tir_min(int64(k), kept[axis]))
+    values = result(kept, info.dtype, info.ndim, info.vdevice)
+    indices = result(kept, call.attrs["dtype"], info.ndim, info.vdevice)
     one = {"values": values, "indices": indices}.get(call.attrs["ret_type"])
     return TupleStructInfo([values, indices]) if one is None else one
 
@@ -141,8 +156,8 @@ def bucketize(
 
 def infer_nonzero(call: Call) -> TensorStructInfo:
     """(rank, number of non-zero elements)."""
-    tensor(call, 0)
-    return result(None, "int64", 2)
+    info = tensor(call, 0)
+    return result(None, "int64", 2, info.vdevice)
 
 
 @operator("relax.nonzero", infer_nonzero)
@@ -170,8 +185,9 @@ def infer_unique(call: Call) -> StructInfo:
     if has_axis and isinstance(call.args[5], PrimValue) and info.ndim >= 0:
         axis_of(call, _constant(call, 5), info.ndim)
     shape = [1] if info.ndim == 0 else None
-    parts = [result(shape, info.dtype, info.ndim if has_axis and shape is None else 1)]
-    parts += [result(shape, "int64", 1) for flag in flags if flag]
+    rank = info.ndim if has_axis and shape is None else 1
+    parts = [result(shape, info.dtype, rank, info.vdevice)]
+    parts += [result(shape, "int64", 1, info.vdevice) for flag in flags if flag]
     return parts[0] if len(parts) == 1 else TupleStructInfo(parts)
 
 

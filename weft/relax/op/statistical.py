@@ -30,7 +30,7 @@ def reduced(call: Call, axes: Any, keepdims: bool, dtype: Any) -> TensorStructIn
         everything = axes is None and not keepdims
         return result([] if everything else None, dtype, -1, info.vdevice)
     chosen = axes_of(call, range(info.ndim) if axes is None else axes, info.ndim)
-    dims = dims_of(info)
+    dims = [int64(1)] * info.ndim if axes is None else dims_of(info)
     if dims is None:
         ndim = info.ndim if keepdims else info.ndim - len(chosen)
         return result([] if ndim == 0 else None, dtype, ndim, info.vdevice)

@@ -298,6 +298,7 @@ def visit_return(parser: Parser, node: ast.Return) -> None:
     build.func_ret_value(() if value is None else value)
 
 
+@statement("relax", ast.Nonlocal)
 @statement("relax", ast.Pass)
-def visit_pass(parser: Parser, node: ast.Pass) -> None:
-    """``pass``."""
+def visit_pass(parser: Parser, node: ast.Pass | ast.Nonlocal) -> None:
+    """``pass``; ``nonlocal x``, with which a script asks Python to keep a name for it."""

@@ -9,16 +9,19 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import plain, table, tuple_fields
+from weft.support.dtype import DataType
+from weft.topi.moments import wide
 
 
 def te_matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
-    """numpy's matmul over broadcast batch dimensions."""
+    """numpy's matmul over broadcast batch dimensions; 16-bit floats are summed in float32."""
     a_shape, b_shape = list(a.shape), list(b.shape)
     rows, columns = len(a_shape) > 1, len(b_shape) > 1
     batch_rank = max(len(a_shape), len(b_shape), 2) - 2
     batch = [_batch_dim(a_shape[:-2], b_shape[:-2], i, batch_rank) for i in range(batch_rank)]
     shape = [*batch, *a_shape[-2:-1], *([b_shape[-1]] if columns else [])]
-    dtype = out_dtype or a.dtype
+    dtype = DataType(out_dtype or a.dtype)
+    kind = str(wide(dtype))
 
     def element(*indices: Any) -> Any:
         k = te.reduce_axis((0, a_shape[-1]), name="k")
@@ -27,9 +30,14 @@ def te_matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
         b_column = [inner.pop(0)] if columns else []
         lhs = a(*_own(outer, a_shape[:-2]), *a_row, k)
         rhs = b(*_own(outer, b_shape[:-2]), k, *b_column)
-        return te.sum(lhs.astype(str(dtype)) * rhs.astype(str(dtype)), axis=k)
+        return te.sum(lhs.astype(kind) * rhs.astype(kind), axis=k)
 
-    return te.compute(shape, element, name="matmul")
+    return rounded(te.compute(shape, element, name="matmul"), dtype)
+
+
+def rounded(whole: Any, dtype: DataType) -> Any:
+    """A product converted to its type, if it was summed in a wider one."""
+    return whole if whole.dtype == dtype else topi.cast(whole, str(dtype))
 
 
 def _batch_dim(a: list[Any], b: list[Any], index: int, rank: int) -> Any:
@@ -56,16 +64,18 @@ def _matmul(bb: BlockBuilder, call: Call) -> Any:
 
 def te_dense(x: Any, weight: Any, out_dtype: str | None) -> Any:
     """topi's dense, over leading dimensions too."""
+    dtype = DataType(out_dtype or x.dtype)
+    kind = str(wide(dtype))
     if len(x.shape) == 2:
-        return topi.nn.dense(x, weight, None, out_dtype)
-    dtype = str(out_dtype or x.dtype)
+        return rounded(topi.nn.dense(x, weight, None, kind), dtype)
 
     def element(*indices: Any) -> Any:
         k = te.reduce_axis((0, x.shape[-1]), name="k")
         lhs, rhs = x(*indices[:-1], k), weight(indices[-1], k)
-        return te.sum(lhs.astype(dtype) * rhs.astype(dtype), axis=k)
+        return te.sum(lhs.astype(kind) * rhs.astype(kind), axis=k)
 
-    return te.compute([*x.shape[:-1], weight.shape[0]], element, name="T_matmul_NT")
+    made = te.compute([*x.shape[:-1], weight.shape[0]], element, name="T_matmul_NT")
+    return rounded(made, dtype)
 
 
 def _dense(bb: BlockBuilder, call: Call) -> Any:
@@ -74,33 +84,12 @@ def _dense(bb: BlockBuilder, call: Call) -> Any:
 
 
 def te_einsum(operands: Any, subscripts: str) -> Any:
-    """A product of the operands, summed over the letters that the output lacks."""
-    inputs, _, output = subscripts.replace(" ", "").partition("->")
-    names = inputs.split(",")
-    if "->" not in subscripts:
-        letters = inputs.replace(",", "")
-        output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    extents: dict[str, Any] = {}
-    for letters, tensor in zip(names, operands, strict=True):
-        for letter, dim in zip(letters, tensor.shape, strict=True):
-            if letter not in extents or constant_value(extents[letter]) == 1:
-                extents[letter] = dim
-    summed = [letter for letter in extents if letter not in output]
-
-    def element(*indices: Any) -> Any:
-        place: dict[str, Any] = dict(zip(output, indices, strict=True))
-        axes = [te.reduce_axis((0, extents[letter]), name=letter) for letter in summed]
-        place.update(zip(summed, axes, strict=True))
-        value: Any = None
-        for letters, tensor in zip(names, operands, strict=True):
-            own = [
-                0 if constant_value(dim) == 1 else place[letter]
-                for letter, dim in zip(letters, tensor.shape, strict=True)
-            ]
-            value = tensor(*own) if value is None else value * tensor(*own)
-        return te.sum(value, axis=axes) if axes else value
-
-    return te.compute([extents[letter] for letter in output], element, name="T_einsum")
+    """topi's einsum; sums of 16-bit floats are taken in float32."""
+    kind = str(wide(operands[0].dtype))
+    if kind == operands[0].dtype:
+        return topi.einsum(subscripts, *operands)
+    made = topi.einsum(subscripts, *[topi.cast(operand, kind) for operand in operands])
+    return topi.cast(made, str(operands[0].dtype))
 
 
 def _einsum(bb: BlockBuilder, call: Call) -> Any:

@@ -82,6 +82,8 @@ def te_repeat(x: Any, repeats: int, axis: int | None) -> Any:
 
 def _split(bb: BlockBuilder, call: Call) -> Any:
     where, axis = call.attrs["indices_or_sections"], call.attrs["axis"]
+    if where == 1 or where == ():
+        return call.args[0]
     parts = where if isinstance(where, int) else list(where)
     if isinstance(where, int):
         extent = constant_value(dims(call.args[0])[axis])
@@ -244,8 +246,9 @@ def _layout_transform(bb: BlockBuilder, call: Call) -> Any:
         return call
     value = call.attrs["pad_value"]
     fill = value.value if isinstance(value, PrimValue) else value
+    hint = "te_layout_transform" if fill is None else "te_layout_transform_with_pad"
     made = partial(te_layout_transform, index_map=call.attrs["index_map"], pad_value=fill)
-    return bb.call_te(made, call.args[0], primfunc_name_hint="layout_transform")
+    return bb.call_te(made, call.args[0], primfunc_name_hint=hint)
 
 
 TABLE = table(

@@ -1,0 +1,72 @@
+"""Products of 16-bit floats, einsum with ellipses, and what else matrix products promise."""
+
+import numpy as np
+import pytest
+
+from weft import relax
+from weft.relax import op
+from weft.relax.op.definition import FUNCTIONS as F
+from weft.testing.operator_cases import Case, Table, t
+
+N = ({"n": 0}, {"n": 1}, {"n": 5})
+
+
+def positive(generator, shape):
+    return generator.uniform(0.5, 1.5, shape)
+
+
+def half(*shape):
+    return t(*shape, dtype="float16", fill=positive)
+
+
+def products():
+    yield Case("matmul", op.matmul, [half(2, 3000), half(3000, 3)], np.matmul, note="long")
+    yield Case("matmul", op.matmul, [half(3000), half("n", 3000, 2)], np.matmul, N, note="long")
+    yield Case("matmul", lambda a, b: op.matmul(a, b, "float32"), [half(2, 70), half(70, 3)],
+               np.matmul, note="to float32")  # fmt: skip
+    for shape in ((2, 3000), (2, "n", 3000)):
+        yield Case("nn.dense", F["nn.dense"], [half(*shape), half(4, 3000)],
+                   lambda a, b: a @ b.T, N[1:] if "n" in shape else ({},), note="long")  # fmt: skip
+    yield Case("linear", op.linear, [half("n", 3000), half(4, 3000), half(4)],
+               lambda x, w, b: x @ w.T + b, N, note="long")  # fmt: skip
+
+
+def einsum(subscripts, given, sizes=({},), note=""):
+    return Case(
+        "einsum", lambda *x: op.einsum(list(x), subscripts), given,
+        lambda *x: np.einsum(subscripts, *x), sizes, note=f"{subscripts}{note}",
+    )  # fmt: skip
+
+
+def sums():
+    yield einsum("ij,jk", [half(2, 3000), half(3000, 3)], note=" long")
+    yield einsum("...ij,...jk->...ik", [t(2, 1, 3, 4), t(5, 4, 2)])
+    yield einsum("...j->...", [t("n", 3, 4)], N)
+    yield einsum("i...->...", [t("n", 3)], N)
+    yield einsum("...,...", [t(2, 3), t(3)])
+    yield einsum("ii->i", [t(4, 4)])
+    yield einsum("ii", [t(4, 4)])
+    yield einsum("a,b,c->cab", [t("n"), t(2), t(3)], N)
+    yield einsum("ab,ab->", [t("n", 3, dtype="int32"), t("n", 3, dtype="int32")], N)
+
+
+TABLE = Table([*products(), *sums()])
+
+
+@pytest.mark.parametrize("case", TABLE.cases, ids=str)
+def test_products(case):
+    TABLE.check(case)
+
+
+def test_ellipsis_is_deduced(infer):
+    def tensor(*dims):
+        return relax.TensorStructInfo(dims, "float32")
+
+    unknown = relax.TensorStructInfo(None, "float32")
+    made = infer(lambda a, b: op.einsum([a, b], "...i,i->..."), tensor(2, 1, 3), tensor(3))
+    assert made == tensor(2, 1)
+    assert infer(lambda a: op.einsum([a], "...i->..."), unknown) == unknown
+    with pytest.raises(ValueError, match=r"operand 0 \(ij\) must have 2 dimensions, got 3"):
+        infer(lambda a: op.einsum([a], "ij->i"), tensor(2, 1, 3))
+    with pytest.raises(ValueError, match="an unknown or repeated letter"):
+        infer(lambda a: op.einsum([a], "ij->ik"), tensor(2, 3))
