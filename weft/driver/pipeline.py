@@ -38,8 +38,10 @@ from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
+from weft.tir.transform.verify_thread_memory import VerifyThreadMemory
 
 LOWER_TIR: tuple[Pass, ...] = (
+    VerifyThreadMemory(),  # refuses what no order of threads makes right, by the names of blocks
     LowerCrossThreadReduction(),  # while blocks still say what is a reduction
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
     LowerInitBlock(),  # needs the reduction axes, which the next pass removes
@@ -88,6 +90,7 @@ def tir_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
 RELAX_DEFAULT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    RewriteDataflowReshape(),  # a kernel that only copies is a view of its argument
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
 )
 """From graph operators to calls of TensorIR functions."""

@@ -447,10 +447,17 @@ class HostBuilder:
         if id(value) in inputs:
             return ("input", next(i for i, p in enumerate(params) if p is value))
         if not any(value is temporary for temporary in self.state.temporaries):
-            raise NotNative("a constant is returned")
+            value = self.copied(value)
         if not any(value is output for output in outputs):
             outputs.append(value)
         return ("output", next(i for i, item in enumerate(outputs) if item is value))
+
+    def copied(self, value: Buffer) -> Buffer:
+        """A new tensor with the elements of a constant or a view, which the caller may write."""
+        made = decl_buffer(list(value.shape), value.dtype, value.name)
+        self.state.temporaries.append(made)
+        self.copy(value, made)
+        return made
 
     def lives(self, outputs: set[int]) -> list[TensorLife]:
         """First and last step of every temporary that is not an output."""
