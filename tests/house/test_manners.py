@@ -41,7 +41,7 @@ def test_public_classes_and_functions_have_docstrings(weft_sources):
 
 MARK = re.compile(r"# (?:noqa|type: ignore)\b")
 REASONED = re.compile(
-    r"# (?:noqa: [A-Z]+\d+(?:, [A-Z]+\d+)* - |type: ignore\[[a-z-]+(?:, [a-z-]+)*\] # )\w"
+    r"# (?:noqa: [A-Z]+\d+(?:, [A-Z]+\d+)* - |type: ignore\[[a-z-]+(?:, [a-z-]+)*\]  ?# )\w"
 )
 
 
