@@ -5,7 +5,7 @@ whole tensors their arithmetic: ``A + B``.
 """
 
 from weft.te.tensor import register_tensor_operators
-from weft.topi import broadcast, image, math, nn, tag, utils
+from weft.topi import broadcast, image, math, nn, tag, utils, vision
 from weft.topi.broadcast import (
     add,
     atan2,

@@ -583,6 +583,7 @@ def norms_fourth():
         by_torch(nn.interpolate, size=(8, 9), mode="bicubic"),
         (8, 9),
         method="cubic",
+        cubic_alpha=-0.75,
         note="cubic",
     )
 
@@ -598,7 +599,15 @@ CONVOLUTIONS, POOLS, NORMS = (
         ]
     ),
     Table([*pools_first(), *pools_second()]),
-    Table([*norms_first(), *norms_second(), *norms_of_instances(), *norms_third(), *norms_fourth()]),
+    Table(
+        [
+            *norms_first(),
+            *norms_second(),
+            *norms_of_instances(),
+            *norms_third(),
+            *norms_fourth(),
+        ]
+    ),
 )
 
 

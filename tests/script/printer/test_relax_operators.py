@@ -51,6 +51,16 @@ def conv(rank, transposed=False):
     })  # fmt: skip
 
 
+def resize(rank):
+    size = relax.ShapeStructInfo([8] * rank)
+    return ([T(2, *[4] * rank, 3), size], {
+        "roi": [0.0] * rank + [0.25] * rank, "layout": spatial(rank)[0], "method": "cubic",
+        "coordinate_transformation_mode": "asymmetric", "rounding_method": "floor",
+        "cubic_alpha": -0.75, "cubic_exclude": 1, "extrapolation_value": 0.1,
+        "out_dtype": "float64",
+    })  # fmt: skip
+
+
 CASES = {
     "argmax": ARG, "argmin": ARG, "cumprod": SCAN, "cumsum": SCAN,
     "max": REDUCE, "min": REDUCE, "mean": REDUCE, "prod": REDUCE, "std": REDUCE, "sum": REDUCE,
@@ -76,11 +86,26 @@ CASES = {
                             "beta": F(0.5), "dtype": "float64"}),
     "index_put": ([X], {"indices": [IDS, T(5, dtype="int32")], "values": T(5, 4),
                         "accumulate": True}),
-    "image.resize2d": ([T(2, 4, 5, 3), relax.ShapeStructInfo([8, 9])], {
-        "roi": [0.0, 0.5, 1.0, 0.25], "layout": "NHWC", "method": "cubic",
-        "coordinate_transformation_mode": "asymmetric", "rounding_method": "floor",
-        "cubic_alpha": -0.5, "cubic_exclude": 1, "extrapolation_value": 0.1,
-        "out_dtype": "float64"}),
+    **{f"image.resize{rank}d": resize(rank) for rank in (1, 2, 3)},
+    "image.grid_sample": ([T(2, 4, 5, 3), T(2, 2, 8, 9)], {
+        "method": "bicubic", "layout": "NHWC", "padding_mode": "border", "align_corners": True}),
+    "image.affine_grid": ([T(2, 2, 3), relax.ShapeStructInfo([8, 9])], {"align_corners": False}),
+    "ccl.allreduce": ([X], {"op_type": "max", "in_group": False}),
+    "ccl.allgather": ([X], {"num_workers": 2, "in_group": False}),
+    "ccl.scatter_from_worker0": ([X], {"num_workers": 3, "axis": 1}),
+    "dist.annotate_sharding": ([X], {"device_mesh": "mesh", "placement": "S[0]"}),
+    "dist.redistribute": ([X], {"device_mesh": "mesh", "placement": "R"}),
+    "dist.redistribute_replica_to_shard": ([X], {"num_workers": 3, "axis": 1}),
+    "vision.roi_align": ([T(2, 6, 7, 3), T(4, 5)], {
+        "pooled_size": [2, 3], "spatial_scale": 0.25, "sample_ratio": 2, "aligned": True,
+        "layout": "NHWC", "mode": "max"}),
+    "vision.all_class_non_max_suppression": (
+        [T(2, 7, 4), T(2, 3, 7), T(dtype="int64"), T(), T()], {"output_format": "onnx"}),
+    "nn.lstm": ([T(7, 2, 4), T(12, 4), T(12, 3), T(12), T(12), T(2, 3), T(2, 3)],
+                {"reverse": True, "weight_layout": "OGIF"}),
+    "nn.gru": ([T(7, 2, 4), T(9, 4), T(9, 3), T(9), T(9), T(2, 3)], {"reverse": True}),
+    "nn.rnn": ([T(7, 2, 4), T(3, 4), T(3, 3), T(3), T(3), T(2, 3)],
+               {"activation": "relu", "reverse": True}),
     "matmul": ([X, T(4, 3)], {"out_dtype": "float64"}),
     "nn.attention": ([T(2, 3, 4, 5), T(2, 7, 4, 5), T(2, 7, 4, 6)],
                      {"scale": 0.1, "causal_mask": "BottomRight", "window_size": 3}),
@@ -206,7 +231,7 @@ PLAIN = sorted(
     if f"relax.{name}" in Op.list_op_names()
     and Op.get(f"relax.{name}").get_attr("params")
     and not Op.get(f"relax.{name}").get_attr("attrs")
-    and not name.startswith(("call_", "builtin.", "memory.", "vm."))
+    and not name.startswith(("call_", "dist.call_", "builtin.", "memory.", "vm."))
 )
 INFOS = {
     "bitwise_and": T(3, dtype="int32"), "bitwise_or": T(3, dtype="int32"),

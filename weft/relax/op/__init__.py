@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.relax import lattice
 from weft.relax.expr import ShapeExpr
-from weft.relax.op import builtin, image, memory, nn, vm
+from weft.relax.op import builtin, ccl, distributed, image, memory, nn, vision, vm
 from weft.relax.op.base import (
     assert_op,
     call_builtin_with_ctx,
@@ -211,6 +211,7 @@ __all__ = [
     "call_tir",
     "call_tir_inplace",
     "call_tir_with_grad",
+    "ccl",
     "ceil",
     "clip",
     "collapse_sum_like",
@@ -222,6 +223,7 @@ __all__ = [
     "cumsum",
     "dense",
     "dequantize",
+    "distributed",
     "divide",
     "dynamic_strided_slice",
     "einsum",
@@ -329,6 +331,7 @@ __all__ = [
     "trunc",
     "unique",
     "variance",
+    "vision",
     "vm",
     "where",
     "wrap_param",

@@ -4,38 +4,156 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.expr import PrimExpr
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Dtype, Shape, operator
-from weft.relax.op.infer import VOID, check_rank, dims_of, fail, result, shape_arg
+from weft.relax.op.infer import (
+    VOID,
+    check_float,
+    check_rank,
+    dims_of,
+    fail,
+    int64,
+    result,
+    shape_arg,
+    show_dims,
+    tensor,
+)
 from weft.relax.op.layout import parse_layout
+from weft.relax.shape_arith import differ
 from weft.relax.struct_info import TensorStructInfo
 
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+_CHOICES = {
+    "method": ("nearest_neighbor", "linear", "cubic"),
+    "coordinate_transformation_mode": (
+        "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
+        "tf_crop_and_resize",
+    ),
+}  # fmt: skip
 
-def infer_resize2d(call: Call) -> TensorStructInfo:
+
+def _check_choice(call: Call, name: str, known: tuple[str, ...]) -> None:
+    if call.attrs[name] not in known:
+        fail(call, f"{name}: expected {', '.join(known)}, got {call.attrs[name]!r}")
+
+
+def infer_resize(call: Call) -> TensorStructInfo:
     """The spatial extents replaced by the size."""
-    layout = parse_layout(call.attrs["layout"], "NCHW", f"{call.op.name}: layout")
+    rank = int(call.op.name[-2])
+    order = f"NC{_SPATIAL[rank]}"
+    layout = parse_layout(call.attrs["layout"], order, f"{call.op.name}: layout")
     info, size = check_rank(call, 0, layout.ndim), shape_arg(call, 1)
-    if size.ndim not in (-1, 2):
-        fail(call, f"size: expected 2 extents, got {size.ndim}")
+    for name, known in _CHOICES.items():
+        _check_choice(call, name, known)
+    if size.ndim not in (-1, rank):
+        fail(call, f"size: expected {rank} extents, got {size.ndim}")
     given = call.attrs["out_dtype"]
     dtype = info.dtype if given == VOID else given
     dims = dims_of(info)
     if dims is None or size.values is None:
         return result(None, dtype, layout.ndim, info.vdevice)
-    made = [*layout.to_canonical(dims, "NCHW")[:2], *size.values]
-    return result(layout.from_canonical(made, "NCHW"), dtype, vdevice=info.vdevice)
+    made = [*layout.to_canonical(dims, order)[:2], *size.values]
+    return result(layout.from_canonical(made, order), dtype, vdevice=info.vdevice)
 
 
-@operator("relax.image.resize2d", infer_resize2d)
+def _attrs(rank: int, size: Any, roi: Any) -> dict[str, Any]:
+    edges = list(roi) if isinstance(roi, list | tuple) else [0.0 if roi is None else roi] * 2 * rank
+    made: dict[str, Any] = {"roi": [float(edge) for edge in edges]}
+    if isinstance(size, int | PrimExpr):
+        made["size"] = [size] * rank
+    elif isinstance(size, list | tuple) and len(size) == 1:
+        made["size"] = list(size) * rank
+    return made
+
+
+@operator("relax.image.resize1d", infer_resize)
+def resize1d(
+    data: Expr, size: Shape, roi: Any = None, layout: str = "NCW", method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
+    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    out_dtype: Dtype | None = None,
+) -> Any:  # fmt: skip
+    """The signal at another length: nearest_neighbor, linear or cubic."""
+    return _attrs(1, size, roi)
+
+
+@operator("relax.image.resize2d", infer_resize)
 def resize2d(
     data: Expr, size: Shape, roi: Any = None, layout: str = "NCHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
-    cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
 ) -> Any:  # fmt: skip
     """The image at another size: nearest_neighbor, linear or cubic."""
-    edges = [0.0] * 4 if roi is None else list(roi) if isinstance(roi, list | tuple) else [roi] * 4
-    made: dict[str, Any] = {"roi": [float(edge) for edge in edges]}
-    if isinstance(size, int):
-        made["size"] = (size, size)
-    return made
+    return _attrs(2, size, roi)
+
+
+@operator("relax.image.resize3d", infer_resize)
+def resize3d(
+    data: Expr, size: Shape, roi: Any = None, layout: str = "NCDHW", method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
+    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    out_dtype: Dtype | None = None,
+) -> Any:  # fmt: skip
+    """The volume at another size: nearest_neighbor, linear or cubic."""
+    return _attrs(3, size, roi)
+
+
+def infer_grid_sample(call: Call) -> TensorStructInfo:
+    """The spatial extents of the grid in the place of the image's."""
+    info, grid = tensor(call, 0), tensor(call, 1)
+    check_float(call, info)
+    check_float(call, grid)
+    rank = len(call.attrs["layout"])
+    if rank not in (4, 5):
+        fail(call, f"layout: expected 4 or 5 axes, got {call.attrs['layout']!r}")
+    order = f"NC{_SPATIAL[rank - 2]}"
+    layout = parse_layout(call.attrs["layout"], order, f"{call.op.name}: layout")
+    check_rank(call, 0, rank)
+    check_rank(call, 1, rank)
+    _check_choice(call, "method", ("nearest", "bilinear", "bicubic")[: 3 if rank == 4 else 2])
+    _check_choice(call, "padding_mode", ("zeros", "border", "reflection"))
+    dims, its = dims_of(info), dims_of(grid)
+    if its is not None and differ(its[1], int64(rank - 2)):
+        fail(call, f"grid: expected {rank - 2} coordinates along axis 1, got {show_dims(its)}")
+    if dims is None or its is None:
+        return result(None, info.dtype, rank, info.vdevice)
+    canonical = layout.to_canonical(dims, order)
+    if differ(canonical[0], its[0]):
+        fail(call, f"the batches of data and grid must be equal, got {canonical[0]} and {its[0]}")
+    made = [*canonical[:2], *its[2:]]
+    return result(layout.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.image.grid_sample", infer_grid_sample)
+def grid_sample(
+    data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW",
+    padding_mode: str = "zeros", align_corners: bool = False,
+) -> Any:  # fmt: skip
+    """The image at the points of a grid (batch, 2, height, width), coordinates from -1 to 1."""
+
+
+def infer_affine_grid(call: Call) -> TensorStructInfo:
+    """(batch, 2, height, width), or (batch, 3, depth, height, width)."""
+    info, size = check_rank(call, 0, 3), shape_arg(call, 1)
+    check_float(call, info)
+    if size.ndim not in (-1, 2, 3):
+        fail(call, f"size: expected 2 or 3 extents, got {size.ndim}")
+    dims = dims_of(info)
+    if dims is not None and size.ndim != -1:
+        for axis, extent in ((1, size.ndim), (2, size.ndim + 1)):
+            if differ(dims[axis], int64(extent)):
+                fail(call, f"data: expected (batch, {size.ndim}, {size.ndim + 1}) for "
+                     f"{size.ndim} extents, got {show_dims(dims)}")  # fmt: skip
+    if dims is None or size.values is None:
+        rank = -1 if size.ndim == -1 else size.ndim + 2
+        return result(None, info.dtype, rank, info.vdevice)
+    made = [dims[0], int64(size.ndim), *size.values]
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.image.affine_grid", infer_affine_grid)
+def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Any:
+    """The sampling grid of an affine map (batch, 2, 3), for images of a size."""
+    return {"size": [size, size]} if isinstance(size, int | PrimExpr) else {}

@@ -6,6 +6,7 @@ from weft.ir.op import Op
 from weft.relax.reference import (
     binary,
     create,
+    image,
     index,
     linear_algebra,
     manipulate,
@@ -16,12 +17,14 @@ from weft.relax.reference import (
     selection,
     statistical,
     unary,
+    vision,
 )
 from weft.relax.reference.rule import Reference
 
 REFERENCE: dict[Op, Reference] = {
     **binary.TABLE,
     **create.TABLE,
+    **image.TABLE,
     **index.TABLE,
     **linear_algebra.TABLE,
     **manipulate.TABLE,
@@ -32,6 +35,7 @@ REFERENCE: dict[Op, Reference] = {
     **selection.TABLE,
     **statistical.TABLE,
     **unary.TABLE,
+    **vision.TABLE,
 }
 """Every row, merged from the families' tables."""
 

@@ -2,7 +2,8 @@
 
 How an output position maps to an input coordinate is ``coordinate_transformation_mode``:
 ``half_pixel`` (pixel centres), ``align_corners``, ``asymmetric`` (left edges),
-``pytorch_half_pixel``.
+``pytorch_half_pixel``, ``tf_half_pixel_for_nn``, and ``tf_crop_and_resize``: the part ``roi`` of
+the image (starts, then ends, as fractions of the extents), a fixed value where it leaves the image.
 """
 
 from __future__ import annotations
@@ -19,15 +20,22 @@ from weft.topi import tag
 from weft.topi.extents import compute_one
 from weft.topi.nn.convolution import per_axis
 
-MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")
+MODES = (
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
 
 
 def _float(value: Any) -> PrimExpr:
     return op.cast("float32", as_prim_expr(value))
 
 
-def _coordinate(index: Any, extent: Any, size: Any, mode: str) -> PrimExpr:
+def _coordinate(
+    index: Any, extent: Any, size: Any, mode: str, part: tuple[float, float]
+) -> PrimExpr:
     """The position along the input axis (float32) that an output index stands for."""
+    if mode == "tf_crop_and_resize":
+        return _cropped(index, extent, size, part)
     place, scale = _float(index), op.div(_float(extent), _float(size))
     half = op.const(0.5, "float32")
     if mode == "asymmetric":
@@ -35,11 +43,23 @@ def _coordinate(index: Any, extent: Any, size: Any, mode: str) -> PrimExpr:
     if mode == "align_corners":
         steps = op.maximum(_float(size) - 1.0, op.const(1, "float32"))
         return op.multiply(op.div(_float(extent) - 1.0, steps), place)
+    if mode == "tf_half_pixel_for_nn":
+        return op.multiply(scale, op.add(place, half))
     centre = op.subtract(op.multiply(scale, op.add(place, half)), half)
     if mode == "pytorch_half_pixel":
         alone = op.less_equal(_float(size), op.const(1, "float32"))
         return op.if_then_else(alone, op.const(0, "float32"), centre)
     return centre
+
+
+def _cropped(index: Any, extent: Any, size: Any, part: tuple[float, float]) -> PrimExpr:
+    """The position for a part of the axis, corners aligned; its middle for a size of 1."""
+    start, end = [op.const(edge, "float32") for edge in part]
+    last = _float(extent) - 1.0
+    steps = op.maximum(_float(size) - 1.0, op.const(1, "float32"))
+    spread = start * last + _float(index) * op.div((end - start) * last, steps)
+    alone = op.less_equal(_float(size), op.const(1, "float32"))
+    return op.if_then_else(alone, 0.5 * (start + end) * last, spread)
 
 
 def _clamped(index: PrimExpr, extent: Any) -> PrimExpr:
@@ -80,11 +100,9 @@ def _cubic_weights(fraction: PrimExpr, alpha: float) -> list[PrimExpr]:
 
 
 def _taps(
-    index: Any, extents: tuple[Any, Any], options: dict[str, Any]
+    position: PrimExpr, extent: Any, options: dict[str, Any]
 ) -> list[tuple[PrimExpr, PrimExpr | None]]:
     """Input indices along one axis with their weights (None is 1)."""
-    extent, size = extents
-    position = _coordinate(index, extent, size, options["mode"])
     if options["method"] == "nearest_neighbor":
         return [(_clamped(_nearest(position, options["rounding"]), extent), None)]
     base = op.floor(position)
@@ -127,9 +145,31 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
         shape[axis] = op.const(extent, kind) if isinstance(extent, int) else extent
     kind = DataType(options["out_dtype"] or data.dtype)
 
+    roi = [float(edge) for edge in options["roi"]] if options["roi"] else [0.0] * 2 * len(axes)
+    if options["mode"] == "tf_crop_and_resize" and len(roi) != 2 * len(axes):
+        raise IRValueError(f"resize: roi: expected {2 * len(axes)} numbers, got {len(roi)}")
+
+    def place(indices: Any, number: int) -> PrimExpr:
+        axis = axes[number]
+        part = (roi[number], roi[len(roi) // 2 + number])
+        sizes = (data.shape[axis], shape[axis])
+        return _coordinate(indices[axis], *sizes, options["mode"], part)
+
     def element(*indices: Any) -> Any:
-        taps = {a: _taps(indices[a], (data.shape[a], shape[a]), options) for a in axes}
-        return op.cast(kind, _weighted(data, list(indices), axes, taps))
+        places = [place(indices, number) for number in range(len(axes))]
+        taps = {
+            axis: _taps(position, data.shape[axis], options)
+            for axis, position in zip(axes, places, strict=True)
+        }
+        value = op.cast(kind, _weighted(data, list(indices), axes, taps))
+        if options["mode"] != "tf_crop_and_resize":
+            return value
+        inside = op.all(*[
+            test
+            for axis, position in zip(axes, places, strict=True)
+            for test in (position >= 0.0, position <= _float(data.shape[axis]) - 1.0)
+        ])  # fmt: skip
+        return op.if_then_else(inside, value, op.const(options["extrapolation"], kind))
 
     return compute_one(shape, element, name="resize", tag=tag.INJECTIVE)
 
@@ -161,20 +201,20 @@ def _public(letters: str) -> Callable[..., Tensor]:
         bicubic_alpha: float = -0.5, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
         out_dtype: str | None = None, output_shape: Any = None,
     ) -> Tensor:  # fmt: skip
-        del roi, extrapolation_value  # used by tf_crop_and_resize only, which is not offered
         centred = coordinate_transformation_mode in ("half_pixel", "align_corners")
         options = {
             "method": method, "mode": coordinate_transformation_mode,
             "rounding": rounding_method or ("round" if centred else "floor"),
             "alpha": bicubic_alpha, "exclude": bool(bicubic_exclude), "out_dtype": out_dtype,
+            "roi": roi, "extrapolation": extrapolation_value,
         }  # fmt: skip
         wanted = size if output_shape is None else output_shape
         return _resize(data, wanted, letters, layout, options)
 
     resize.__name__ = resize.__qualname__ = f"resize{len(letters)}d"
     resize.__doc__ = (
-        f"Resample the axes {letters} of ``data`` to ``size``; ``roi`` is accepted for TVM's "
-        "signature and not used."
+        f"Resample the axes {letters} of ``data`` to ``size``; ``roi`` and "
+        "``extrapolation_value`` are for tf_crop_and_resize."
     )
     return resize
 

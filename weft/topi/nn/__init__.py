@@ -67,5 +67,6 @@ from weft.topi.nn.pooling import (
     pool3d,
 )
 from weft.topi.nn.rearrange import pixel_shuffle
+from weft.topi.nn.recurrent import gru, lstm, rnn
 from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
 from weft.topi.transform import flatten

@@ -64,6 +64,7 @@ from weft.relax.op.nn.pooling import (
     max_pool3d,
 )
 from weft.relax.op.nn.rearrange import pixel_shuffle
+from weft.relax.op.nn.recurrent import gru, lstm, rnn
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -93,6 +94,7 @@ __all__ = [
     "gelu",
     "gelu_tanh",
     "group_norm",
+    "gru",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -102,6 +104,7 @@ __all__ = [
     "leakyrelu",
     "log_sigmoid",
     "log_softmax",
+    "lstm",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -113,6 +116,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "rnn",
     "selu",
     "silu",
     "softmax",

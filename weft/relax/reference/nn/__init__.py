@@ -11,6 +11,7 @@ from weft.relax.reference.nn import (
     padding,
     pooling,
     rearrange,
+    recurrent,
 )
 
 TABLE = {
@@ -22,5 +23,6 @@ TABLE = {
     **padding.TABLE,
     **pooling.TABLE,
     **rearrange.TABLE,
+    **recurrent.TABLE,
 }
 """Every row of the folder."""

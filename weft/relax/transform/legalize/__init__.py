@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.ir.op import Op
 from weft.relax.transform.legalize import (
     attention,
+    collective,
     elementwise,
     image,
     indexing,
@@ -12,13 +13,16 @@ from weft.relax.transform.legalize import (
     manipulate,
     nn,
     quantization,
+    recurrent,
     reduction,
     sorting,
+    vision,
 )
 from weft.relax.transform.legalize.rule import Rule
 
 LEGALIZE: dict[Op, Rule] = {
     **attention.TABLE,
+    **collective.TABLE,
     **elementwise.TABLE,
     **image.TABLE,
     **indexing.TABLE,
@@ -26,8 +30,10 @@ LEGALIZE: dict[Op, Rule] = {
     **manipulate.TABLE,
     **nn.TABLE,
     **quantization.TABLE,
+    **recurrent.TABLE,
     **reduction.TABLE,
     **sorting.TABLE,
+    **vision.TABLE,
 }
 """Every rule; ``register_legalize`` adds to it."""
 

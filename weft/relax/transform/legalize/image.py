@@ -8,7 +8,7 @@ from typing import Any
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
-from weft.relax.transform.legalize.rule import Rule, plain, table
+from weft.relax.transform.legalize.rule import Rule, plain, table, with_attrs
 
 
 def _resize(te_func: Callable[..., Any], hint: str) -> Rule:
@@ -27,8 +27,22 @@ def _resize(te_func: Callable[..., Any], hint: str) -> Rule:
     return rule
 
 
+def _affine_grid(bb: BlockBuilder, call: Call) -> Any:
+    size = list(call.args[1].struct_info.values)
+    return bb.call_te(
+        topi.image.affine_grid, call.args[0], size, call.attrs["align_corners"],
+        primfunc_name_hint="affine_grid",
+    )  # fmt: skip
+
+
 TABLE = table(
     {
+        "image.resize1d": _resize(topi.image.resize1d, "resize1d"),
         "image.resize2d": _resize(topi.image.resize2d, "resize2d"),
+        "image.resize3d": _resize(topi.image.resize3d, "resize3d"),
+        "image.grid_sample": with_attrs(
+            topi.image.grid_sample, "method", "layout", "padding_mode", "align_corners"
+        ),
+        "image.affine_grid": _affine_grid,
     }
 )

@@ -1,0 +1,85 @@
+"""Recurrent layers against PyTorch's, which have the same weights."""
+
+import numpy as np
+import pytest
+
+from weft.relax.op.definition import FUNCTIONS as F
+from weft.testing.operator_cases import Case, Table, row, t
+
+torch = pytest.importorskip("torch")
+STEPS = ({"s": 0, "b": 2}, {"s": 1, "b": 1}, {"s": 5, "b": 3}, {"s": 3, "b": 0})
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+
+
+def operands(name, features=4, hidden=3, dtype="float32"):
+    gates = GATES[name] * hidden
+    states = 2 if name == "lstm" else 1
+    return [
+        t("s", "b", features, dtype=dtype), t(gates, features, dtype=dtype),
+        t(gates, hidden, dtype=dtype), t(gates, dtype=dtype), t(gates, dtype=dtype),
+        *[t("b", hidden, dtype=dtype)] * states,
+    ]  # fmt: skip
+
+
+def by_steps(name, reverse=False, order="IFGO", activation="tanh"):
+    """A loop of PyTorch's cells."""
+
+    def run(data, weight, recurrent, bias, recurrent_bias, *states):
+        given = [torch.from_numpy(np.ascontiguousarray(a)) for a in (data, *states)]
+        weights = [torch.from_numpy(np.ascontiguousarray(a)) for a in
+                   (weight, recurrent, bias, recurrent_bias)]  # fmt: skip
+        if name == "lstm":  # PyTorch's order is IFGO
+            parts = [w.chunk(4) for w in weights]
+            weights = [torch.cat([p[order.index(c)] for c in "IFGO"]) for p in parts]
+        cell = {
+            "lstm": torch.lstm_cell, "gru": torch.gru_cell,
+            "rnn": torch.rnn_tanh_cell if activation == "tanh" else torch.rnn_relu_cell,
+        }[name]  # fmt: skip
+        sequence, *state = given
+        outputs = [None] * len(sequence)
+        for step in range(len(sequence))[:: -1 if reverse else 1]:
+            made = cell(sequence[step], state if name == "lstm" else state[0], *weights)
+            state = list(made) if name == "lstm" else [made]
+            outputs[step] = state[0]
+        empty = torch.zeros(0, *state[0].shape, dtype=state[0].dtype)
+        stacked = torch.stack(outputs) if outputs else empty
+        return [item.numpy() for item in (stacked, *state)]
+
+    return run
+
+
+def layers():
+    for name in GATES:
+        for reverse in (False, True):
+            yield row(f"nn.{name}", operands(name), by_steps(name, reverse), sizes=STEPS,
+                      reverse=reverse, note=f"reverse {reverse}")  # fmt: skip
+        yield row(f"nn.{name}", operands(name, dtype="float64"), by_steps(name), sizes=STEPS[2:3])
+        yield row(f"nn.{name}", operands(name, 16, 8, "float16"), by_steps(name),
+                  sizes=STEPS[2:3])  # fmt: skip
+        yield row(f"nn.{name}", operands(name, 1, 1), by_steps(name), sizes=STEPS[1:3],
+                  note="size 1")  # fmt: skip
+    yield row("nn.lstm", operands("lstm"), by_steps("lstm", order="OGIF"), sizes=STEPS[2:3],
+              weight_layout="OGIF", note="OGIF")  # fmt: skip
+    yield row("nn.rnn", operands("rnn"), by_steps("rnn", activation="relu"), sizes=STEPS[2:3],
+              activation="relu", note="relu")  # fmt: skip
+
+
+def without_biases():
+    for name in GATES:
+        function = by_steps(name)
+
+        def reference(data, weight, recurrent, function=function, name=name):
+            gates, size = recurrent.shape
+            state = [np.zeros((data.shape[1], size))] * (2 if name == "lstm" else 1)
+            return function(data, weight, recurrent, np.zeros(gates), np.zeros(gates), *state)
+
+        yield Case(f"nn.{name}", F[f"nn.{name}"], operands(name)[:3], reference, STEPS[:3],
+                   note="zeros")  # fmt: skip
+
+
+TABLE = Table([*layers(), *without_biases()])
+
+
+@pytest.mark.parametrize("case", TABLE.cases, ids=str)
+def test_layer(case):
+    TABLE.check(case)

@@ -1,0 +1,68 @@
+"""Struct-info rules of recurrent layers."""
+
+import re
+
+import pytest
+
+from weft.relax import op
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.support.errors import IRTypeError, IRValueError
+from weft.testing.rule_cases import check_rule
+from weft.tir.expr import Var as TirVar
+
+N, M = TirVar("n", "int64"), TirVar("m", "int64")
+
+
+def tensor(*dims, dtype="float32"):
+    return TensorStructInfo(dims, dtype)
+
+
+LSTM = [tensor(7, 2, 4), tensor(12, 4), tensor(12, 3), tensor(12), tensor(12), tensor(2, 3),
+        tensor(2, 3)]  # fmt: skip
+GRU = [tensor(7, 2, 4), tensor(9, 4), tensor(9, 3), tensor(9), tensor(9), tensor(2, 3)]
+RNN = [tensor(7, 2, 4), tensor(3, 4), tensor(3, 3), tensor(3), tensor(3), tensor(2, 3)]
+OUT, STATE = tensor(7, 2, 3), tensor(2, 3)
+
+RULES = {
+    "lstm": (op.nn.lstm, LSTM, TupleStructInfo([OUT, STATE, STATE])),
+    "gru": (op.nn.gru, GRU, TupleStructInfo([OUT, STATE])),
+    "rnn": (op.nn.rnn, RNN, TupleStructInfo([OUT, STATE])),
+}
+
+SYMBOLIC = [
+    (op.nn.gru, [tensor(N, M, 4), *GRU[1:3]], TupleStructInfo([tensor(N, M, 3), tensor(M, 3)])),
+    (op.nn.rnn, [tensor(N, 2, 4), tensor(M, 4), tensor(M, M)],
+     TupleStructInfo([tensor(N, 2, M), tensor(2, M)])),
+]  # fmt: skip
+
+ERRORS = [
+    (op.nn.lstm, [*LSTM[:2], tensor(12, 4), *LSTM[3:]], IRValueError,
+     "relax.nn.lstm: weight_ih: expected (16, 4), got (12, 4)"),
+    (op.nn.gru, [*GRU[:5], tensor(3, 3)], IRValueError, "hidden: expected (2, 3), got (3, 3)"),
+    (op.nn.gru, [tensor(7, 4), *GRU[1:]], IRValueError, "data: expected 3 dimensions, got 2"),
+    (op.nn.rnn, [TensorStructInfo(None, "float32", ndim=3), *RNN[1:3]], IRTypeError,
+     "relax.nn.rnn: the shapes of data and weight_hh are not known"),
+    (lambda *a: op.nn.rnn(*a, activation="gelu"), RNN, IRValueError,
+     "activation: expected tanh or relu, got 'gelu'"),
+    (lambda *a: op.nn.lstm(*a, weight_layout="IFCO"), LSTM, IRValueError,
+     "weight_layout: expected the letters IFGO, got 'IFCO'"),
+    (op.nn.rnn, [*RNN[:5], tensor(2, 3, dtype="float16")], IRTypeError,
+     "the data types must be equal, got float32 and float16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rule(name, infer):
+    make, infos, expected = RULES[name]
+    check_rule(infer, make, infos, expected)
+
+
+@pytest.mark.parametrize(("make", "infos", "expected"), SYMBOLIC)
+def test_symbolic_results(make, infos, expected, infer):
+    assert infer(make, *infos) == expected
+
+
+@pytest.mark.parametrize(("make", "infos", "error", "message"), ERRORS)
+def test_errors_name_the_operator_and_the_numbers(make, infos, error, message, build):
+    with pytest.raises(error, match=re.escape(message)):
+        build(make, *infos)

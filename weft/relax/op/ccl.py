@@ -1,0 +1,80 @@
+"""``relax.op.ccl``: collective communication between workers.
+
+They parse, deduce and lower to calls of registered functions (``runtime.disco.*``), which a
+program that runs on several workers has to bring.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import operator
+from weft.relax.op.infer import axis_of, dims_of, fail, result, same_as_input, show_dim, tensor
+from weft.relax.shape_arith import constant_value, simplified
+from weft.relax.struct_info import TensorStructInfo
+from weft.tir.op import floordiv
+
+REDUCTIONS = ("sum", "prod", "min", "max", "avg")
+"""What allreduce computes, in the order of the runtime's codes."""
+
+
+def infer_allreduce(call: Call) -> TensorStructInfo:
+    """As the input."""
+    if call.attrs["op_type"] not in REDUCTIONS:
+        fail(call, f"op_type: expected {', '.join(REDUCTIONS)}, got {call.attrs['op_type']!r}")
+    return tensor(call, 0)
+
+
+def _check_workers(call: Call) -> int:
+    count: int = call.attrs["num_workers"]
+    if count < 1:
+        fail(call, f"num_workers: expected 1 or more, got {count}")
+    return count
+
+
+def infer_allgather(call: Call) -> TensorStructInfo:
+    """The first extent times the number of workers."""
+    info, count = tensor(call, 0), _check_workers(call)
+    dims = dims_of(info)
+    if info.ndim == 0:
+        fail(call, "x: expected at least 1 dimension, got 0")
+    if dims is None:
+        return info if count == 1 else result(None, info.dtype, info.ndim, info.vdevice)
+    return result([simplified(dims[0] * count), *dims[1:]], info.dtype, vdevice=info.vdevice)
+
+
+def infer_parts(call: Call) -> TensorStructInfo:
+    """The extent of the axis divided by the number of workers."""
+    info, count = tensor(call, 0), _check_workers(call)
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    dims = dims_of(info)
+    if dims is None:
+        return result(None, info.dtype, info.ndim, info.vdevice)
+    extent = constant_value(dims[axis])
+    if extent is not None and extent % count:
+        fail(call, f"axis {axis} of {show_dim(dims[axis])} elements does not divide into "
+             f"{count} equal parts")  # fmt: skip
+    made = [*dims]
+    made[axis] = simplified(floordiv(dims[axis], count))
+    return result(made, info.dtype, vdevice=info.vdevice)
+
+
+@operator("relax.ccl.allreduce", infer_allreduce)
+def allreduce(x: Expr, op_type: str = "sum", in_group: bool = True) -> Any:
+    """The tensors of all workers (or of the group) combined: sum, prod, min, max or avg."""
+
+
+@operator("relax.ccl.allgather", infer_allgather)
+def allgather(x: Expr, num_workers: int, in_group: bool = True) -> Any:
+    """The tensors of all workers (or of the group) joined along the first axis."""
+
+
+@operator("relax.ccl.broadcast_from_worker0", same_as_input)
+def broadcast_from_worker0(x: Expr) -> Any:
+    """The tensor of worker 0, on every worker."""
+
+
+@operator("relax.ccl.scatter_from_worker0", infer_parts)
+def scatter_from_worker0(x: Expr, num_workers: int, axis: int = 0) -> Any:
+    """One of the equal parts of worker 0's tensor along an axis, for each worker."""

@@ -1,0 +1,173 @@
+"""Reference of resampling: one axis after the other where the method allows it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.relax.reference.rule import by_wide, convert, table
+from weft.support.dtype import DataType
+
+_CENTRED = ("half_pixel", "align_corners")
+
+
+def _positions(extent: int, size: int, mode: str, part: tuple[float, float]) -> Any:
+    """Where along the input axis each output element lies (float32, as the operator's)."""
+    kind = np.float32
+    place, last = np.arange(size, dtype=kind), kind(extent - 1)
+    scale = kind(extent) / kind(max(size, 1))
+    if mode == "align_corners":
+        return place * (last / kind(max(size - 1, 1)))
+    if mode == "asymmetric":
+        return place * scale
+    if mode == "tf_half_pixel_for_nn":
+        return (place + kind(0.5)) * scale
+    if mode == "tf_crop_and_resize":
+        start, end = kind(part[0]), kind(part[1])
+        if size <= 1:
+            return np.full(size, kind(0.5) * (start + end) * last)
+        return start * last + place * ((end - start) * last / kind(size - 1))
+    if mode == "pytorch_half_pixel" and size <= 1:
+        return np.zeros(size, kind)
+    return scale * (place + kind(0.5)) - kind(0.5)
+
+
+def _rounded(position: Any, rounding: str) -> Any:
+    kind = np.float32
+    rules: dict[str, Callable[[Any], Any]] = {
+        "round": np.round,
+        "round_prefer_floor": lambda p: np.ceil(p - kind(0.5)),
+        "round_prefer_ceil": lambda p: np.floor(p + kind(0.5)),
+        "floor": lambda p: np.floor(p + kind(1e-5)),
+        "ceil": lambda p: np.ceil(p - kind(1e-5)),
+    }
+    return rules[rounding](position)
+
+
+def _cubic(distance: Any, alpha: float) -> Any:
+    """Keys' kernel."""
+    d = np.abs(distance)
+    near = (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
+    far = alpha * (d**3 - 5 * d**2 + 8 * d - 4)
+    return np.where(d <= 1, near, np.where(d <= 2, far, 0.0))
+
+
+def _matrix(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    """(output, input) weights along one axis."""
+    made = np.zeros((len(position), extent))
+    rows = np.arange(len(position))
+    mode, method = attrs["coordinate_transformation_mode"], attrs["method"]
+    if method == "nearest_neighbor":
+        rounding = attrs["rounding_method"] or ("round" if mode in _CENTRED else "floor")
+        made[rows, np.clip(_rounded(position, rounding), 0, extent - 1).astype(int)] = 1
+        return made
+    base = np.floor(position)
+    fraction = (position - base).astype(np.float64)
+    taps = (0, 1) if method == "linear" else (-1, 0, 1, 2)
+    for tap in taps:
+        index = base.astype(int) + tap
+        weight = _cubic(fraction - tap, attrs["cubic_alpha"])
+        if method == "linear":
+            weight = fraction if tap else 1 - fraction
+        if attrs["cubic_exclude"]:
+            weight = np.where((index >= 0) & (index < extent), weight, 0)
+        np.add.at(made, (rows, np.clip(index, 0, extent - 1)), weight)
+    return made / made.sum(1, keepdims=True) if attrs["cubic_exclude"] else made
+
+
+def _resize(data: Any, size: Any, **attrs: Any) -> Any:
+    letters = "DHW"[3 - len(size) :]
+    axes = [attrs["layout"].index(letter) for letter in letters]
+    roi, out_dtype = list(attrs["roi"]), attrs["out_dtype"]
+    made, inside = data.astype(np.float64), np.ones((1,) * data.ndim, bool)
+    for number, axis in enumerate(axes):
+        extent, part = data.shape[axis], (roi[number], roi[len(roi) // 2 + number])
+        position = _positions(extent, size[number], attrs["coordinate_transformation_mode"], part)
+        weights = _matrix(position, extent, attrs)
+        made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
+        shape = [-1 if place == axis else 1 for place in range(data.ndim)]
+        inside = inside & ((position >= 0) & (position <= extent - 1)).reshape(shape)
+    if attrs["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        made = np.where(inside, made, attrs["extrapolation_value"])
+    dtype = data.dtype.name if out_dtype in (None, "void") else str(out_dtype)
+    return made if DataType(dtype).is_float else convert(made, dtype)
+
+
+def _reflected(position: Any, extent: int, align_corners: bool) -> Any:
+    low, span = (0.0, extent - 1.0) if align_corners else (-0.5, float(extent))
+    if span <= 0:
+        return np.zeros_like(position)
+    rest = np.mod(np.abs(position - low), 2 * span)
+    return np.where(rest > span, 2 * span - rest, rest) + low
+
+
+def _padded(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    if attrs["padding_mode"] == "zeros":
+        return position
+    if attrs["padding_mode"] == "reflection":
+        position = _reflected(position, extent, attrs["align_corners"])
+    return np.clip(position, 0, extent - 1)
+
+
+def _neighbours(position: Any, extent: int, attrs: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """(whole positions, weights) along one axis."""
+    method = attrs["method"]
+    if method == "nearest":
+        return [(np.round(_padded(position, extent, attrs)), 1.0)]
+    position = _padded(position, extent, attrs) if method == "bilinear" else position
+    base = np.floor(position)
+    fraction = position - base
+    if method == "bilinear":
+        return [(base, 1 - fraction), (base + 1, fraction)]
+    return [
+        (_padded(base + tap, extent, attrs), _cubic(fraction - tap, -0.75)) for tap in range(-1, 3)
+    ]
+
+
+def _grid_sample(data: Any, grid: Any, **attrs: Any) -> Any:
+    layout = attrs["layout"]
+    letters = "DHW"[5 - data.ndim :]
+    order = [layout.index(letter) for letter in f"NC{letters}"]
+    images = data.transpose(order)
+    axes = []
+    for number, extent in enumerate(images.shape[2:]):
+        coordinate = grid[:, len(letters) - 1 - number]
+        aligned = (coordinate + 1) / 2 * (extent - 1)
+        position = aligned if attrs["align_corners"] else ((coordinate + 1) * extent - 1) / 2
+        axes.append(_neighbours(position, extent, attrs))
+    total = np.zeros((*images.shape[:2], *grid.shape[2:]))
+    batch = np.arange(len(images)).reshape(-1, *[1] * len(letters))
+    for chosen in itertools.product(*axes):
+        weight, inside, place = np.ones(grid[:, 0].shape), True, []
+        for (whole, share), extent in zip(chosen, images.shape[2:], strict=True):
+            weight = weight * share
+            inside = inside & (whole >= 0) & (whole <= extent - 1)
+            place.append(np.clip(whole, 0, extent - 1).astype(int))
+        values = np.moveaxis(images, 1, -1)[(batch, *place)]
+        total += np.moveaxis(values * np.where(inside, weight, 0)[..., None], -1, 1)
+    return total.transpose([f"NC{letters}".index(letter) for letter in layout])
+
+
+def _affine_grid(data: Any, size: Any, align_corners: bool = True) -> Any:
+    lines = []
+    for extent in size:
+        place = np.arange(extent, dtype=np.float64)
+        if align_corners:
+            lines.append(place * 2 / (extent - 1) - 1 if extent > 1 else np.zeros(extent))
+        else:
+            lines.append((2 * place + 1) / max(extent, 1) - 1)
+    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*mesh, np.ones(tuple(size))])
+    return np.einsum("nij,j...->ni...", data, points)
+
+
+TABLE = table(
+    {
+        **{f"image.resize{rank}d": _resize for rank in (1, 2, 3)},
+        "image.grid_sample": by_wide(_grid_sample),
+        "image.affine_grid": by_wide(_affine_grid),
+    }
+)

@@ -1,0 +1,226 @@
+"""Spatial transformers: sampling grids of affine maps, and images sampled at grids.
+
+A grid is (batch, axes, out spatial) with the coordinates x, y (and z) along its second axis, from
+-1 to 1 over the image (Jaderberg et al., "Spatial Transformer Networks", 2015).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.support.errors import IRValueError
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
+from weft.topi.moments import wide
+from weft.topi.nn.convolution import positions
+
+METHODS = ("nearest", "bilinear", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+_LETTERS = {4: "HW", 5: "DHW"}
+_CUBIC_ALPHA = -0.75
+
+
+def affine_grid(data: Tensor, target_shape: Sequence[Any], align_corners: bool = True) -> Tensor:
+    """The grid of an affine map: data (n, 2, 3) gives (n, 2, h, w), (n, 3, 4) (n, 3, d, h, w).
+
+    With ``align_corners`` -1 and 1 are the centres of the outermost pixels, else their edges.
+    """
+    rank = len(target_shape)
+    fits = rank in (2, 3) and data.ndim == 3
+    if not fits or not may_be_equal(data.shape[1], rank) or not may_be_equal(
+        data.shape[2], rank + 1
+    ):
+        raise IRValueError(
+            f"affine_grid: expected data (n, 2, 3) and 2 extents, or (n, 3, 4) and 3, got "
+            f"{shape_text(data.shape)} and {shape_text(target_shape)}"
+        )
+    kind = wide(data.dtype)
+
+    def coordinate(index: Any, extent: Any) -> PrimExpr:
+        place, size = op.cast(kind, index), op.cast(kind, as_prim_expr(extent))
+        one = op.const(1, kind)
+        if align_corners:
+            steps = op.maximum(size - one, one)
+            edge = op.select(size > one, op.const(-1, kind), op.const(0, kind))
+            return op.add(edge, op.div(place * op.const(2, kind), steps))
+        return op.div(place * op.const(2, kind) + one - size, size)
+
+    def element(*indices: Any) -> Any:
+        n, row, *point = indices
+        total: Any = op.cast(kind, data(n, row, rank))
+        for number, (index, extent) in enumerate(zip(point, target_shape, strict=True)):
+            factor = op.cast(kind, data(n, row, rank - 1 - number))
+            total = total + factor * coordinate(index, extent)
+        return op.cast(data.dtype, total)
+
+    return compute_ax(
+        [data.shape[0], rank, *target_shape], element, "T_affine_grid", tag=tag.INJECTIVE
+    )
+
+
+class _Sampler:
+    """How one axis of the image is read at a coordinate."""
+
+    def __init__(self, extent: Any, kind: Any, padding: str, align_corners: bool) -> None:
+        self.extent, self.kind, self.padding = extent, kind, padding
+        self.size = op.cast(kind, as_prim_expr(extent))
+        self.align_corners = align_corners
+
+    def position(self, coordinate: PrimExpr) -> PrimExpr:
+        """From -1 .. 1 to pixels."""
+        one, half = op.const(1, self.kind), op.const(0.5, self.kind)
+        if self.align_corners:
+            return op.multiply((coordinate + one) * half, self.size - one)
+        return op.multiply((coordinate + one) * self.size - one, half)
+
+    def kept_inside(self, position: PrimExpr) -> PrimExpr:
+        """The position after padding by the border or by reflection; zeros leave it."""
+        if self.padding == "reflection":
+            position = self._reflected(position)
+        if self.padding == "zeros":
+            return position
+        low = op.maximum(position, op.const(0, self.kind))
+        return op.minimum(low, self.size - op.const(1, self.kind))
+
+    def _reflected(self, position: PrimExpr) -> PrimExpr:
+        zero, one = op.const(0, self.kind), op.const(1, self.kind)
+        low = zero if self.align_corners else op.const(-0.5, self.kind)
+        span = self.size - one if self.align_corners else self.size
+        safe = op.maximum(span, one)
+        distance = op.abs(position - low)
+        flips = op.floor(op.div(distance, safe))
+        rest = distance - flips * safe
+        is_even = op.equal(op.floormod(op.cast("int64", flips), 2), 0)
+        turned = op.select(is_even, rest + low, span - rest + low)
+        return op.select(span > zero, turned, zero)
+
+    def index(self, whole: PrimExpr) -> PrimExpr:
+        """The index of a whole position; -1 outside of the image where that means zeros."""
+        if self.padding != "zeros":
+            whole = self.kept_inside(whole)
+        index = op.cast("int64", whole)
+        last = op.subtract(op.cast("int64", as_prim_expr(self.extent)), 1)
+        low = op.const(-1 if self.padding == "zeros" else 0, "int64")
+        limited = op.minimum(op.maximum(index, low), last)
+        if self.padding != "zeros":
+            return limited
+        return op.select(op.less_equal(index, last), limited, low)
+
+    def tap(self, position: PrimExpr, number: Any, method: str) -> tuple[PrimExpr, PrimExpr]:
+        """The index and the weight of neighbour ``number`` of a position."""
+        one = op.const(1, self.kind)
+        if method == "nearest":
+            return self.index(op.round(self.kept_inside(position))), one
+        if method == "bilinear":
+            position = self.kept_inside(position)
+        base, step = op.floor(position), op.cast(self.kind, as_prim_expr(number))
+        fraction = position - base
+        if method == "bilinear":
+            return self.index(base + step), op.select(step < one, one - fraction, fraction)
+        step = step - one
+        return self.index(base + step), _cubic_weight(op.abs(fraction - step))
+
+
+def _cubic_weight(distance: PrimExpr) -> PrimExpr:
+    """The weight of a neighbour at a distance up to 2 (Keys' kernel)."""
+
+    def number(value: float) -> PrimExpr:
+        return op.const(value, distance.dtype)
+
+    alpha, square = _CUBIC_ALPHA, distance * distance
+    near = number(alpha + 2) * square * distance - number(alpha + 3) * square + number(1)
+    far = square * distance - number(5) * square + number(8) * distance - number(4)
+    return op.select(op.less_equal(distance, number(1)), near, number(alpha) * far)
+
+
+class _Taps:
+    """Indices and weights of the neighbours along one axis, for every point of the grid."""
+
+    def __init__(self, sampler: _Sampler, grid: Tensor, number: int, method: str) -> None:
+        self.count = {"nearest": 1, "bilinear": 2, "bicubic": 4}[method]
+        self.zeros = sampler.padding == "zeros"
+        rank = grid.ndim - 2
+        place = compute_ax(
+            [grid.shape[0], *grid.shape[2:]],
+            lambda *i: sampler.position(
+                op.cast(sampler.kind, grid(i[0], rank - 1 - number, *i[1:]))
+            ),
+            "position", tag=tag.INJECTIVE,
+        )  # fmt: skip
+        shape = [self.count, *place.shape]
+        self.indices = compute_ax(
+            shape, lambda *i: sampler.tap(place(*i[1:]), i[0], method)[0], "tap_index",
+            tag=tag.INJECTIVE,
+        )  # fmt: skip
+        self.weights = compute_ax(
+            shape, lambda *i: sampler.tap(place(*i[1:]), i[0], method)[1], "tap_weight",
+            tag=tag.INJECTIVE,
+        )  # fmt: skip
+
+
+def grid_sample(
+    data: Tensor, grid: Tensor, method: str = "bilinear", layout: str = "NCHW",
+    padding_mode: str = "zeros", align_corners: bool = True,
+) -> Tensor:  # fmt: skip
+    """The image at the points of a grid (batch, 2, h, w), or (batch, 3, d, h, w) of volumes.
+
+    Outside of the image: zeros, the border's pixels, or the image reflected. Of volumes there is
+    no bicubic interpolation.
+    """
+    if data.ndim not in _LETTERS or grid.ndim != data.ndim:
+        raise IRValueError(
+            f"grid_sample: expected 4 or 5 dimensions of data and grid, got {data.ndim} and "
+            f"{grid.ndim}"
+        )
+    known = METHODS if data.ndim == 4 else METHODS[:2]
+    if method not in known or padding_mode not in PADDINGS:
+        raise IRValueError(
+            f"grid_sample: expected a method of {', '.join(known)} and a padding of "
+            f"{', '.join(PADDINGS)}, got {method!r} and {padding_mode!r}"
+        )
+    letters = _LETTERS[data.ndim]
+    at = positions(layout, f"NC{letters}", "grid_sample: layout")
+    if is_const(grid.shape[1]) and not is_const(grid.shape[1], len(letters)):
+        raise IRValueError(
+            f"grid_sample: expected {len(letters)} coordinates along axis 1 of the grid, got "
+            f"{shape_text(grid.shape)}"
+        )
+    kind = wide(data.dtype)
+    samplers = [_Sampler(data.shape[i], kind, padding_mode, align_corners) for i in at[2:]]
+    shape = list(data.shape)
+    for place, extent in zip(at[2:], grid.shape[2:], strict=True):
+        shape[place] = extent
+
+    taps = [_Taps(sampler, grid, i, method) for i, sampler in enumerate(samplers)]
+
+    def element(*indices: Any) -> Any:
+        where = (indices[at[0]], *[indices[i] for i in at[2:]])
+        return op.cast(data.dtype, _sampled(data, indices, at[2:], taps, where))
+
+    return compute_ax(shape, element, "T_grid_sample", tag=tag.INJECTIVE)
+
+
+def _sampled(data: Tensor, indices: Any, axes: list[int], taps: list[_Taps], where: Any) -> Any:
+    """The weighted sum over all combinations of the axes' neighbours."""
+    total: Any = None
+    for chosen in itertools.product(*[range(tap.count) for tap in taps]):
+        point, tests = list(indices), []
+        for axis, tap, number in zip(axes, taps, chosen, strict=True):
+            index = tap.indices(number, *where)
+            point[axis] = op.maximum(index, op.const(0, "int64")) if tap.zeros else index
+            if tap.zeros:
+                tests.append(op.less_equal(0, index))
+        kind = taps[0].weights.dtype
+        value: Any = op.cast(kind, data(*point))
+        if tests:
+            value = op.if_then_else(op.all(*tests), value, op.const(0, kind))
+        for tap, number in zip(taps, chosen, strict=True):
+            value = value * tap.weights(number, *where)
+        total = value if total is None else total + value
+    assert total is not None  # every method has at least one neighbour
+    return total
