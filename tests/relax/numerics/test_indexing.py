@@ -159,6 +159,9 @@ def medians():
     yield row("median", [t()], lambda x: x, note="0-d")
     yield row("median", [t(2, 3, fill=[NAN, 1.0, 2.0, INF, -INF, 0.0])], lambda x: lower(x, (0, 1)),
               note="nan")  # fmt: skip
+    yield row("median", [t(3, 4, fill=[1.0, NAN, 2.0, NAN, 5.0, 3.0, 4.0, INF])],
+              lambda x: [np.array([NAN, 4.0, NAN]), np.array([1, 2, 1])], axis=1,
+              note="nan")  # fmt: skip
     for axis in (0, -1):
 
         def both(x, axis=axis):

@@ -10,7 +10,7 @@ from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value, product
 from weft.relax.transform.legalize.rule import table, with_attrs
 from weft.tir.op import const as tir_const
-from weft.tir.op import floordiv, if_then_else, isnan
+from weft.tir.op import floordiv, if_then_else, isnan, logical_not
 from weft.tir.op import sqrt as tir_sqrt
 from weft.topi.extents import compute_ax
 from weft.topi.moments import Moments
@@ -89,14 +89,19 @@ def _spread(x: Any, axis: Any, keepdims: bool, function: Any) -> Any:
     return compute_ax(shape, element, "variance")
 
 
+def _is_number(x: Any) -> Any:
+    return compute_ax(x.shape, lambda *point: logical_not(isnan(x(*point))), "is_number")
+
+
 def te_median(x: Any, axis: Any, keepdims: bool) -> Any:
-    """The lower median, with indices over one axis; a NaN anywhere in the row is the result."""
+    """The lower median, with indices over one axis; the first NaN of a row is its median."""
     axes = _axes(x, axis)
     kept = [item for item in range(len(x.shape)) if item not in axes]
     rows = topi.transpose(x, [*kept, *axes]) if kept + axes != list(range(len(x.shape))) else x
     count = product([x.shape[item] for item in axes])
     rows = topi.reshape(rows, [*[x.shape[item] for item in kept], count])
     order = topi.argsort(rows, axis=-1, dtype="int64")
+    numbers = sum_in(_is_number(rows), [len(kept)], False, "int64")
     shape = [
         tir_const(1, "int64") if item in axes else x.shape[item]
         for item in range(len(x.shape))
@@ -105,9 +110,9 @@ def te_median(x: Any, axis: Any, keepdims: bool) -> Any:
 
     def place(point: Any) -> tuple[Any, Any]:
         outer = [p for item, p in enumerate(point) if item not in axes] if keepdims else point
-        last = order(*outer, count - 1)
-        middle = order(*outer, floordiv(count - 1, 2))
-        return outer, if_then_else(isnan(rows(*outer, last)), last, middle)
+        sorted_first = numbers(*outer)  # NaNs come last, in their order
+        rank = if_then_else(sorted_first < count, sorted_first, floordiv(count - 1, 2))
+        return outer, order(*outer, rank)
 
     def value(*point: Any) -> Any:
         outer, where = place(point)
