@@ -1,8 +1,9 @@
 """Numerical tests of graph operators through the whole stack, as tables of cases.
 
 A table is built once, every row a function of one module, natively and as bytecode; ``check``
-runs one row on both and compares with numpy (or PyTorch) in float64. Accuracy (design.md 3.14):
-max|difference| <= tolerance * max|reference|; NaN and infinities must be in the same places.
+runs one row on both and compares with numpy (or PyTorch) in float64, and with the interpreter of
+graphs. Accuracy (design.md 3.14): max|difference| <= tolerance * max|reference|; NaN and infinities
+must be in the same places.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 
 from weft.driver.build import relax_build as build
 from weft.ir.module import IRModule
+from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Tuple, Var
 from weft.relax.op.definition import FUNCTIONS
+from weft.relax.reference import REFERENCE, run
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray, array
@@ -115,6 +118,7 @@ class Table:
     def __init__(self, cases: Sequence[Case]) -> None:
         self.cases = list(cases)
         self.broken: Exception | None = None
+        self.module = IRModule()
 
     @functools.cached_property
     def machines(self) -> dict[str, Any]:
@@ -129,8 +133,8 @@ class Table:
                 error.add_note(f"in the row {case}")
                 self.broken = error
                 raise
-        mod = builder.get()
-        return {mode: self._machine(mod, mode) for mode in ("compiled", "bytecode")}
+        self.module = builder.get()
+        return {mode: self._machine(self.module, mode) for mode in ("compiled", "bytecode")}
 
     def _add(self, builder: BlockBuilder, number: int, case: Case) -> None:
         symbols: dict[str, SizeVar] = {}
@@ -166,7 +170,7 @@ class Table:
         return "in no single row"
 
     def check(self, case: Case) -> None:
-        """Run the row on all its sizes, both ways, with compact and with strided sources."""
+        """Run the row on all its sizes: compiled, bytecode, from strided sources, interpreted."""
         number = self.cases.index(case)
         generator = np.random.default_rng(zlib.crc32(str(case).encode()))
         for sizes in case.sizes:
@@ -180,6 +184,10 @@ class Table:
             results["strided"] = _as_list(self.machines["compiled"][f"case{number}"](*strided))
             for got, wanted in zip(results["compiled"], expected, strict=True):
                 compare(got, wanted, case.tolerance)
+            if Op.get(f"relax.{case.op}") in REFERENCE:  # test_completeness lists the others
+                interpreted = _as_list(run(self.module, f"case{number}", *values))
+                for got, wanted in zip(results["compiled"], interpreted, strict=True):
+                    compare(got, wanted, case.tolerance)
             for mode, others in results.items():
                 for got, other in zip(results["compiled"], others, strict=True):
                     np.testing.assert_array_equal(got, other, err_msg=mode)

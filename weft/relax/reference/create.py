@@ -37,7 +37,7 @@ def _eye(n: int, m: int, k: int, dtype: str) -> Any:
 
 
 def _eye_like(x: Any, k: int, dtype: str | None = None) -> Any:
-    return _eye(*x.shape, k, dtype or x.dtype.name)
+    return _eye(x.shape[0], x.shape[1], k, dtype or x.dtype.name)
 
 
 def _arange(start: Any, end: Any, step: Any, dtype: str) -> Any:

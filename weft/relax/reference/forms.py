@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def _outputs(call: Call, frame: Frame) -> list[np.ndarray[Any, Any]]:
-    info = call.sinfo_args[0]
-    infos = info.fields if isinstance(info, TupleStructInfo) else [info]
+    info: Any = call.sinfo_args[0]
+    infos: Any = info.fields if isinstance(info, TupleStructInfo) else [info]
     made = []
     for item in infos:
         extents = frame.extents(item)

@@ -123,9 +123,10 @@ class Frame:
             extent if isinstance(extent, int) else int(self.number(extent)) for extent in expected
         ])  # fmt: skip
         if wanted != actual:
-            symbolic = all(isinstance(extent, int | IntImm) for extent in expected)
-            text = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
-            written = "" if symbolic else f"({text}) = "
+            static = all(isinstance(extent, int | IntImm) for extent in expected)
+            shown = [str(getattr(extent, "value", extent)) for extent in expected]
+            text = ", ".join(shown) + ("," if len(shown) == 1 else "")
+            written = "" if static else f"({text}) = "
             raise IRValueError(f"{what}: expected shape {written}{wanted}, got {actual}")
 
 
@@ -146,11 +147,12 @@ def _check_shape(frame: Frame, value: Any, info: ShapeStructInfo, what: str) -> 
 def _check_prim(frame: Frame, value: Any, info: PrimStructInfo, what: str) -> None:
     wanted = (float, np.floating) if info.dtype.is_float else (bool, int, np.integer, np.bool_)
     if not isinstance(value, wanted) and not (info.dtype.is_float and np.isscalar(value)):
-        raise IRTypeError(f"{what}: expected a number of type {info.dtype}, got {value!r:.80}")
+        found = type(value).__name__
+        raise IRTypeError(f"{what}: expected a number of type {info.dtype}, got {found}")
     if info.value is not None:
         expected = frame.number(info.value)
         if expected != value and not (expected != expected and value != value):
-            raise IRValueError(f"{what}: expected {expected} ({info.value}), got {value}")
+            raise IRValueError(f"{what}: expected {expected} ({info.value}), got {value!r}")
 
 
 def _check_tuple(frame: Frame, value: Any, info: TupleStructInfo, what: str) -> None:

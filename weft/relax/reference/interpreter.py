@@ -22,6 +22,7 @@ from weft.relax.expr import (
     Binding,
     Call,
     Constant,
+    DataflowVar,
     DataTypeImm,
     ExternFunc,
     Function,
@@ -282,10 +283,10 @@ def finished(made: Any, info: StructInfo | None, floats: np.dtype[Any] | None) -
     values = np.asarray(made)
     target: Any = values.dtype
     if is_float(values):
-        known = isinstance(info, TensorStructInfo) and info.dtype != VOID
-        target = DataType(info.dtype).numpy if known and info is not None else floats or target
-        if known and not DataType(info.dtype).is_float:
-            target = values.dtype
+        if not isinstance(info, TensorStructInfo) or info.dtype == VOID:
+            target = floats or target
+        elif DataType(info.dtype).is_float:
+            target = DataType(info.dtype).numpy
     return np.array(values, target, order="C")
 
 
@@ -322,5 +323,4 @@ _EVALUATE: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
     Tuple: lambda self, expr, frame: tuple([self.evaluate(item, frame) for item in expr.fields]),
     TupleGetItem: Interpreter.field,
 }
-for _kind in (Var, *Var.__subclasses__()):
-    _EVALUATE[_kind] = lambda _self, expr, frame: frame.value(expr)
+_EVALUATE[Var] = _EVALUATE[DataflowVar] = lambda _self, expr, frame: frame.value(expr)

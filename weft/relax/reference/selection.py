@@ -36,7 +36,8 @@ def _topk(
     dtype: str = "int32",
 ) -> Any:  # fmt: skip
     order = _order(data, axis, largest)
-    chosen = np.take(order, range(order.shape[axis] if k < 1 else k), axis)
+    extent = order.shape[axis]
+    chosen = np.take(order, np.arange(extent if k < 1 else min(k, extent)), axis)
     values, indices = np.take_along_axis(data, chosen, axis), convert(chosen, dtype)
     return {"values": values, "indices": indices}.get(ret_type, (values, indices))
 

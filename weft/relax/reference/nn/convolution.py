@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,18 @@ from weft.relax.reference.rule import Reference, convert, quiet, table, wide
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
+def _at(x: Any, place: Sequence[Any]) -> Any:
+    """The part of x at indices or slices of its spatial axes."""
+    return x[(..., *place)]
+
+
 def _by_group(x: Any, w: Any, groups: int) -> Any:
     """(batch, in, ...) times (out, in / groups), for each group its channels."""
     batch, channels, *space = x.shape
-    x = x.reshape(batch, groups, channels // groups, -1)
-    w = w.reshape(groups, w.shape[0] // groups, channels // groups)
-    return np.einsum("bgip,goi->bgop", x, w).reshape(batch, -1, *space)
+    out = w.shape[0]
+    x = x.reshape(batch, groups, channels // groups, math.prod(space))
+    w = w.reshape(groups, out // groups, channels // groups)
+    return np.matmul(w, x).reshape(batch, out, *space)
 
 
 def _operands(data: Any, weight: Any, layouts: Sequence[tuple[str, str]], out: str | None) -> Any:
@@ -47,7 +54,7 @@ def _conv(rank: int) -> Reference:
                 slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
                 for tap, step, count, stride in zip(place, dilation, space, strides, strict=True)
             ])  # fmt: skip
-            made += _by_group(x[(..., *window)], w[(..., *place)], groups)
+            made += _by_group(_at(x, window), _at(w, place), groups)
         return from_canonical(made, out_layout, data_order)
 
     return quiet(run)
@@ -81,11 +88,12 @@ def _conv_transpose(rank: int) -> Reference:
                     place, dilation, x.shape[2:], strides, strict=True
                 )
             ])  # fmt: skip
-            made[(..., *window)] += _by_group(x, w[(..., *place)], groups)
+            part = _at(made, window)
+            part += _by_group(x, _at(w, place), groups)
         kept = [
             slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
         ]
-        return from_canonical(made[(..., *kept)], out_layout, data_order)
+        return from_canonical(_at(made, kept), out_layout, data_order)
 
     return quiet(run)
 
