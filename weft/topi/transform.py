@@ -202,11 +202,14 @@ def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """Parts along ``axis``: that many equal ones, or cut at the given positions."""
+    """Parts along ``axis``: that many equal ones, or cut at the given positions.
+
+    A position past the end is the end; a negative one counts from there.
+    """
     place = normalize_axis(axis, ary.ndim, "split")
     extent = ary.shape[place]
     if isinstance(indices_or_sections, list | tuple):
-        cuts: list[Any] = [0, *indices_or_sections, extent]
+        cuts: list[Any] = [0, *[_cut(item, extent) for item in indices_or_sections], extent]
         name = "T_split"
     else:
         sections = const_int(indices_or_sections, "split: sections")
@@ -220,6 +223,14 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     for begin, end in itertools.pairwise(cuts):
         parts.append(_slice_part(ary, place, as_prim_expr(begin), as_prim_expr(end), name))
     return parts
+
+
+def _cut(position: Any, extent: Any) -> PrimExpr:
+    """A cut as an index from 0 to the extent."""
+    place = as_prim_expr(position)
+    if isinstance(place, IntImm) and place.value < 0:
+        return simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
+    return simplified(op.minimum(place, extent))
 
 
 def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: str) -> Tensor:
@@ -379,10 +390,13 @@ def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:
     """Every element ``repeats`` times along ``axis``."""
     place = normalize_axis(axis, a.ndim, "repeat")
     times = const_int(repeats, "repeat: repeats")
+    if times < 0:
+        raise IRValueError(f"repeat: expected 0 or more repeats, got {times}")
     shape = [*a.shape[:place], simplified(a.shape[place] * times), *a.shape[place + 1 :]]
 
     def element(*indices: Any) -> Any:
-        return a(*indices[:place], op.floordiv(indices[place], times), *indices[place + 1 :])
+        source = op.floordiv(indices[place], max(times, 1))
+        return a(*indices[:place], source, *indices[place + 1 :])
 
     return compute_ax(shape, element, "T_repeat", tag=tag.BROADCAST)
 

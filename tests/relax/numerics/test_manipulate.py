@@ -40,6 +40,31 @@ def symbolic_slices():
                   [begin], [end], [step], sizes=N, note=f"{begin}:{end}:{step}")  # fmt: skip
 
 
+def odd_cuts():
+    """Cuts past the end, from the end, out of order, of nothing; no and many repeats."""
+    for cuts in ([4, 5], [-1], [3, 1], [0, 0], [-9, 2]):
+
+        def parts(x, cuts=cuts):
+            ends = [min(c, len(x)) if c >= 0 else max(c + len(x), 0) for c in cuts]
+            pairs = zip([0, *ends], [*ends, len(x)], strict=True)
+            return [x[a : max(a, b)] for a, b in pairs]
+
+        for first in (0, 1, 3, "n"):
+            sizes = N if first == "n" else ({},)
+            yield row("split", [t(first, 2)], parts, cuts, sizes=sizes, note=f"{cuts}")
+    yield row("split", [t(3, 2)], lambda x: x, 1, note="one part")
+    for shape, axis in (((3, 0), 0), ((3, 0), None), ((), None), (("n", 2), 0), (("n", 2), None)):
+        for count in (0, 3):
+            sizes = N if "n" in shape else ({},)
+
+            def repeated(x, axis=axis, count=count):
+                return np.repeat(x, count, axis)
+
+            note = f"{count},{axis}"
+            yield row("repeat", [t(*shape)], repeated, count, axis, sizes=sizes, note=note)
+    yield row("tile", [t(2, 3)], lambda x: np.tile(x, (0, 2)), [0, 2], note="none")
+
+
 def shapes():
     for kind in KINDS:
         yield row("reshape", [t(2, 3, dtype=kind)], lambda x: x.reshape(3, 2), (3, 2))
@@ -346,7 +371,7 @@ def created_third():
     yield Case("eye", lambda x: F["eye"](size_of(x, 0)), [t("n")], lambda x: np.eye(len(x)), N)
 
 
-SHAPES, JOINED = Table(list(shapes())), Table(list(joined()))
+SHAPES, JOINED = Table(list(shapes())), Table([*joined(), *odd_cuts()])
 SLICES, CREATED = (
     Table([*slices_first(), *slices_second(), *slices_third(), *symbolic_slices()]),
     Table([*created_first(), *created_second(), *created_third()]),

@@ -351,6 +351,8 @@ ERRORS = [
      "relax.dynamic_strided_slice: begin: expected integers, got float32"),
     (lambda x: op.take(x, op.zeros((2,), "int32"), 0, "far"), IRValueError,
      "relax.take: mode: expected fast, clip, wrap, nan, got 'far'"),
+    (lambda x: op.repeat(x, -1), IRValueError, "relax.repeat: repeats: expected 0 or more, got -1"),
+    (lambda x: op.tile(x, [2, -1]), IRValueError, "relax.tile: repeats: expected 0 or more"),
     (lambda x: op.concat([x, op.astype(x, "int8")]), IRTypeError,
      "relax.concat: the data types must be equal, got float32 and int8"),
     (lambda x: op.scatter_nd(x, op.zeros((5, 2), "int64"), op.zeros((5, 3), "float32")),

@@ -51,6 +51,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.index_map import IndexMap
 from weft.tir.op import ceildiv
+from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
 
 
@@ -278,10 +279,11 @@ def infer_split(call: Call) -> StructInfo:
     if isinstance(where, int):
         sizes = _equal_parts(call, extent, where)
     else:
-        ends = [*[tir_min(int64(end), extent) for end in where], extent]
+        ends = [*[_cut(end, extent) for end in where], extent]
         starts = [int64(0), *ends[:-1]]
+        ordered = list(where) == sorted(where) and min(where, default=0) >= 0
         sizes = [
-            _at_least_zero(simplified(end - start))
+            simplified(end - start if ordered else tir_max(end - start, int64(0)))
             for start, end in zip(starts, ends, strict=True)
         ]
     made = [
@@ -291,9 +293,11 @@ def infer_split(call: Call) -> StructInfo:
     return TupleStructInfo(made)
 
 
-def _at_least_zero(size: Any) -> Any:
-    value = constant_value(size)
-    return int64(max(value, 0)) if value is not None else size
+def _cut(position: int, extent: Any) -> Any:
+    """Where a cut lies: past the end is the end, a negative one counts from there."""
+    if position < 0:
+        return simplified(tir_max(extent + position, int64(0)))
+    return tir_min(int64(position), extent)
 
 
 def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
@@ -345,6 +349,8 @@ def infer_repeat(call: Call) -> TensorStructInfo:
     """The extent times the number of repeats."""
     info = tensor(call, 0)
     repeats, axis, dims = call.attrs["repeats"], call.attrs["axis"], dims_of(info)
+    if repeats < 0:
+        fail(call, f"repeats: expected 0 or more, got {repeats}")
     if axis is None:
         made = None if dims is None else [simplified(product(dims) * repeats)]
         return result(made, info.dtype, 1, info.vdevice)
@@ -365,6 +371,8 @@ def infer_tile(call: Call) -> TensorStructInfo:
     """The extents times the repeats."""
     info = tensor(call, 0)
     repeats, dims = list(call.attrs["repeats"]), dims_of(info)
+    if any(count < 0 for count in repeats):
+        fail(call, f"repeats: expected 0 or more, got {repeats}")
     if info.ndim == -1:
         return result(None, info.dtype, -1, info.vdevice)
     ndim = max(info.ndim, len(repeats))

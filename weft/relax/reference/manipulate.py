@@ -17,20 +17,24 @@ def _concat(tensors: Sequence[Any], axis: int | None = 0) -> Any:
 
 
 def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """A number of parts of one size, the last one smaller; or parts between indices."""
+    """A number of parts of one size, the last one smaller; or parts between indices.
+
+    A negative index counts from the end; one part is no tuple.
+    """
     extent = x.shape[axis]
     if isinstance(indices_or_sections, int):
         size = -(-extent // indices_or_sections)
         ends = [size * number for number in range(1, indices_or_sections)]
     else:
         ends = list(indices_or_sections)
-    limits = [0, *[min(end, extent) for end in ends], extent]
+    ends = [min(end, extent) if end >= 0 else max(end + extent, 0) for end in ends]
+    limits = [0, *ends, extent]
     parts = []
     for start, end in itertools.pairwise(limits):
         index = [slice(None)] * x.ndim
         index[axis] = slice(start, max(start, end))
         parts.append(x[tuple(index)])
-    return tuple(parts)
+    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _squeeze(x: Any, axis: Any = None) -> Any:
@@ -67,8 +71,8 @@ def _one_hot(indices: Any, on_value: Any, off_value: Any, depth: int, axis: int 
 
 
 def _meshgrid(tensors: Sequence[Any], indexing: str | None = "ij") -> Any:
-    made = np.meshgrid(*[np.atleast_1d(item) for item in tensors], indexing=indexing or "ij")  # type: ignore[call-overload]  # numpy's stubs want a literal
-    return tuple(made)
+    vectors = [np.atleast_1d(item) for item in tensors]
+    return tuple(np.meshgrid(*vectors, indexing="xy" if indexing == "xy" else "ij"))
 
 
 TABLE = table(
