@@ -1,6 +1,7 @@
 """Graph passes: ``relax.transform.<name>``."""
 
 from weft.ir.transform import PassContext, Sequential
+from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.assign_offsets import AssignOffsets
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
@@ -9,6 +10,7 @@ from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.fold_constant import FoldConstant
+from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize import register_legalize
@@ -24,6 +26,7 @@ from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
 
 __all__ = [
+    "AnnotateTIROpPattern",
     "AssignOffsets",
     "AttachGlobalSymbol",
     "BindParams",
@@ -33,6 +36,7 @@ __all__ = [
     "ComputePrimValue",
     "DeadCodeElimination",
     "FoldConstant",
+    "FuseOps",
     "FuseTIR",
     "KillAfterLastUse",
     "LegalizeOps",
@@ -53,11 +57,11 @@ __all__ = [
 ]
 
 _PLANNED = dict.fromkeys(
-    "AdjustMatmulOrder AllocateWorkspace AlterOpImpl AnnotateTIROpPattern "
+    "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
     "AttachAttrLayoutFreeBuffers BundleModelParams CombineParallelMatmul "
     "ConvertLayout ConvertToDataflow DataflowUseInplaceCalls "
     "DecomposeOpsForInference DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum "
-    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D FuseOps FuseOpsByPattern "
+    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D FuseOpsByPattern "
     "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite "
     "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
     "LowerGPUIPCAllocStorage MergeCompositeFunctions "

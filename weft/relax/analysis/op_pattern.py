@@ -1,0 +1,310 @@
+"""What a PrimFunc does to its tensors, as fusion needs to know it: the operator's pattern.
+
+======================  ==========================================================================
+ELEMWISE                an element of the result needs the input's element at the same index
+BROADCAST               ... at the index with some axes left out
+INJECTIVE               ... at indices computed from the result's index; no loop of its own
+COMM_REDUCE             a reduction over whole axes
+OUT_ELEMWISE_FUSABLE    what reads its input again (matmul, convolution, pooling, softmax):
+                        an element-wise function of the result may be fused behind it
+TUPLE                   no function, a tuple (of the graph)
+OPAQUE                  anything else
+======================  ==========================================================================
+
+The kinds and their order are Relay's (Chen et al., "TVM: An Automated End-to-End Optimizing
+Compiler for Deep Learning", OSDI 2018, section 3); the number of a kind is an attribute that users
+see. How they are derived here: each block must write whole buffers, one element per point of its data-parallel
+axes, which the iteration map of its bindings shows; then its loads are compared with its store. A
+wrong pattern makes wrong fusions, so whatever is not recognised is OPAQUE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+from weft.arith.iter_map.detect import detect_iter_map
+from weft.arith.iter_map.nodes import IterMapLevel, IterSumExpr
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect
+from weft.ir.structural import structural_equal
+from weft.relax.shape_arith import same_dim
+from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Add, BufferLoad, Call, Cast, IterType, Mul, Var
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.stmt import BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt
+
+
+class OpPatternKind(IntEnum):
+    """The patterns, from what fuses best to what does not fuse."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+_ELEMWISE: Final = OpPatternKind.ELEMWISE
+_BROADCAST: Final = OpPatternKind.BROADCAST
+_INJECTIVE: Final = OpPatternKind.INJECTIVE
+_REDUCE: Final = OpPatternKind.COMM_REDUCE
+_OUT_FUSABLE: Final = OpPatternKind.OUT_ELEMWISE_FUSABLE
+_OPAQUE: Final = OpPatternKind.OPAQUE
+_BY_NUMBER: Final = {int(kind): kind for kind in OpPatternKind}
+
+
+@deep_recursion
+def op_pattern(func: PrimFunc) -> OpPatternKind:
+    """The pattern of a PrimFunc; OPAQUE where it is not recognised."""
+    outside = {func.buffer_map[param] for param in func.params if param in func.buffer_map}
+    blocks: list[tuple[BlockRealize, list[For]]] = []
+    if not _leaf_blocks(func.body, [], blocks) or not blocks:
+        return _OPAQUE
+    kind = _ELEMWISE
+    written: set[Buffer] = set()
+    for realize, loops in blocks:
+        stores = _stores(realize.block.body)
+        if not stores or not _writes_all(realize, loops, stores):
+            return _OPAQUE
+        targets = {store.buffer for store in stores}
+        if targets & written or _has_effects(realize):
+            return _OPAQUE  # an element that is written twice is no function of an index
+        written |= targets
+        found = _block_pattern(realize, stores)
+        if kind is _REDUCE and found <= _INJECTIVE and targets & outside:
+            kind = _OUT_FUSABLE  # softmax: what is reduced is read again
+        kind = max(kind, found)
+    return kind
+
+
+def _leaf_blocks(
+    stmt: Stmt, loops: list[For], found: list[tuple[BlockRealize, list[For]]]
+) -> bool:
+    """Collect the blocks that compute, with their loops; False for any other statement."""
+    if isinstance(stmt, SeqStmt):
+        return all(_leaf_blocks(item, loops, found) for item in stmt.seq)
+    if isinstance(stmt, For):
+        return _leaf_blocks(stmt.body, [*loops, stmt], found)
+    if not isinstance(stmt, BlockRealize) or stmt.block.match_buffers:
+        return False
+    block = stmt.block
+    if not block.iter_vars and block.init is None and not loops and _holds_blocks(block.body):
+        return _leaf_blocks(block.body, loops, found)
+    found.append((stmt, loops))
+    return True
+
+
+def _holds_blocks(stmt: Stmt) -> bool:
+    return bool(collect(stmt, BlockRealize))
+
+
+def _stores(body: Stmt) -> list[BufferStore]:
+    """The stores of a body that does nothing else and stores at one index; else none."""
+    todo: list[Stmt] = [body]
+    found: list[BufferStore] = []
+    while todo:
+        stmt = todo.pop(0)
+        if isinstance(stmt, SeqStmt):
+            todo = [*stmt.seq, *todo]
+        elif isinstance(stmt, LetStmt):
+            todo.insert(0, stmt.body)
+        elif isinstance(stmt, BufferStore) and (
+            not found or structural_equal(stmt.indices, found[0].indices)
+        ):
+            found.append(stmt)
+        else:
+            return []
+    return found if len({store.buffer for store in found}) == len(found) else []
+
+
+def _has_effects(realize: BlockRealize) -> bool:
+    """Whether the block calls something that is not a function of its arguments."""
+    calls = collect(realize, Call)
+    return any(effect_of(call) > CallEffectKind.ReadState for call in calls)
+
+
+def _writes_all(
+    realize: BlockRealize, loops: Sequence[For], stores: Sequence[BufferStore]
+) -> bool:
+    """Whether the block stores each element of its buffers once for each point of its other axes.
+
+    The indices of the store are its data-parallel axes, in any order, over the buffer's extents,
+    and the loops run through all points of all axes.
+    """
+    axes = realize.block.iter_vars
+    if any(axis.iter_type not in (IterType.DataPar, IterType.CommReduce) for axis in axes):
+        return False
+    spatial = {axis.var: axis.dom for axis in axes if axis.iter_type == IterType.DataPar}
+    for store in stores:
+        used = [index for index in store.indices if isinstance(index, Var)]
+        if len(set(used)) != len(used):
+            return False
+        for index, extent in zip(store.indices, store.buffer.shape, strict=True):
+            if not _covers(spatial.get(index) if isinstance(index, Var) else None, index, extent):
+                return False
+        if any(axis not in used and not _is_point(dom) for axis, dom in spatial.items()):
+            return False
+    return _binds_all(realize, loops)
+
+
+def _covers(domain: Range | None, index: PrimExpr, extent: PrimExpr) -> bool:
+    """Whether an index runs through an axis of the buffer."""
+    if domain is None:
+        return _is_int(index, 0) and _is_int(extent, 1)
+    return _is_int(domain.min, 0) and same_dim(domain.extent, extent)
+
+
+def _is_int(expr: Any, value: int) -> bool:
+    return isinstance(expr, IntImm) and expr.value == value
+
+
+def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether the loops give the axes every combination of their values."""
+    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    values = realize.iter_values
+    axes = realize.block.iter_vars
+    plain = [value for value in values if isinstance(value, Var)]
+    if _is_int(realize.predicate, 1) and len(set(plain)) == len(plain):
+        if all(
+            _is_same_range(domains.get(value) if isinstance(value, Var) else None, value, axis.dom)
+            for value, axis in zip(values, axes, strict=True)
+        ):
+            return True
+    found = detect_iter_map(values, domains, realize.predicate, IterMapLevel.Surjective)
+    if len(found.indices) != len(values):
+        return False
+    return all(
+        isinstance(index, IterSumExpr) and _is_dense(index, axis.dom)
+        for index, axis in zip(found.indices, axes, strict=True)
+    )
+
+
+def _is_point(domain: Range | None) -> bool:
+    return domain is not None and _is_int(domain.extent, 1)
+
+
+def _is_same_range(domain: Range | None, value: PrimExpr, wanted: Range | None) -> bool:
+    if wanted is None:
+        return False
+    if domain is None:
+        return _is_point(wanted) and bool(structural_equal(value, wanted.min))
+    return bool(structural_equal(domain.min, wanted.min)) and same_dim(domain.extent, wanted.extent)
+
+
+def _is_dense(index: IterSumExpr, wanted: Range | None) -> bool:
+    """Whether a sum of digits runs through a whole range without gaps."""
+    if wanted is None or not same_dim(index.base, wanted.min):
+        return False
+    extent: Any = IntImm(wanted.extent.dtype, 1)
+    for split in reversed(index.args):
+        if not same_dim(split.scale, extent):
+            return False
+        extent = extent * split.extent
+    return same_dim(extent, wanted.extent)
+
+
+def _block_pattern(realize: BlockRealize, stores: Sequence[BufferStore]) -> OpPatternKind:
+    """The pattern of one block that writes whole buffers."""
+    block = realize.block
+    loads = collect(block.body, BufferLoad)
+    targets = {store.buffer for store in stores}
+    reduced = {axis.var for axis in block.iter_vars if axis.iter_type == IterType.CommReduce}
+    if reduced:
+        inputs = [load for load in loads if load.buffer not in targets]
+        for load in loads:
+            if load.buffer in targets and not structural_equal(load.indices, stores[0].indices):
+                return _OPAQUE  # it needs what other points have computed: a scan
+        reads_again = _is_multiply_add(block.body) or any(
+            not _reduces_whole_axes(reduced, load.indices) for load in inputs
+        )
+        return _OUT_FUSABLE if reads_again else _REDUCE
+    if any(load.buffer in targets for load in loads):
+        return _OPAQUE
+    kinds = [_load_pattern(stores[0], load) for load in loads]
+    widest = max(kinds, default=_ELEMWISE)
+    return _ELEMWISE if widest is _BROADCAST and _ELEMWISE in kinds else widest
+
+
+def _load_pattern(store: BufferStore, load: BufferLoad) -> OpPatternKind:
+    """How the index of a load follows from the index of the store."""
+    if _is_elementwise(store, load):
+        return _ELEMWISE
+    return _BROADCAST if _is_broadcast(store, load) else _INJECTIVE
+
+
+def _is_elementwise(store: BufferStore, load: BufferLoad) -> bool:
+    return (
+        len(store.indices) == len(load.indices)
+        and all(map(structural_equal, store.indices, load.indices))
+        and all(map(same_dim, store.buffer.shape, load.buffer.shape))
+    )
+
+
+def _is_broadcast(store: BufferStore, load: BufferLoad) -> bool:
+    """Whether the load's indices are some of the store's, in order; unit axes do not count."""
+    remaining = iter(zip(store.indices, store.buffer.shape, strict=True))
+    for index, extent in zip(load.indices, load.buffer.shape, strict=True):
+        if _is_int(extent, 1) and _is_int(index, 0):
+            continue
+        if not any(index is other and same_dim(extent, size) for other, size in remaining):
+            return False
+    return True
+
+
+def _reduces_whole_axes(reduced: set[Var], indices: Sequence[PrimExpr]) -> bool:
+    """Whether reduced axes stand alone in the indices: a sum, not a pool."""
+    return all(
+        isinstance(index, Var) or not any(var in reduced for var in collect(index, Var))
+        for index in indices
+    )
+
+
+def _is_multiply_add(body: Stmt) -> bool:
+    """Whether the block is ``C[i, j] = C[i, j] + A[i, k] * B[k, j]``, casts set aside.
+
+    Both factors must leave out an axis of the result, else nothing is read again.
+    """
+    if not isinstance(body, BufferStore):
+        return False
+    total = _without_casts(body.value)
+    if not isinstance(total, Add):
+        return False
+    accumulator, product = _without_casts(total.a), _without_casts(total.b)
+    if not isinstance(accumulator, BufferLoad) or not isinstance(product, Mul):
+        return False
+    factors = [_without_casts(product.a), _without_casts(product.b)]
+    return accumulator.buffer is body.buffer and all(
+        isinstance(factor, BufferLoad) and _is_reused(body, factor) for factor in factors
+    )
+
+
+def _is_reused(store: BufferStore, load: BufferLoad) -> bool:
+    """Whether several elements of the result read one element of the load."""
+    used = set(collect(load.indices, Var))
+    return any(isinstance(index, Var) and index not in used for index in store.indices)
+
+
+def _without_casts(expr: Any) -> Any:
+    while isinstance(expr, Cast):
+        expr = expr.value
+    return expr
+
+
+def has_op_pattern(func: PrimFunc) -> bool:
+    """Whether the function says its pattern already."""
+    return bool(func.attrs.get("op_pattern", 0))
+
+
+def known_pattern(func: PrimFunc) -> OpPatternKind:
+    """The pattern that the attribute ``op_pattern`` states; OPAQUE without a known one."""
+    stated = func.attrs.get("op_pattern")
+    return _BY_NUMBER.get(int(stated), _OPAQUE) if stated is not None else _OPAQUE
+
+
+__all__ = ["OpPatternKind", "has_op_pattern", "known_pattern", "op_pattern"]

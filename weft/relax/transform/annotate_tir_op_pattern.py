@@ -1,0 +1,44 @@
+"""AnnotateTIROpPattern: every PrimFunc says its pattern, as fusion needs to know it.
+
+Before: a PrimFunc ``relu``. After: the same with ``T.func_attr({"op_pattern": 0})``. A pattern
+other than 0 that somebody wrote stays. The patterns: ``weft.relax.analysis.op_pattern``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.op_pattern import has_op_pattern, op_pattern
+from weft.relax.transform.passes import make_module_pass
+from weft.tir.function import PrimFunc
+
+
+def annotate_op_patterns(mod: IRModule) -> IRModule:
+    """The module with an attribute ``op_pattern`` on each PrimFunc."""
+    functions: dict[Any, Any] = {
+        gvar: _annotated(func) if isinstance(func, PrimFunc) else func
+        for gvar, func in mod.functions.items()
+    }
+    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+        return mod
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def _annotated(func: PrimFunc) -> PrimFunc:
+    if has_op_pattern(func):
+        return func
+    kind = int(op_pattern(func))
+    if func.attrs.get("op_pattern") == kind:
+        return func
+    return func.with_attr("op_pattern", kind)
+
+
+def AnnotateTIROpPattern() -> Any:  # noqa: N802 - TVM's name
+    """The pass that writes the pattern of each PrimFunc on it."""
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        return annotate_op_patterns(mod)
+
+    return make_module_pass("AnnotateTIROpPattern", run)

@@ -1,0 +1,198 @@
+"""Which bindings of a dataflow block are fused: the partition that FuseOps makes functions of.
+
+The graph has a node for each binding and an edge from each to those that depend on it. A node may
+join its immediate post-dominator, the nearest one that everything computed from it runs through,
+with all nodes between, if the patterns of the groups on the way allow it (``_may_join``). So
+nothing is computed twice, and what leaves a group leaves it from its last node, but for outputs.
+
+Source: Chen et al., "TVM: An Automated End-to-End Optimizing Compiler for Deep Learning" (OSDI
+2018), section 3, with the phases of Relay's FuseOps; dominators by intersecting paths in the tree
+as in Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), for which one sweep
+suffices, since the graph has no circles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weft.relax.analysis.op_pattern import OpPatternKind
+
+ELEMWISE, BROADCAST, INJECTIVE, REDUCE, OUT_FUSABLE, OPAQUE = (
+    OpPatternKind.ELEMWISE,
+    OpPatternKind.BROADCAST,
+    OpPatternKind.INJECTIVE,
+    OpPatternKind.COMM_REDUCE,
+    OpPatternKind.OUT_ELEMWISE_FUSABLE,
+    OpPatternKind.OPAQUE,
+)
+
+
+@dataclass
+class FusionNode:
+    """A binding as fusion sees it."""
+
+    pattern: OpPatternKind
+    is_output: bool
+    """Whether the value is seen outside of the block, so that it cannot be in between."""
+    users: list[tuple[int, OpPatternKind]] = field(default_factory=list)
+    """Who depends on it (position), and by what pattern."""
+
+
+class _Dominator:
+    """A node of the post-dominator tree."""
+
+    __slots__ = ("depth", "index", "parent", "pattern")
+
+    def __init__(self, index: int, parent: _Dominator | None, pattern: OpPatternKind) -> None:
+        self.index, self.parent, self.pattern = index, parent, pattern
+        self.depth: int = 1 if parent is None else parent.depth + 1
+
+
+def post_dominators(nodes: Sequence[FusionNode]) -> list[_Dominator]:
+    """For each node its immediate post-dominator and the widest pattern on the way there.
+
+    ``nodes`` are in an order in which users come later; time is linear but for the walks up the
+    tree, which are as long as the branches that meet.
+    """
+    tree: list[_Dominator] = []
+    known: dict[int, _Dominator] = {}
+    for index in range(len(nodes) - 1, -1, -1):
+        node = nodes[index]
+        parent, pattern = None, OPAQUE
+        if not node.is_output and node.users:
+            pattern = max(kind for _, kind in node.users)
+            parent = known[node.users[0][0]]
+            for user, _ in node.users[1:]:
+                parent, widest = _meet(parent, known[user])
+                pattern = max(pattern, widest)
+                if parent is None:
+                    break
+        known[index] = _Dominator(index, parent, pattern)
+        tree.append(known[index])
+    return tree[::-1]
+
+
+def _meet(
+    lhs: _Dominator | None, rhs: _Dominator | None
+) -> tuple[_Dominator | None, OpPatternKind]:
+    """The nearest common ancestor, and the widest pattern on the way to it."""
+    widest = ELEMWISE
+    while lhs is not rhs:
+        if lhs is None or rhs is None:
+            return None, widest
+        if lhs.depth >= rhs.depth:
+            widest, climb = max(widest, lhs.pattern), lhs.parent
+            if lhs.depth == rhs.depth:
+                widest, rhs = max(widest, rhs.pattern), rhs.parent
+            lhs = climb
+        else:
+            widest, rhs = max(widest, rhs.pattern), rhs.parent
+    return lhs, widest
+
+
+class _Groups:
+    """A union-find forest; each group has the pattern of its root and a size."""
+
+    def __init__(self, nodes: Sequence[FusionNode]) -> None:
+        self.parent = list(range(len(nodes)))
+        self.pattern = [node.pattern for node in nodes]
+        self.has_anchor = [node.pattern is OUT_FUSABLE for node in nodes]
+        self.size = [1] * len(nodes)
+
+    def root(self, index: int) -> int:
+        found = index
+        while self.parent[found] != found:
+            found = self.parent[found]
+        while self.parent[index] != found:
+            self.parent[index], index = found, self.parent[index]
+        return found
+
+    def merge(self, child: int, target: int) -> None:
+        """The group of ``child`` joins that of ``target``; an OUT_FUSABLE operator widens it."""
+        child, target = self.root(child), self.root(target)
+        if child == target:
+            return
+        self.parent[child] = target
+        self.size[target] += self.size[child]
+        if self.has_anchor[child]:
+            self.has_anchor[target] = True
+            self.pattern[target] = max(self.pattern[child], self.pattern[target])
+
+
+def partition(nodes: Sequence[FusionNode], max_depth: int) -> list[int]:
+    """The group of each node, by the position of a node of it; at most ``max_depth`` in one."""
+    groups = _Groups(nodes)
+    tree = post_dominators(nodes)
+    for phase in (0, 1):  # injective operators wait until products have what follows them
+        for index in range(len(nodes)):
+            _try_join(nodes, tree, groups, index, phase, max_depth)
+    return [groups.root(index) for index in range(len(nodes))]
+
+
+def _try_join(
+    nodes: Sequence[FusionNode],
+    tree: Sequence[_Dominator],
+    groups: _Groups,
+    index: int,
+    phase: int,
+    max_depth: int,
+) -> None:
+    """Let a node join its post-dominator if it may."""
+    dominator = tree[index].parent
+    if dominator is None or groups.root(index) == groups.root(dominator.index):
+        return
+    kind = groups.pattern[index]
+    if not _wants_to_join(kind, tree[index].pattern, phase):
+        return
+    sink = dominator.index
+    between = _nodes_between(nodes, index, sink, max_depth)
+    if between is None:
+        return
+    inner = {groups.root(node) for node in between}
+    joined = {*inner, groups.root(index), groups.root(sink)}
+    if sum(groups.size[root] for root in joined) > max_depth:
+        return
+    if _may_join(kind, [groups.pattern[root] for root in inner], groups.pattern[groups.root(sink)]):
+        for node in (index, *between):
+            groups.merge(node, sink)
+
+
+def _nodes_between(
+    nodes: Sequence[FusionNode], source: int, sink: int, limit: int
+) -> list[int] | None:
+    """The nodes on the paths from ``source`` to ``sink``, both left out; None if too many."""
+    found: dict[int, None] = {}
+    todo = [user for user, _ in nodes[source].users]
+    while todo:
+        node = todo.pop()
+        if node == sink or node in found:
+            continue
+        found[node] = None
+        if len(found) + 2 > limit:
+            return None
+        todo.extend([user for user, _ in nodes[node].users])
+    return [*found]
+
+
+def _wants_to_join(kind: OpPatternKind, on_the_way: OpPatternKind, phase: int) -> bool:
+    """Whether a group of this pattern is fused in this phase, by what lies before the sink."""
+    if kind is OUT_FUSABLE:
+        return phase == 0 and on_the_way is ELEMWISE
+    if kind <= BROADCAST:
+        return on_the_way <= REDUCE
+    return kind is INJECTIVE and phase == 1
+
+
+def _may_join(
+    kind: OpPatternKind, inner: Sequence[OpPatternKind], sink: OpPatternKind
+) -> bool:
+    """Whether the groups between and the sink's group allow it."""
+    if kind is OUT_FUSABLE:
+        return all(pattern <= BROADCAST for pattern in (*inner, sink))
+    if kind <= BROADCAST:
+        return all(pattern <= INJECTIVE for pattern in inner) and sink <= OUT_FUSABLE
+    return all(pattern <= INJECTIVE for pattern in (*inner, sink))
+
+
+__all__ = ["FusionNode", "partition", "post_dominators"]
