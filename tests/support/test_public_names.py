@@ -91,7 +91,7 @@ SUPPORTED = {
 COMING = {
     "weft.tir": "bijective_layout",
     "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
-    "weft.relax": "ExecBuilder dpl frontend",
+    "weft.relax": "ExecBuilder frontend",
     "weft.relax.transform": "Gradient ToMixedPrecision RunCodegen",
 }
 

@@ -33,7 +33,6 @@ _PLANNED = {
     "backend": "offloading to libraries",
     "binding_rewrite": "pattern matching and rewriting",
     "distributed": "distributed execution",
-    "dpl": "pattern matching and rewriting",
     "frontend": "importers of models",
     "training": "training",
 }
@@ -41,7 +40,7 @@ __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "analysis", "block_builder", "expr", "expr_functor", "op", "struct_info", "testing",
+        "analysis", "block_builder", "dpl", "expr", "expr_functor", "op", "struct_info", "testing",
         "transform", "utils", "vm",
     ),
     _PLANNED,

@@ -6,10 +6,12 @@ import sys
 from collections import abc
 from typing import Any, Final
 
+from weft.ir.module import IRModule
+from weft.relax.dpl.rewrite import PatternMatchingRewriter
 from weft.relax.expr import Call as _Call
 from weft.script.ir_builder import relax as _build
 from weft.script.ir_builder.relax_info import as_struct_info
-from weft.script.parser.entry import decorate
+from weft.script.parser.entry import decorate, parse_definition
 from weft.script.parser.macro import make_macro
 
 
@@ -38,6 +40,15 @@ function.dispatch_token = "relax"  # type: ignore[attr-defined] # as TVM has it
 def macro(*args: Any, hygienic: bool = True) -> Any:
     """A part of a script to be expanded where it is called: ``@R.macro``."""
     return make_macro("relax", args, hygienic)
+
+
+def rewriter(mod: type) -> PatternMatchingRewriter:
+    """Parse a class with ``pattern`` and ``replacement`` as a rewriter: ``@R.rewriter``."""
+    made: IRModule = parse_definition(mod, sys._getframe(1), "ir", {}, True)
+    return PatternMatchingRewriter.from_module(made)
+
+
+rewriter.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it
 
 
 def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802 - R.Call

@@ -23,7 +23,7 @@ from weft.relax.expr import (
 )
 from weft.relax.lattice import BaseCheckResult, struct_info_base_check
 from weft.relax.normalize import is_leaf, merged_blocks
-from weft.relax.struct_info import ObjectStructInfo, StructInfo
+from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
 from weft.relax.substitution import replace
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.support.errors import IRTypeError, IRValueError
@@ -112,7 +112,10 @@ class FunctionFrame(SeqFrame):
         assert self.builder is not None
         self.builder.emitted = self.bb.get()
         ret = self.ret_struct_info or derived
-        if self.ret_struct_info is not None and not _compatible(ret, derived):
+        if isinstance(ret, TupleStructInfo) and not ret.fields:
+            if isinstance(derived, TupleStructInfo):  # `-> R.Tuple` says that it is a tuple
+                ret = derived
+        if ret is not derived and not _compatible(ret, derived):
             raise IRTypeError(
                 f"function {self.name}: declared to return {ret}, but returns {derived}"
             )

@@ -133,7 +133,7 @@ def is_class_body(frame: FrameType) -> bool:
 
 
 def in_module_class(frame: FrameType) -> bool:
-    """Whether ``frame`` runs the body of a class decorated with ``ir_module``."""
+    """Whether ``frame`` runs the body of a class that ``ir_module`` or ``rewriter`` will parse."""
     if not is_class_body(frame):
         return False
     code: CodeType = frame.f_code
@@ -144,7 +144,8 @@ def in_module_class(frame: FrameType) -> bool:
         if isinstance(node, ast.ClassDef) and node.name == code.co_name:
             first = min([node.lineno, *[item.lineno for item in node.decorator_list]])
             if first <= code.co_firstlineno <= node.lineno:
-                return any("ir_module" in ast.unparse(item) for item in node.decorator_list)
+                decorators = " ".join(map(ast.unparse, node.decorator_list))
+                return "ir_module" in decorators or "rewriter" in decorators
     return False
 
 

@@ -1,0 +1,215 @@
+"""Matching of a graph of patterns over the bindings of a block.
+
+Subgraph isomorphism by backtracking, in the order of Ullmann ("An Algorithm for Subgraph
+Isomorphism", JACM 1976): patterns are assigned one after the other to different variables; one
+that is linked to an assigned pattern looks only at that one's arguments or users (the connected
+order of VF2: Cordella et al., "A (Sub)Graph Isomorphism Algorithm", PAMI 2004). The first pattern
+of a part is the one with the fewest candidates, found by its root operators. The expression
+matcher's bindings are shared by all patterns and undone with the assignment, so the search is
+complete; it is deterministic, and earlier bindings are tried first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.relax.analysis.bindings import uses
+from weft.relax.dpl.edge import Edge, SameShapeConstraint
+from weft.relax.dpl.matcher import Matcher, same_expr
+from weft.relax.dpl.pattern import DFPattern
+from weft.relax.dpl.root import root_callees
+from weft.relax.expr import Call, Function, If, Tuple, TupleGetItem, Var
+from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import same_dims
+from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
+
+_PACKED_ARGUMENTS = frozenset({"relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"})
+
+
+def operands(value: Any) -> Sequence[Any]:
+    """What an edge's index counts: the arguments, those of the callee for call_tir."""
+    if isinstance(value, Call):
+        packed = isinstance(value.op, Op) and value.op.name in _PACKED_ARGUMENTS
+        if packed and isinstance(value.args[1], Tuple):
+            return tuple(value.args[1].fields)
+        return tuple(value.args)
+    if isinstance(value, Tuple):
+        return tuple(value.fields)
+    return (value.tuple_value,) if isinstance(value, TupleGetItem) else ()
+
+
+class _Block:
+    """Bindings with an index: who uses what, and which variable has which operator."""
+
+    def __init__(self, values: Mapping[Var, Any], matcher: Matcher) -> None:
+        self.values = values
+        self.used: dict[Any, list[Any]] = {}
+        self.users: dict[Any, list[Any]] = {}
+        self.by_callee: dict[Any, list[Any]] = {}
+        nodes: dict[Any, None] = {}
+        for var, value in values.items():
+            inputs = _inputs(value)
+            self.used[var] = inputs
+            for used in inputs:
+                self.users.setdefault(used, []).append(var)
+            nodes.update(dict.fromkeys(inputs))
+            nodes[var] = None
+            root = matcher.value_of(value)
+            if isinstance(root, Call):
+                self.by_callee.setdefault(root.op, []).append(var)
+        self.nodes = list(nodes)
+
+    def candidates(self, pattern: DFPattern) -> list[Any]:
+        """The variables whose root may fit."""
+        callees = root_callees(pattern)
+        if callees is None:
+            return self.nodes
+        found = [var for op in callees for var in self.by_callee.get(op, ())]
+        if len(callees) == 1:
+            return found
+        place = {var: index for index, var in enumerate(self.nodes)}
+        return sorted(found, key=place.__getitem__)
+
+
+def _inputs(value: Any) -> list[Any]:
+    """The variables that a value uses, each once."""
+    if isinstance(value, Function | If):
+        return list(uses(value))
+    return list(dict.fromkeys(collect(value, Var)))
+
+
+class _Search:
+    """Assigns the patterns of a context."""
+
+    def __init__(
+        self,
+        edges: Sequence[Edge],
+        same_shapes: Sequence[SameShapeConstraint],
+        values: Mapping[Var, Any],
+    ) -> None:
+        self.matcher = Matcher(values)
+        self.block, self.same_shapes = _Block(values, self.matcher), same_shapes
+        self.links: dict[Any, list[Edge]] = {}
+        for edge in edges:
+            self.links.setdefault(edge.producer, []).append(edge)
+            self.links.setdefault(edge.consumer, []).append(edge)
+        self.assigned: dict[Any, Any] = {}
+        self.taken: set[Any] = set()
+        self.order = self._order()
+
+    def _order(self) -> list[Any]:
+        """Patterns so that each but the first of a part is linked to an earlier one."""
+        rank = {pattern: index for index, pattern in enumerate(self.links)}
+        counts = {pattern: len(self.block.candidates(pattern)) for pattern in self.links}
+        order: dict[Any, None] = {}
+        while len(order) < len(self.links):
+            start = min(
+                (pattern for pattern in self.links if pattern not in order),
+                key=lambda p: (self._feeds(p), counts[p], rank[p]),
+            )
+            frontier = [start]
+            while frontier:
+                best = min(frontier, key=lambda p: (not self._fixed(p, order), counts[p], rank[p]))
+                order[best] = None
+                frontier = [
+                    other
+                    for other in self.links
+                    if other not in order
+                    and any(
+                        edge.producer in order or edge.consumer in order
+                        for edge in self.links[other]
+                    )
+                ]
+        return list(order)
+
+    def _feeds(self, pattern: Any) -> bool:
+        """Whether the pattern is used by another: what uses it leads to arguments inline."""
+        return any(edge.producer is pattern for edge in self.links[pattern])
+
+    def _fixed(self, pattern: Any, order: dict[Any, None]) -> bool:
+        """Whether an argument's place says which expression the pattern stands for."""
+        return any(
+            edge.producer is pattern and edge.index >= 0 and edge.consumer in order
+            for edge in self.links[pattern]
+        )
+
+    def run(self, depth: int = 0) -> bool:
+        """Assign the patterns from ``depth`` on; what was found stays assigned."""
+        if depth == len(self.order):
+            return all(map(self._same_shape, self.same_shapes))
+        pattern = self.order[depth]
+        for candidate in self._candidates(pattern):
+            if candidate in self.taken or not self._edges_hold(pattern, candidate):
+                continue
+            self.assigned[pattern] = candidate
+            if isinstance(candidate, Var):
+                self.taken.add(candidate)
+            for _ in self.matcher.solutions((pattern, candidate)):
+                if self.run(depth + 1):
+                    return True
+            self.taken.discard(candidate)
+            del self.assigned[pattern]
+        return False
+
+    def _candidates(self, pattern: Any) -> Iterable[Any]:
+        best: Sequence[Any] | None = None
+        for edge in self.links[pattern]:
+            found = self._through(edge, pattern)
+            if found is not None and (best is None or len(found) < len(best)):
+                best = found
+        return self.block.candidates(pattern) if best is None else best
+
+    def _through(self, edge: Edge, pattern: Any) -> Sequence[Any] | None:
+        """What an edge to an assigned pattern leaves; None if the other end is open."""
+        if edge.producer is pattern and edge.consumer in self.assigned:
+            consumer = self.assigned[edge.consumer]
+            if edge.index < 0:
+                return self.block.used.get(consumer, ())
+            return operands(self.block.values.get(consumer))[edge.index : edge.index + 1]
+        if edge.consumer is pattern and edge.producer in self.assigned:
+            return self.block.users.get(self.assigned[edge.producer], ())
+        return None
+
+    def _edges_hold(self, pattern: Any, candidate: Any) -> bool:
+        """Whether all edges between the pattern and assigned ones hold."""
+        for edge in self.links[pattern]:
+            producer = candidate if edge.producer is pattern else self.assigned.get(edge.producer)
+            consumer = candidate if edge.consumer is pattern else self.assigned.get(edge.consumer)
+            if producer is not None and consumer is not None:
+                if not self._edge_holds(edge, producer, consumer):
+                    return False
+        return True
+
+    def _edge_holds(self, edge: Edge, producer: Any, consumer: Any) -> bool:
+        if edge.only and len(self.block.users.get(producer, ())) != 1:
+            return False
+        if edge.index < 0:
+            return producer in self.block.used.get(consumer, ())
+        found = operands(self.block.values.get(consumer))
+        return edge.index < len(found) and same_expr(found[edge.index], producer)
+
+    def _same_shape(self, constraint: SameShapeConstraint) -> bool:
+        shapes = [_dims(self.assigned.get(p, self.matcher.bound.get(p))) for p in constraint.args]
+        return all(same_dims(shapes[0], shape) for shape in shapes)
+
+
+def _dims(expr: Any) -> Any:
+    info = getattr(expr, "struct_info", None)
+    if isinstance(info, ShapeStructInfo):
+        return info.values
+    return tensor_dims(info) if isinstance(info, TensorStructInfo) else None
+
+
+def match_bindings(
+    edges: Sequence[Edge], same_shapes: Sequence[SameShapeConstraint], values: Mapping[Var, Any]
+) -> dict[Any, Any] | None:
+    """The first assignment of the patterns of ``edges`` over bindings, in pattern order."""
+    if not edges:
+        return None
+    search = _Search(edges, same_shapes, values)
+    if not search.run():
+        return None
+    return {pattern: search.assigned[pattern] for pattern in search.links}

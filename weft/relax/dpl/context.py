@@ -1,0 +1,65 @@
+"""PatternContext: several patterns that are matched together over one dataflow block."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from weft.relax.dpl.block_matcher import match_bindings
+from weft.relax.dpl.edge import STACK, Edge, SameShapeConstraint
+from weft.relax.expr import DataflowBlock, Var
+from weft.support.errors import IRTypeError, IRValueError
+
+
+class PatternContext:
+    """Collects the edges of the patterns that are built inside of ``with PatternContext():``.
+
+    ``incremental=True`` starts from what the surrounding context has.
+    """
+
+    def __init__(self, incremental: bool = False) -> None:
+        self.edges: list[Edge] = []
+        self.same_shapes: list[SameShapeConstraint] = []
+        if incremental:
+            outer = PatternContext.current()
+            if outer is None:
+                raise IRValueError(
+                    "PatternContext(incremental=True): expected a surrounding PatternContext, "
+                    "found none; enter one, or leave incremental out"
+                )
+            self.edges += outer.edges
+            self.same_shapes += outer.same_shapes
+
+    def __enter__(self) -> Self:
+        STACK.contexts.append(self)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        STACK.contexts.pop()
+
+    @staticmethod
+    def current() -> PatternContext | None:
+        """The innermost open context of this thread."""
+        return STACK.contexts[-1] if STACK.contexts else None
+
+    def add_constraint(self, constraint: Any) -> None:
+        """Add an Edge or a SameShapeConstraint; the operators of patterns do."""
+        if isinstance(constraint, Edge):
+            self.edges.append(constraint)
+        elif isinstance(constraint, SameShapeConstraint):
+            self.same_shapes.append(constraint)
+        else:
+            raise IRTypeError(f"add_constraint: expected an Edge, got {constraint!r:.80}")
+
+    def match_dfb(self, dfb: DataflowBlock) -> dict[Any, Any] | None:
+        """Match the patterns over a dataflow block.
+
+        Returns the variable of each pattern that takes part in an edge (for an argument that
+        stands inline, as constants and shapes do, the expression itself); None if no assignment
+        of all of them exists. Different patterns get different variables.
+        """
+        values: dict[Var, Any] = {binding.var: binding.value for binding in dfb.bindings}
+        return match_bindings(self.edges, self.same_shapes, values)

@@ -1,0 +1,197 @@
+"""How replacements get into a function: segments, dependence order, canonical form, repetition."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import Mutator, collect
+from weft.ir.module import IRModule
+from weft.ir.structural import structural_equal
+from weft.relax.analysis.bindings import all_bindings
+from weft.relax.analysis.purity import contains_impure_call
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.canonical import canonicalize_bindings
+from weft.relax.common_subexpr import eliminate_common_subexpr
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    Function,
+    If,
+    SeqExpr,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.normalize import merged_blocks
+from weft.support.errors import PassError
+from weft.support.recursion import deep_recursion
+
+RewriteSpec = dict[Var, Any]
+"""The new values of variables."""
+
+Rewrite = Callable[[Sequence[Any]], RewriteSpec]
+"""From the bindings of a segment to new values."""
+
+
+@deep_recursion
+def rewrite_function(
+    func: Function,
+    rewrite: Rewrite,
+    mod: IRModule | None = None,
+    renamed: Mapping[GlobalVar, GlobalVar] | None = None,
+) -> Function:
+    """The function with replacements made until there are none; the same if there are none.
+
+    ``renamed`` maps the GlobalVars that replacements call.
+    """
+    limit = 100 + 2 * len(all_bindings(func))
+    for _ in range(limit):
+        round_ = _Round(rewrite, mod, renamed or {})
+        made = round_.visit_expr(func)
+        if not round_.changed or structural_equal(made, func):
+            return func
+        made = simplified(made)
+        if structural_equal(made, func):
+            return func
+        func = made
+    raise PassError(
+        f"rewriter: no end after {limit} rounds; a replacement matches its own pattern again. "
+        "Return the expression itself where nothing is to be done"
+    )
+
+
+def simplified(func: Function) -> Function:
+    """Renamings, repeated values and unused bindings go, until none is left."""
+    while True:
+        before = func
+        func = canonicalize_bindings(func)
+        func = eliminate_common_subexpr(func)
+        func = remove_all_unused(func)
+        if func is before or structural_equal(func, before):
+            return func
+
+
+class _Round(PyExprMutator):
+    """One round: replacements are chosen, then put in while the function is rebuilt."""
+
+    def __init__(
+        self, rewrite: Rewrite, mod: IRModule | None, renamed: Mapping[GlobalVar, GlobalVar]
+    ) -> None:
+        super().__init__(mod)
+        self.rewrite, self.renamed = rewrite, renamed
+        self.changed = False
+
+    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+        """A sequence whose body, if it computes something, is rewritten as a last binding."""
+        if isinstance(op.body, Tuple | TupleGetItem | Call):
+            result = Var("result", op.body.struct_info)
+            last = op.blocks[-1] if op.blocks else BindingBlock([])
+            block = type(last)([*last.bindings, VarBinding(result, op.body)])
+            made = self.rewritten_block(block)
+            if any(b.var is result and b.value is not op.body for b in made.bindings):
+                op = SeqExpr(merged_blocks([*op.blocks[:-1], made]), result, span=op.span)
+        return super().visit_seq_expr_(op)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        return super().visit_dataflow_block_(self.rewritten_block(block))
+
+    def visit_binding_block_(self, block: BindingBlock) -> BindingBlock:
+        return super().visit_binding_block_(self.rewritten_block(block))
+
+    def rewritten_block(self, block: Any) -> Any:
+        """The block with replacements in, not yet in normal form."""
+        bindings: list[Any] = []
+        for segment, is_pure in _segments(block):
+            bindings += self.rewritten(segment) if is_pure else segment
+        same = len(bindings) == len(block.bindings) and all(
+            new is old for new, old in zip(bindings, block.bindings, strict=True)
+        )
+        return block if same else type(block)(bindings)
+
+    def rewritten(self, bindings: list[Any]) -> list[Any]:
+        """A segment with replacements in, in dependence order."""
+        spec = self.rewrite(bindings)
+        if not spec:
+            return bindings
+        self.changed = True
+        restore = _Restoration(bindings, spec, self.renamed)
+        made = [
+            b.with_(value=restore.visit(spec[b.var])) if b.var in spec else b for b in bindings
+        ]
+        return in_dependence_order(made)
+
+
+def _segments(block: BindingBlock) -> list[tuple[list[Any], bool]]:
+    """Runs of bindings that may be reordered (True), and the bindings between (False)."""
+    if isinstance(block, DataflowBlock):
+        return [(list(block.bindings), True)]
+    found: list[tuple[list[Any], bool]] = []
+    for binding in block.bindings:
+        is_pure = not isinstance(binding.value, If) and not contains_impure_call(binding.value)
+        if found and found[-1][1] == is_pure:
+            found[-1][0].append(binding)
+        else:
+            found.append(([binding], is_pure))
+    return found
+
+
+class _Restoration(Mutator):
+    """Puts variables back for the bound values that a replacement mentions."""
+
+    def __init__(
+        self, bindings: Sequence[Any], spec: RewriteSpec, renamed: Mapping[GlobalVar, GlobalVar]
+    ) -> None:
+        super().__init__()
+        self.renamed = renamed
+        self.names: dict[int, Var] = {
+            id(binding.value): binding.var
+            for binding in reversed(bindings)
+            if isinstance(binding, VarBinding)
+            and binding.var not in spec
+            and not isinstance(binding.value, Var)
+        }
+
+    def visit(self, node: Any) -> Any:
+        """The variable of a bound value; anything else with its parts visited."""
+        name = self.names.get(id(node))
+        return super().visit(node) if name is None else name
+
+    def visit_GlobalVar(self, gvar: GlobalVar) -> Any:
+        return self.renamed.get(gvar, gvar)
+
+
+def in_dependence_order(bindings: list[Any]) -> list[Any]:
+    """The bindings so that each stands after what it uses; the earliest that can come is next.
+
+    Kahn, "Topological Sorting of Large Networks", CACM 1962, with a heap of original places.
+    """
+    place = {binding.var: index for index, binding in enumerate(bindings)}
+    waiting: list[int] = []
+    users: list[list[int]] = [[] for _ in bindings]
+    for index, binding in enumerate(bindings):
+        used = {place[var] for var in collect(binding.value, Var) if var in place} - {index}
+        waiting.append(len(used))
+        for source in used:
+            users[source].append(index)
+    ready = [index for index, count in enumerate(waiting) if not count]
+    order: list[Any] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(bindings[index])
+        for user in users[index]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+    if len(order) != len(bindings):
+        stuck = next(b for b, count in zip(bindings, waiting, strict=True) if count)
+        raise PassError(
+            f"rewriter: the new value of {stuck.var.name_hint} depends on itself; a replacement "
+            "may use only what its match does not replace"
+        )
+    return order

@@ -1,0 +1,181 @@
+"""Matching of one expression against one pattern, with complete backtracking.
+
+A pattern is a small logic program: it *expands* at an expression into alternatives, each a list of
+goals (pattern, expression) that must all hold. ``Matcher.solutions`` runs goals depth first with a
+stack of choice points and a trail of what was bound since, which is how the Warren Abstract Machine
+runs Prolog (Aït-Kaci, "Warren's Abstract Machine", 1991, chapter 4): every solution is found, in a
+fixed order, without recursion.
+
+Invariants: a pattern object stands for one expression in a match, wherever it occurs in the
+pattern; a goal that fails leaves nothing bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from weft.ir.functor import collect, substitute
+from weft.ir.structural import structural_equal
+from weft.relax.expr import Expr, PrimValue, SeqExpr, ShapeExpr, StringImm, Var
+from weft.relax.lattice import BaseCheckResult, match_params, struct_info_base_check
+from weft.relax.shape_arith import same_dim
+from weft.tir.expr import Var as TirVar
+
+Goal = tuple[Any, Any]
+Alternative = tuple[Goal, ...]
+
+BY_VALUE = (ShapeExpr, PrimValue, StringImm)
+"""Expressions without identity: two that look the same are the same."""
+
+
+class Expandable(Protocol):
+    """What the matcher needs of a pattern."""
+
+    def expand(self, at: Site) -> tuple[Alternative, ...]:
+        """The ways in which the pattern can hold of an expression."""
+
+    def subject(self, at: Site) -> Any:
+        """What the pattern stands for in the result of a match; None: nothing."""
+
+
+class Site(NamedTuple):
+    """Where a pattern is tried."""
+
+    expr: Any
+    """The expression as it stands, perhaps a variable."""
+    value: Any
+    """What is behind it."""
+    matcher: Matcher
+
+
+def same_expr(lhs: Any, rhs: Any) -> bool:
+    """Whether two occurrences are one expression."""
+    if lhs is rhs:
+        return True
+    return type(lhs) is type(rhs) and isinstance(lhs, BY_VALUE) and structural_equal(lhs, rhs)
+
+
+class Matcher:
+    """The state of a match: what patterns and symbolic variables are bound to.
+
+    ``var2val`` is looked at, not copied; ``inner`` holds the bindings of functions matched within.
+    """
+
+    def __init__(self, var2val: Mapping[Var, Expr] | None = None) -> None:
+        self.var2val: Mapping[Any, Any] = {} if var2val is None else var2val
+        self.inner: dict[Any, Any] = {}
+        self.bound: dict[Any, Any] = {}
+        self.symbols: dict[TirVar, Any] = {}
+        self.failure: tuple[Any, Any] | None = None
+        self._reached = -1
+        self._pending: list[tuple[Any, Any]] = []
+        self._trail: list[tuple[Any, Any]] = []
+
+    def value_of(self, expr: Any) -> Any:
+        """The expression behind variables and empty sequences."""
+        while True:
+            if isinstance(expr, Var):
+                value = self.var2val.get(expr)
+                if value is None:
+                    value = self.inner.get(expr)
+                if value is None:
+                    return expr
+                expr = value
+            elif isinstance(expr, SeqExpr) and not expr.blocks:
+                expr = expr.body
+            else:
+                return expr
+
+    def solutions(self, *goals_to_solve: Goal) -> Iterator[None]:
+        """Each way to solve all goals; what is bound stays so until the iterator is resumed."""
+        start = len(self._trail)
+        choices: list[tuple[int, Any]] = [(start, _push(goals_to_solve, None))]
+        while choices:
+            mark, goals = choices.pop()
+            self._undo(mark)
+            while goals is not None:
+                (goal, where), goals = goals
+                alternatives = self._step(goal, where)
+                if not alternatives:
+                    break
+                mark = len(self._trail)
+                choices.extend((mark, _push(way, goals)) for way in reversed(alternatives[1:]))
+                goals = _push(alternatives[0], goals)
+            else:
+                if self._pending_hold():
+                    yield
+        self._undo(start)
+
+    def first(self, pattern: Expandable, expr: Any) -> bool:
+        """Whether there is a match; the first one stays bound."""
+        return any(True for _ in self.solutions((pattern, expr)))
+
+    def refutes(self, pattern: Expandable, expr: Any) -> bool:
+        """Whether there is no match, given what is bound; binds nothing (negation as failure)."""
+        mark, kept = len(self._trail), (self.failure, self._reached)
+        found = self.first(pattern, expr)
+        self._undo(mark)
+        self.failure, self._reached = kept
+        return not found
+
+    def _step(self, pattern: Any, expr: Any) -> tuple[Alternative, ...]:
+        at = Site(expr, self.value_of(expr), self)
+        subject = pattern.subject(at)
+        known = self.bound.get(pattern)
+        if known is not None:
+            alternatives: tuple[Alternative, ...] = ((),) if same_expr(known, subject) else ()
+        else:
+            alternatives = pattern.expand(at)
+            if alternatives and subject is not None:
+                self._bind(self.bound, pattern, subject)
+        if not alternatives and len(self._trail) > self._reached:
+            self._reached, self.failure = len(self._trail), (pattern, at.value)
+        return alternatives
+
+    def _bind(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        table[key] = value
+        self._trail.append((table, key))
+
+    def _undo(self, mark: int) -> None:
+        while len(self._trail) > mark:
+            table, key = self._trail.pop()
+            if table is self._pending:
+                table.pop()
+            else:
+                del table[key]
+
+    def unify(self, info: Any, found: Any) -> bool:
+        """Whether ``found`` can be of struct info ``info``, whose symbolic variables are bound.
+
+        A symbolic variable of the pattern stands for one dimension. Dimensions that mention
+        variables not yet bound are compared when the match is complete.
+        """
+        symbols = collect(info, TirVar)
+        if not symbols:
+            return struct_info_base_check(info, found) == BaseCheckResult.PASS
+        for symbol, dim in match_params([info], [found]).items():
+            known = self.symbols.get(symbol)
+            if known is None:
+                self._bind(self.symbols, symbol, dim)
+            elif not same_dim(known, dim):
+                return False
+        if all(symbol in self.symbols for symbol in symbols):
+            return self._holds(info, found)
+        self._pending.append((info, found))
+        self._trail.append((self._pending, None))
+        open_info = info if not self.symbols else substitute(info, self.symbols)
+        return struct_info_base_check(open_info, found) != BaseCheckResult.FAIL_L0
+
+    def _holds(self, info: Any, found: Any) -> bool:
+        wanted = substitute(info, self.symbols)
+        return struct_info_base_check(wanted, found) == BaseCheckResult.PASS
+
+    def _pending_hold(self) -> bool:
+        return all(self._holds(info, found) for info, found in self._pending)
+
+
+def _push(goals: Alternative, rest: Any) -> Any:
+    for goal in reversed(goals):
+        rest = (goal, rest)
+    return rest

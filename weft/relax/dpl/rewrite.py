@@ -1,0 +1,377 @@
+"""Rewriting of graphs by patterns.
+
+A rewriter looks at a segment of bindings (a dataflow block, or a run of pure bindings outside of
+one) and says which variables get a new value. The engine puts the values in, sorts the bindings by
+their dependences, brings the function to canonical form, and repeats until nothing changes, as
+term rewriting does (Baader and Nipkow, "Term Rewriting and All That", 1998): all rewritings of a
+round are chosen on the same bindings, the next round sees the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.transform import ModulePass, PassContext, PassInfo
+from weft.relax.dpl.block_matcher import match_bindings
+from weft.relax.dpl.context import PatternContext
+from weft.relax.dpl.engine import RewriteSpec, rewrite_function
+from weft.relax.dpl.matcher import Matcher
+from weft.relax.dpl.pattern import DFPattern, OrPattern, TuplePattern
+from weft.relax.dpl.root import may_match, root_callees
+from weft.relax.dpl.rule import rule_of_module
+from weft.relax.expr import Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
+from weft.support.errors import IRTypeError, PassError
+
+RewriteCall = Callable[[Any, dict[DFPattern, Any]], Any]
+"""``(matched expression, what each pattern stands for) -> replacement``, or None for none."""
+
+TUPLE_LIMIT = 3
+"""Elements of a tuple whose bindings are looked for one by one (the search is polynomial in it)."""
+
+
+class PatternMatchingRewriter(ModulePass):
+    """The base of rewriters: a pass over modules that can also be called with a function."""
+
+    def __init__(self) -> None:
+        super().__init__(self._over_module, PassInfo(0, type(self).__name__))
+        self.subroutines: dict[GlobalVar, Any] = {}
+
+    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The new values of variables of a segment."""
+        raise NotImplementedError(f"{type(self).__name__} is not a complete rewriter")
+
+    @staticmethod
+    def from_pattern(pattern: DFPattern, func: RewriteCall) -> PatternMatchingRewriter:
+        """The rewriter that replaces each match of ``pattern`` by what ``func`` returns.
+
+        ``func`` may return the expression it was given (or None) for no replacement; then the
+        other side of an ``|`` at the top is tried. A tuple at the top stands for bindings
+        anywhere in the segment, too.
+        """
+        return _from_pattern(pattern, func, ())
+
+    @staticmethod
+    def from_module(mod: IRModule) -> PatternMatchingRewriter:
+        """The rewriter of a module with two functions of one type, ``pattern``, ``replacement``.
+
+        ``@R.rewriter`` on a class does this.
+        """
+        rule = rule_of_module(mod)
+        made = PatternMatchingRewriter.from_pattern(rule.pattern, rule.replace)
+        made.subroutines = rule.subroutines
+        return made
+
+    def __call__(self, obj: Any) -> Any:
+        """The rewritten module or function."""
+        if isinstance(obj, IRModule):
+            return super().__call__(obj)
+        if not isinstance(obj, Function):
+            raise IRTypeError(
+                f"rewriter: expected a module or a relax Function, got {type(obj).__name__}"
+            )
+        if self.subroutines:
+            names = ", ".join(gvar.name_hint for gvar in self.subroutines)
+            raise PassError(
+                f"rewriter: the replacement calls {names}, which a module must hold; apply the "
+                "rewriter to a module, not to a function"
+            )
+        return rewrite_function(obj, self.rewrite_bindings)
+
+    def _over_module(self, mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG002 - a pass
+        added, renamed = _new_subroutines(mod, self.subroutines)
+        functions: dict[Any, Any] = {}
+        for gvar, func in mod.functions.items():
+            functions[gvar] = func
+            if isinstance(func, Function):
+                functions[gvar] = rewrite_function(func, self.rewrite_bindings, mod, renamed)
+        if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+            return mod
+        functions.update(_called(functions, added))
+        return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+    def __or__(self, other: PatternMatchingRewriter) -> OrRewriter:
+        """Both; where both apply, this one does."""
+        return OrRewriter(self, other)
+
+
+def _new_subroutines(
+    mod: IRModule, subroutines: Mapping[GlobalVar, Any]
+) -> tuple[dict[GlobalVar, Any], dict[GlobalVar, GlobalVar]]:
+    """Functions to add under names that are free, and by which GlobalVar each is called then."""
+    taken = {gvar.name_hint for gvar in mod.functions}
+    added: dict[GlobalVar, Any] = {}
+    renamed: dict[GlobalVar, GlobalVar] = {}
+    for gvar, func in subroutines.items():
+        name, count = gvar.name_hint, 0
+        while name in taken:
+            count += 1
+            name = f"{gvar.name_hint}_{count}"
+        taken.add(name)
+        if name != gvar.name_hint:
+            renamed[gvar] = GlobalVar(name, gvar.struct_info)
+        added[renamed.get(gvar, gvar)] = func
+    return added, renamed
+
+
+def _called(
+    functions: Mapping[Any, Any], added: Mapping[GlobalVar, Any]
+) -> dict[GlobalVar, Any]:
+    """The added functions that are called, by others that are added too."""
+    found: dict[GlobalVar, Any] = {}
+    todo: list[Any] = list(functions.values())
+    while todo:
+        for gvar in collect(todo.pop(), GlobalVar):
+            if gvar in added and gvar not in found:
+                found[gvar] = added[gvar]
+                todo.append(added[gvar])
+    return found
+
+
+def _from_pattern(
+    pattern: DFPattern, func: RewriteCall, outer: tuple[DFPattern, ...]
+) -> PatternMatchingRewriter:
+    if isinstance(pattern, OrPattern):
+        inside = (*outer, pattern)
+        left, right = (_from_pattern(p, func, inside) for p in (pattern.left, pattern.right))
+        return OrRewriter(left, right)
+    whole = ExprPatternRewriter(pattern, func)
+    whole.outer = outer
+    if not isinstance(pattern, TuplePattern) or not pattern.fields:
+        return whole
+    parts = TupleRewriter(pattern.fields, func)
+    parts.outer = (*outer, pattern)
+    return OrRewriter(whole, parts)
+
+
+class ExprPatternRewriter(PatternMatchingRewriter):
+    """Replaces the value of each binding that matches a pattern."""
+
+    def __init__(self, pattern: DFPattern, func: RewriteCall) -> None:
+        super().__init__()
+        self.pattern, self.func = pattern, func
+        self.outer: tuple[DFPattern, ...] = ()
+
+    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The replacements, of matches that do not look into a binding replaced before."""
+        callees = root_callees(self.pattern)
+        values: dict[Var, Any] = {}
+        spec: RewriteSpec = {}
+        for binding in bindings:
+            new = self._replacement(binding.value, values, callees)
+            if new is not None:
+                spec[binding.var] = new
+            elif isinstance(binding, VarBinding):
+                values[binding.var] = binding.value
+        return spec
+
+    def _replacement(self, value: Any, values: Mapping[Var, Any], callees: Any) -> Any:
+        matcher = Matcher(values)
+        root = matcher.value_of(value)
+        if not may_match(callees, root):
+            return None
+        tried: list[dict[DFPattern, Any]] = []
+        for _ in matcher.solutions((self.pattern, value)):
+            matches = dict(matcher.bound) | dict.fromkeys(self.outer, root)
+            if matches in tried:
+                continue
+            tried.append(matches)
+            new = self.func(value, matches)
+            if new is not None and new is not value:
+                return new
+        return None
+
+
+class OrRewriter(PatternMatchingRewriter):
+    """Two rewriters; the second one sees the bindings that the first one leaves alone."""
+
+    def __init__(self, lhs: PatternMatchingRewriter, rhs: PatternMatchingRewriter) -> None:
+        super().__init__()
+        self.lhs, self.rhs = lhs, rhs
+        self.subroutines = {**lhs.subroutines, **rhs.subroutines}
+
+    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The replacements of both."""
+        spec = self.lhs.rewrite_bindings(bindings)
+        rest = [binding for binding in bindings if binding.var not in spec]
+        return {**spec, **self.rhs.rewrite_bindings(rest)} if rest else spec
+
+
+class TupleRewriter(PatternMatchingRewriter):
+    """Replaces several bindings at once: those that match the fields of a tuple together."""
+
+    def __init__(self, patterns: Sequence[DFPattern], func: RewriteCall) -> None:
+        super().__init__()
+        self.patterns, self.func = tuple(patterns), func
+        self.outer: tuple[DFPattern, ...] = ()
+
+    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The replacements; a binding that completes a tuple takes the nearest earlier ones."""
+        if len(self.patterns) > TUPLE_LIMIT:
+            raise PassError(
+                f"TupleRewriter: expected at most {TUPLE_LIMIT} patterns, got "
+                f"{len(self.patterns)}; match bindings with rewrite_bindings instead"
+            )
+        return _TupleSearch(self.patterns, self.func, self.outer).run(bindings)
+
+
+class _TupleSearch:
+    """One pass of a TupleRewriter over a segment."""
+
+    def __init__(
+        self, patterns: tuple[DFPattern, ...], func: RewriteCall, outer: tuple[DFPattern, ...]
+    ) -> None:
+        self.patterns, self.func, self.outer = patterns, func, outer
+        self.callees = [root_callees(pattern) for pattern in patterns]
+        self.values: dict[Var, Any] = {}
+        self.inputs: dict[Var, list[Var]] = {}
+        self.fitting: list[list[Any]] = [[] for _ in patterns]
+        self.spec: RewriteSpec = {}
+
+    def run(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The replacements."""
+        for binding in bindings:
+            self.inputs[binding.var] = collect(binding.value, Var)
+            places = [p for p in range(len(self.patterns)) if self._fits(p, binding)]
+            if isinstance(binding, VarBinding):
+                self.values[binding.var] = binding.value
+            for place in reversed(places):
+                if any(self._replace(chosen) for chosen in self._choices(place, binding)):
+                    break
+            for place in places:
+                self.fitting[place].append(binding)
+        return self.spec
+
+    def _fits(self, place: int, binding: Any) -> bool:
+        matcher = Matcher(self.values)
+        if isinstance(binding, MatchCast):
+            return False
+        if not may_match(self.callees[place], matcher.value_of(binding.value)):
+            return False
+        return matcher.first(self.patterns[place], binding.value)
+
+    def _choices(self, place: int, binding: Any) -> Iterator[tuple[Any, ...]]:
+        """Bindings for all places, ``binding`` at its own; nearest ones first."""
+
+        def extend(index: int, chosen: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+            if index < 0:
+                yield chosen
+                return
+            options = [binding] if index == place else reversed(self.fitting[index])
+            for option in options:
+                if option.var not in self.spec and all(option is not c for c in chosen):
+                    if index == place or option is not binding:
+                        yield from extend(index - 1, (option, *chosen))
+
+        return extend(len(self.patterns) - 1, ())
+
+    def _replace(self, chosen: tuple[Any, ...]) -> bool:
+        if any(binding.var in self.spec for binding in chosen):
+            return True
+        whole = Tuple([binding.value for binding in chosen])
+        matcher = Matcher(self.values)
+        goals = zip(self.patterns, (binding.value for binding in chosen), strict=True)
+        for _ in matcher.solutions(*goals):
+            new = self.func(whole, dict(matcher.bound) | dict.fromkeys(self.outer, whole))
+            if new is not None and new is not whole:
+                return self._accept(chosen, new)
+        return False
+
+    def _accept(self, chosen: tuple[Any, ...], new: Any) -> bool:
+        """Take the replacement, unless it would need what it replaces."""
+        known = {id(value): var for var, value in self.values.items()}
+        targets = {binding.var for binding in chosen}
+        needed = _variables(new, known)
+        if self._reaches(needed, targets):
+            return False
+        fields = new.fields if isinstance(new, Tuple) else None
+        if fields is not None and len(fields) != len(chosen):
+            raise PassError(
+                f"rewriter: expected {len(chosen)} values to replace a tuple of as many fields, "
+                f"got {len(fields)}"
+            )
+        for index, binding in enumerate(chosen):
+            value = TupleGetItem(new, index) if fields is None else fields[index]
+            self.spec[binding.var] = value
+            self.inputs[binding.var] = list(needed)
+            self.values.pop(binding.var, None)
+        return True
+
+    def _reaches(self, start: Sequence[Var], targets: set[Var]) -> bool:
+        seen: set[Var] = set()
+        todo = list(start)
+        while todo:
+            var = todo.pop()
+            if var in targets:
+                return True
+            if var not in seen:
+                seen.add(var)
+                todo.extend(self.inputs.get(var, ()))
+        return False
+
+
+def _variables(expr: Any, known: Mapping[int, Var]) -> list[Var]:
+    """The variables that an expression needs, where bound values stand for their variables."""
+    if id(expr) in known:
+        return [known[id(expr)]]
+    if isinstance(expr, Var):
+        return [expr]
+    parts = getattr(expr, "fields", None) or getattr(expr, "args", None) or ()
+    if isinstance(expr, TupleGetItem):
+        parts = (expr.tuple_value,)
+    if not parts:
+        return collect(expr, Var)
+    return [var for part in parts for var in _variables(part, known)]
+
+
+class _ContextRewriter(PatternMatchingRewriter):
+    """Replaces bindings that a PatternContext matches together."""
+
+    def __init__(self, ctx: PatternContext, func: Callable[..., Any]) -> None:
+        super().__init__()
+        self.ctx, self.func = ctx, func
+
+    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+        """The replacements of one match after the other, of bindings not yet replaced."""
+        values = {binding.var: binding.value for binding in bindings}
+        spec: RewriteSpec = {}
+        while True:
+            matches = match_bindings(self.ctx.edges, self.ctx.same_shapes, values)
+            new = self.func(matches, dict(values)) if matches else None
+            if not new:
+                return spec
+            unknown = [var for var in new if var not in values]
+            if unknown:
+                raise PassError(
+                    "rewrite_bindings: expected new values of variables that this block binds "
+                    f"and that are not replaced yet, got one of {unknown[0]}"
+                )
+            for var, value in new.items():
+                spec[var] = value
+                del values[var]
+
+
+def rewrite_call(pattern: DFPattern, rewriter: RewriteCall, func: Function) -> Function:
+    """The function with each match of a pattern replaced, until there is none.
+
+    ``rewriter(expr, matches)`` gets the matched expression and a map from each pattern to what it
+    stands for; it returns the replacement, or ``expr`` to leave it.
+    """
+    made: Function = PatternMatchingRewriter.from_pattern(pattern, rewriter)(func)
+    return made
+
+
+def rewrite_bindings(
+    ctx: PatternContext, rewriter: Callable[[dict[DFPattern, Any], dict[Var, Any]], Any],
+    func: Function,
+) -> Function:  # fmt: skip
+    """The function with the bindings that a context matches together replaced, until none is.
+
+    ``rewriter(matches, bindings)`` gets the variable of each pattern and the value of each
+    variable of the block; it returns the new values of bound variables.
+    """
+    made: Function = _ContextRewriter(ctx, rewriter)(func)
+    return made

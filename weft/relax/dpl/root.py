@@ -1,0 +1,47 @@
+"""What the root of a match can be: the index that keeps matching fast on large blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.relax.dpl.pattern import (
+    AndPattern,
+    CallPattern,
+    DFPattern,
+    ExprPattern,
+    OrPattern,
+    Restriction,
+)
+from weft.relax.expr import Call
+
+
+def root_callees(pattern: DFPattern) -> frozenset[Any] | None:
+    """The operators whose calls can match; None where anything may."""
+    if isinstance(pattern, CallPattern):
+        return _callees(pattern.op)
+    if isinstance(pattern, Restriction):
+        return root_callees(pattern.pattern)
+    if isinstance(pattern, OrPattern):
+        return _either(root_callees(pattern.left), root_callees(pattern.right))
+    if isinstance(pattern, AndPattern):
+        left, right = root_callees(pattern.left), root_callees(pattern.right)
+        return left if right is None else right if left is None else left & right
+    return None
+
+
+def _callees(pattern: DFPattern) -> frozenset[Any] | None:
+    if isinstance(pattern, ExprPattern) and isinstance(pattern.expr, Op):
+        return frozenset({pattern.expr})
+    if isinstance(pattern, OrPattern):
+        return _either(_callees(pattern.left), _callees(pattern.right))
+    return None
+
+
+def _either(left: frozenset[Any] | None, right: frozenset[Any] | None) -> frozenset[Any] | None:
+    return None if left is None or right is None else left | right
+
+
+def may_match(callees: frozenset[Any] | None, value: Any) -> bool:
+    """Whether a value, not a variable, can be the root of a match."""
+    return callees is None or (isinstance(value, Call) and value.op in callees)

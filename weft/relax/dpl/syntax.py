@@ -1,0 +1,134 @@
+"""The functions that users build patterns with: ``is_op("relax.add")(wildcard(), is_const())``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.ir.op import Op
+from weft.relax.dpl.pattern import (
+    AttrPattern,
+    CallPattern,
+    ConstantPattern,
+    DataflowVarPattern,
+    DataTypePattern,
+    DFPattern,
+    ExprPattern,
+    ExternFuncPattern,
+    GlobalVarPattern,
+    NotPattern,
+    PrimArrPattern,
+    TupleGetItemPattern,
+    TuplePattern,
+    UnorderedTuplePattern,
+    VarPattern,
+    WildcardPattern,
+)
+from weft.support.errors import IRValueError
+
+
+def is_var(name: str = "") -> VarPattern:
+    """A variable, dataflow or not; of a name, or of any."""
+    return VarPattern(name)
+
+
+def is_gv(name: str = "") -> GlobalVarPattern:
+    """A GlobalVar whose name contains ``name``."""
+    return GlobalVarPattern(name)
+
+
+def is_dfv(name: str = "") -> DataflowVarPattern:
+    """A dataflow variable; of a name, or of any."""
+    return DataflowVarPattern(name)
+
+
+def is_const() -> ConstantPattern:
+    """A constant tensor."""
+    return ConstantPattern()
+
+
+def is_expr(expr: Any) -> ExprPattern:
+    """An expression structurally equal to ``expr``."""
+    return ExprPattern(expr)
+
+
+def is_op(op_name: str) -> ExprPattern:
+    """An operator; call it for the pattern of its calls."""
+    return ExprPattern(Op.get(op_name))
+
+
+def is_tuple(
+    fields: Sequence[DFPattern], unordered: bool = False
+) -> TuplePattern | UnorderedTuplePattern:
+    """A tuple of these fields, in this order or in any."""
+    if not isinstance(fields, Sequence):
+        raise IRValueError(f"is_tuple: expected a list of patterns, got {type(fields).__name__}")
+    return UnorderedTuplePattern(fields) if unordered else TuplePattern(fields)
+
+
+def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
+    """Field ``index`` of a tuple (None: any)."""
+    return TupleGetItemPattern(tuple_value, index)
+
+
+def wildcard() -> WildcardPattern:
+    """Any expression."""
+    return WildcardPattern()
+
+
+def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
+    """A tensor of a data type."""
+    return DataTypePattern(pattern or wildcard(), dtype)
+
+
+def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+    """An expression with these attributes."""
+    return (pattern or wildcard()).has_attr(attrs)
+
+
+def is_shape(shape: Sequence[Any]) -> PrimArrPattern:
+    """A shape as a value, such as the second argument of reshape."""
+    return PrimArrPattern(shape)
+
+
+def reject(pattern: DFPattern) -> NotPattern:
+    """What ``pattern`` does not match."""
+    return NotPattern(pattern)
+
+
+def is_call_tir(func_name: str, args: Any = None, tir_vars: DFPattern | None = None) -> CallPattern:
+    """``R.call_tir`` of a function whose name contains ``func_name``."""
+    more = () if tir_vars is None else (tir_vars,)
+    callee = GlobalVarPattern(func_name)
+    return is_op("relax.call_tir")(callee, _arguments(args), *more, add_constraint=False)
+
+
+def is_call_dps_packed(func_name: str, args: Any = None) -> CallPattern:
+    """``R.call_dps_packed`` of a registered function."""
+    callee = ExternFuncPattern(func_name)
+    return is_op("relax.call_dps_packed")(callee, _arguments(args), add_constraint=False)
+
+
+def is_call_packed(func_name: str, args: Sequence[DFPattern] | None = None) -> CallPattern:
+    """``R.call_packed`` of a registered function."""
+    callee = ExternFuncPattern(func_name)
+    if args is None:
+        return callee(varg_default_wildcard=True, add_constraint=False)
+    return callee(*args)
+
+
+def _arguments(args: Any) -> DFPattern:
+    """The pattern of a tuple of arguments: None is any."""
+    if args is None:
+        return wildcard()
+    return args if isinstance(args, DFPattern) else TuplePattern(args)
+
+
+def make_fused_bias_activation_pattern(
+    op_name: str, with_bias: bool = False, activation: str | None = None
+) -> DFPattern:
+    """``activation(op(lhs, rhs) + bias)``, of which bias and activation may be left out."""
+    out: DFPattern = is_op(op_name)(wildcard(), wildcard())
+    if with_bias:
+        out = is_op("relax.add")(out, wildcard())
+    return is_op(activation)(out) if activation else out
