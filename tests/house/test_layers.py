@@ -57,7 +57,7 @@ SLOTS = {
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",
-    "reference": "weft.tir.interp.verify",
+    "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
 }
 

@@ -36,8 +36,8 @@ class PassContext:
 
     ``opt_level`` (default 2) switches off passes above it unless required by name;
     ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
-    ``verify=True`` runs every PrimFunc in the reference interpreter before and after each pass and
-    names the first pass that changes a result.
+    ``verify=True`` runs every function in the reference interpreters before and after each pass and
+    names the first pass, function and binding whose result changes.
     """
 
     _options: ClassVar[dict[str, str]] = {

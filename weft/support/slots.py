@@ -49,8 +49,9 @@ relax_operators: Final = Slot("relax_operators", "weft.relax.op")
 evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 """``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
 
-reference: Final = Slot("reference", "weft.tir.interp.verify")
-"""The class of the instrument behind ``PassContext(verify=True)``: owner weft.tir.interp."""
+reference: Final = Slot("reference", "weft.relax.reference.verify")
+"""The class of the instrument behind ``PassContext(verify=True)``: owner
+weft.relax.reference."""
 
 legacy: Final = Slot("legacy", "weft.compat.adapt")
 """``adapt(what, args, kwargs) -> (args, kwargs) | None``: spellings of other years: owner compat.

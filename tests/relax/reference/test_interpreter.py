@@ -122,7 +122,7 @@ def test_tensors_of_unknown_rank_keep_their_float_type(shape):
 
 def test_a_match_cast_that_fails_names_both_shapes():
     assert run(Control, "cast", floats(3, 2)).shape == (3, 2)
-    with pytest.raises(TVMError, match=r"cast: y: match_cast: .*\(k, 2\) = \(3, 2\), got \(3, 4\)"):
+    with pytest.raises(TVMError, match=r"cast: match_cast y: .*\(3, 2\), that is \(k, 2\), got"):
         run(Control, "cast", floats(3, 4))
     with pytest.raises(TVMError, match="expected 2 dimensions, got shape"):
         run(Control, "cast", floats(3))

@@ -30,8 +30,7 @@ def _outputs(call: Call, frame: Frame) -> list[np.ndarray[Any, Any]]:
         extents = frame.extents(item)
         if extents is None:
             raise IRValueError(f"{call.op.name}: the shape of the output {item} is not known")
-        shape = tuple([n if isinstance(n, int) else int(frame.number(n)) for n in extents])
-        made.append(np.zeros(shape, DataType(item.dtype).numpy))
+        made.append(np.zeros(frame.dims(extents), DataType(item.dtype).numpy))
     return made
 
 
@@ -69,7 +68,7 @@ def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Any
 def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
-    call_packed(call.args[0].global_symbol, [*values, *outputs, *extra])
+    interpreter.call_extern(call.args[0].global_symbol, [*values, *outputs, *extra])
     return _one_or_tuple(call, outputs)
 
 
@@ -135,6 +134,8 @@ def _effect(name: str) -> Callable[..., Any]:
     """``print`` and ``assert_op``: the format text comes first or second."""
 
     def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+        if name == "print":
+            interpreter.refuse(call.op.name)
         values = [interpreter.evaluate(argument, frame) for argument in call.args]
         if name == "assert_op" and isinstance(values[0], np.ndarray):
             values[0] = bool(values[0])

@@ -67,11 +67,13 @@ class Frame:
             return expr.value
         return self.state.evaluate(expr)
 
-    def dims(self, values: Sequence[PrimExpr]) -> tuple[int, ...]:
+    def dims(self, values: Sequence[PrimExpr | int]) -> tuple[int, ...]:
         """Extents as numbers."""
-        return tuple([int(self.number(value)) for value in values])
+        return tuple([
+            value if isinstance(value, int) else int(self.number(value)) for value in values
+        ])  # fmt: skip
 
-    def extents(self, info: StructInfo) -> Sequence[PrimExpr] | tuple[int, ...] | None:
+    def extents(self, info: StructInfo) -> Sequence[PrimExpr | int] | None:
         """What struct info of a tensor or shape says of the extents, or None."""
         if isinstance(info, ShapeStructInfo):
             return info.values
@@ -119,15 +121,12 @@ class Frame:
         expected = self.extents(info)
         if expected is None:
             return
-        wanted = tuple([
-            extent if isinstance(extent, int) else int(self.number(extent)) for extent in expected
-        ])  # fmt: skip
+        wanted = self.dims(expected)
         if wanted != actual:
-            static = all(isinstance(extent, int | IntImm) for extent in expected)
             shown = [str(getattr(extent, "value", extent)) for extent in expected]
-            text = ", ".join(shown) + ("," if len(shown) == 1 else "")
-            written = "" if static else f"({text}) = "
-            raise IRValueError(f"{what}: expected shape {written}{wanted}, got {actual}")
+            text = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+            meaning = "" if text == str(wanted) else f", that is {text}"
+            raise IRValueError(f"{what}: expected shape {wanted}{meaning}, got {actual}")
 
 
 def _check_tensor(frame: Frame, value: Any, info: TensorStructInfo, what: str) -> None:

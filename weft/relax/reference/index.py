@@ -37,9 +37,13 @@ def _take(x: Any, indices: Any, axis: int | None = None, mode: str = "fast") -> 
 
 
 def _strided_slice(
-    x: Any, axes: Sequence[int], begin: Sequence[int], end: Sequence[int],
-    strides: Sequence[int] | None = None, assume_inbound: bool = False,  # noqa: ARG001 - limits change nothing for slices in bounds
-) -> Any:  # fmt: skip
+    x: Any,
+    axes: Sequence[int],
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    assume_inbound: bool = False,  # noqa: ARG001 - limits change nothing for slices in bounds
+) -> Any:
     steps = strides or [1] * len(axes)
     chosen = [slice(None)] * x.ndim
     for axis, first, last, step in zip(axes, begin, end, steps, strict=True):

@@ -62,6 +62,8 @@ Observe = Callable[[str, Binding, Any], None]
 """Called with the function's name, a binding and its value, after each binding."""
 
 VOID = DataType("void")
+_OURS = ("vm.builtin.", "relax.run.")
+"""Registered functions that are part of what a lowered module means."""
 
 
 @deep_recursion
@@ -80,11 +82,14 @@ def run(
 
 
 class Interpreter:
-    """Runs functions of one module."""
+    """Runs functions of one module; if it ``is_closed``, without effects or foreign functions."""
 
-    def __init__(self, mod: IRModule, observe: Observe | None = None) -> None:
+    def __init__(
+        self, mod: IRModule, observe: Observe | None = None, *, is_closed: bool = False
+    ) -> None:
         self.mod = mod
         self.observe = observe
+        self.is_closed = is_closed
         self.functions: Mapping[str, Any] = {
             var.name_hint: func for var, func in mod.functions.items()
         }
@@ -99,7 +104,7 @@ class Interpreter:
         if isinstance(func, PrimFunc):
             return self.call_prim_func(name, values)
         if isinstance(func, ExternFunc):
-            return call_packed(func.global_symbol, values)
+            return self.call_extern(func.global_symbol, values)
         names = ", ".join(list(self.functions)[:8]) or "none"
         raise IRKeyError(f"the module has no function {name!r} to run; it has: {names}")
 
@@ -145,7 +150,8 @@ class Interpreter:
         where = f"{frame.function}: {binding.var.name_hint}"
         value = self._computed(binding, frame, where)
         if isinstance(binding, MatchCast):
-            frame.match(value, binding.struct_info, f"{where}: match_cast")
+            what = f"{frame.function}: match_cast {binding.var.name_hint}"
+            frame.match(value, binding.struct_info, what)
         elif binding.var.struct_info is not None:
             try:
                 frame.check(value, binding.var.struct_info, where)
@@ -218,8 +224,14 @@ class Interpreter:
 
     def call_extern(self, name: str, values: list[Any]) -> Any:
         """Call a registered function, or what of the machine's library needs the interpreter."""
+        self.refuse(name)
         own = LIBRARY.get(name)
         return call_packed(name, values) if own is None else own(*values)
+
+    def refuse(self, name: str) -> None:
+        """ClosedError where a closed interpreter meets what is not of the graph itself."""
+        if self.is_closed and not name.startswith(_OURS):
+            raise ClosedError(f"it calls {name}, which is not of the module")
 
     def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
         """An operator by its reference, rounded to the dtype of its result."""
@@ -242,6 +254,10 @@ class Interpreter:
             if extents is not None:
                 made["axis"] = [i for i, dim in enumerate(extents) if constant_value(dim) == 1]
         return made
+
+
+class ClosedError(UnsupportedError):
+    """A closed interpreter met an effect or a function from outside."""
 
 
 class Closure:

@@ -21,19 +21,24 @@ def _along(parameter: Any, data: Any, axis: int) -> Any:
 def _quantize(
     data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "int8"
 ) -> Any:
-    scaled = np.round(data / _along(scale, data, axis).astype(data.dtype))
+    scaled = data / _along(scale, data, axis).astype(data.dtype)
+    is_whole = not is_float(np.empty(0, numpy_dtype(out_dtype)))
+    scaled = np.round(scaled) if is_whole else scaled
     moved = scaled + _along(zero_point, data, axis).astype(data.dtype)
-    if is_float(np.empty(0, numpy_dtype(out_dtype))):
-        return moved
-    return convert(moved, out_dtype)
+    return convert(moved, out_dtype) if is_whole else moved
 
 
 def _dequantize(
-    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "float32"  # noqa: ARG001 - the interpreter rounds to it
-) -> Any:  # fmt: skip
-    zero = convert(_along(zero_point, data, axis), "int32")
-    distance = convert(data, "int32") - zero
-    return distance.astype("float64") * _along(scale, data, axis).astype("float64")
+    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "float32"
+) -> Any:
+    middle = "float64" if is_float(data) else "int32"
+    zero = convert(_along(zero_point, data, axis), middle)
+    distance = (convert(data, middle) - zero).astype("float64")
+    made = distance * _along(scale, data, axis).astype("float64")
+    if out_dtype != "float16":
+        return made
+    limit = float(np.finfo(np.float16).max)
+    return np.clip(made, -limit, limit)
 
 
 TABLE = table({"quantize": quiet(_quantize), "dequantize": quiet(_dequantize)})

@@ -1,14 +1,16 @@
 """``VerifyResults``: after every pass the functions still compute what they did.
 
-An instrument for ``PassContext(instruments=[VerifyResults()])``: each PrimFunc runs in the
+An instrument for ``PassContext(instruments=[VerifyResults()])`` (``verify=True`` is
+``weft.relax.reference.verify``, which compares graphs too): each PrimFunc runs in the
 reference interpreter on random arguments before and after a pass; the first pass that changes a
 result is named, with the function, in a VerifyError (design.md 3.3).
 """
 
 from __future__ import annotations
 
+import math
 import zlib
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,13 +18,15 @@ from weft.ir.expr import IntImm
 from weft.ir.instrument import PassInstrument
 from weft.ir.module import IRModule
 from weft.ir.transform import PassInfo
-from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError, VerifyError
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import run
+
+MOST_ELEMENTS: Final = 1 << 24
+"""A function with a larger argument is not compared."""
 
 Results = dict[str, tuple[PrimFunc, list[Any] | None]]
 
@@ -35,7 +39,8 @@ class VerifyResults(PassInstrument):
         size: the value of every symbolic extent.
         rtol: the relative tolerance for floats; integers must be equal.
 
-    A function that faults on the arguments, or whose parameters a pass changes, is not compared.
+    A function that faults on the arguments, that takes huge ones, or whose parameters a pass
+    changes, is not compared.
     """
 
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
@@ -84,7 +89,10 @@ class VerifyResults(PassInstrument):
             if buffer is None:
                 arguments.append(_scalar(param.dtype, self.size))
             else:
-                arguments.append(_values(random, buffer.dtype, self._shape(buffer, symbols)))
+                shape = self._shape(buffer, symbols)
+                if math.prod(shape) > MOST_ELEMENTS:
+                    return None
+                arguments.append(random_values(random, buffer.dtype, shape))
         try:
             result = run(func, *arguments, module=mod)
         except TVMError:
@@ -127,12 +135,13 @@ def _scalar(dtype: DataType, size: int) -> Any:
     return dtype.numpy.type(size) if dtype.is_float else size
 
 
-def _values(random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]) -> np.ndarray:
+def random_values(
+    random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Normal floats, booleans, small integers that may serve as indices."""
     if dtype.element.is_float:
         return np.asarray(random.standard_normal(shape)).astype(dtype.element.numpy)
     if dtype.is_bool:
         return np.asarray(random.integers(0, 2, shape)).astype("bool")
     return np.asarray(random.integers(0, 4, shape)).astype(dtype.element.numpy)
 
-
-slots.reference.fill(VerifyResults)

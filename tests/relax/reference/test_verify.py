@@ -1,0 +1,170 @@
+"""``verify=True`` names the first pass, function and binding that change a result."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.ir.op import Op
+from weft.ir.transform import PassContext, Sequential, module_pass
+from weft.relax import transform
+from weft.relax.expr import Call
+from weft.relax.expr_functor import PyExprMutator, mutator
+from weft.relax.reference.verify import VerifyGraphs
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.script import tir as T
+from weft.support.errors import VerifyError
+
+
+@I.ir_module
+class Network:
+    @R.function
+    def main(
+        x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")
+    ) -> R.Tensor(("n", 3), "float32"):
+        with R.dataflow():
+            product = R.matmul(x, w)
+            positive = R.nn.relu(product)
+            scaled = R.multiply(positive, R.const(2, "float32"))
+            total = R.sum(scaled, axis=[1], keepdims=True)
+            out = R.subtract(scaled, total)
+            R.output(out)
+        return out
+
+    @R.function
+    def other(x: R.Tensor((3,), "int32")) -> R.Tensor((3,), "int32"):
+        y = R.add(x, x)
+        return y
+
+
+def replacing(old, new, name):
+    """A pass that writes one operator for another."""
+
+    @mutator
+    class Replace(PyExprMutator):
+        def visit_call_(self, call):
+            if isinstance(call.op, Op) and call.op.name == old:
+                return Call(Op.get(new), call.args, call.attrs)
+            return super().visit_call_(call)
+
+    def apply(mod, ctx):
+        made = weft.IRModule(dict(mod.functions))
+        for var, func in mod.functions.items():
+            if isinstance(func, relax.Function):
+                made[var] = Replace(mod).visit_expr(func)
+        return made
+
+    return module_pass(apply, opt_level=0, name=name)
+
+
+def test_a_wrong_pass_is_named_with_the_function_and_the_binding():
+    wrong = replacing("relax.nn.relu", "relax.abs", "ReluToAbs")
+    expected = (
+        r"pass ReluToAbs changes what main computes: \d+ of 15 elements differ, by up to .*; "
+        r"the first binding that differs: positive = R.abs\(product\)"
+    )
+    steps = Sequential([transform.Normalize(), wrong, transform.LegalizeOps()])
+    with PassContext(verify=True), pytest.raises(VerifyError, match=expected):
+        steps(Network)
+
+
+def test_integers_must_be_equal():
+    wrong = replacing("relax.add", "relax.multiply", "AddToMultiply")
+    with (
+        PassContext(verify=True),
+        pytest.raises(VerifyError, match="changes what other computes: . of 3 elements differ"),
+    ):
+        wrong(Network)
+
+
+def test_the_whole_build_goes_through():
+    with PassContext(verify=True):
+        machine = relax.VirtualMachine(relax.build(Network, "llvm"), weft.cpu())
+    x, w = np.ones((2, 4), "float32"), np.ones((4, 3), "float32")
+    assert machine["main"](weft.nd.array(x), weft.nd.array(w)).numpy()[0, 0] == 8 - 24
+
+
+def test_functions_with_effects_and_foreign_ones_are_left_out_and_said_so():
+    @I.ir_module
+    class Outside:
+        @R.function(pure=False)
+        def loud(x: R.Tensor((2,), "float32")):
+            _ = R.print(x, format="{}")
+            return x
+
+        @R.function
+        def foreign(x: R.Tensor((2,), "float32")):
+            y = R.call_pure_packed("no.such.function", x, sinfo_args=R.Tensor((2,), "float32"))
+            return y
+
+        @R.function
+        def faulty(x: R.Tensor((2,), "float32")):
+            y = R.take(x, R.const([7], "int64"), axis=0)
+            return y
+
+    instrument = VerifyGraphs()
+    with PassContext(instruments=[instrument]):
+        replacing("relax.add", "relax.multiply", "Nothing")(Outside)
+    assert "relax.print" in instrument.left_out["loud"]
+    assert "no.such.function" in instrument.left_out["foreign"]
+    assert "faults on random arguments: take: index 7" in instrument.left_out["faulty"]
+
+
+def test_a_pass_that_changes_parameters_is_not_compared():
+    instrument = VerifyGraphs()
+    with PassContext(instruments=[instrument]):
+        transform.BindParams("main", {"w": np.zeros((4, 3), "float32")})(Network)
+    assert instrument.left_out == {"main": "a pass changed its parameters"}
+
+
+def test_a_pass_after_which_a_function_faults_is_named():
+    wrong = replacing("relax.sum", "relax.no_such_reference", "Unknown")
+    Op.register("relax.no_such_reference", infer_struct_info=lambda call: None)
+    with (
+        PassContext(verify=True),
+        pytest.raises(VerifyError, match=r"Unknown changes what main computes: it faults now"),
+    ):
+        wrong(Network)
+
+
+def test_symbols_keep_to_their_upper_bounds_and_tuples_are_drawn():
+    seen = []
+
+    @R.function
+    def main(
+        pair: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("n * 2",), "bool")), s: R.Shape(["n"])
+    ):
+        R.func_attr({"tir_var_upper_bound": {"n": 2}})
+        return pair[0]
+
+    module_of = weft.IRModule({"main": main})
+    instrument = VerifyGraphs(size=4)
+    watch = module_pass(
+        lambda mod, ctx: seen.extend(instrument._arguments("main", mod["main"])) or mod,
+        opt_level=0, name="Watch",
+    )  # fmt: skip
+    with PassContext(instruments=[instrument]):
+        watch(module_of)
+    (floats, bools), shape = seen
+    assert floats.shape == (2,)
+    assert bools.shape == (4,)
+    assert bools.dtype == bool
+    assert shape == (2,)
+    assert not instrument.left_out
+
+
+def test_prim_funcs_are_compared_as_well():
+    @T.prim_func
+    def grow(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] + T.float32(1)
+
+    @T.prim_func
+    def shrink(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] - T.float32(1)
+
+    swap = module_pass(lambda mod, ctx: weft.IRModule({"f": shrink}), opt_level=0, name="Swap")
+    with PassContext(verify=True), pytest.raises(VerifyError, match="Swap changes what f computes"):
+        swap(weft.IRModule({"f": grow}))

@@ -1,0 +1,261 @@
+"""``VerifyGraphs``: after every pass, graphs and PrimFuncs still compute what they did.
+
+The instrument behind ``PassContext(verify=True)``. Each graph function runs in the interpreter on
+random arguments, drawn from the struct info of its parameters, before and after a pass; the first
+pass that changes a result is named, with the function and the first binding whose value differs
+from the one of that name before (design.md 3.3). PrimFuncs are compared as ``VerifyResults`` does.
+
+A function is left out where it has effects, calls functions from outside of the module, takes
+functions or objects, or faults on the arguments; and where a pass changes its parameters.
+``left_out`` says which, and why.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.transform import PassInfo
+from weft.relax.expr import Binding, Call, Function
+from weft.relax.reference.frame import Frame
+from weft.relax.reference.interpreter import ClosedError, Interpreter
+from weft.relax.reference.rule import is_float
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.support import slots
+from weft.support.dtype import DataType
+from weft.support.errors import TVMError, UnsupportedError, VerifyError
+from weft.support.recursion import deep_recursion
+from weft.tir.expr import Var as SizeVar
+from weft.tir.interp.verify import VerifyResults, random_values
+
+TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+"""By dtype: how far values may differ, relative to the largest. The interpreter of graphs rounds
+once an operator, that of PrimFuncs once an operation."""
+
+
+class Outcome:
+    """One run of a function: its arguments, its result, and every value on the way."""
+
+    __slots__ = ("arguments", "error", "result", "steps")
+
+    def __init__(self, arguments: list[Any]) -> None:
+        self.arguments = arguments
+        self.result: Any = None
+        self.error: TVMError | None = None
+        self.steps: list[tuple[Binding, Any]] = []
+
+
+class VerifyGraphs(VerifyResults):
+    """Compares the results of graph functions and of PrimFuncs before and after each pass.
+
+    Args:
+        seed: of the random arguments.
+        size: the value of every symbolic extent.
+        rtol: the relative tolerance for the floats of PrimFuncs; graphs have ``TOLERANCE``.
+    """
+
+    def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
+        super().__init__(seed, size, rtol)
+        self.left_out: dict[str, str] = {}
+        self._graphs: list[Mapping[str, Outcome]] = []
+        self._latest: tuple[IRModule | None, Mapping[str, Outcome]] = (None, {})
+
+    def enter_pass_ctx(self) -> None:
+        """Start afresh."""
+        super().enter_pass_ctx()
+        self.left_out.clear()
+        self._graphs.clear()
+        self._latest = (None, {})
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Compute every function's result."""
+        super().run_before_pass(mod, info)
+        self._graphs.append(self._outcomes(mod))
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Compute them again and compare."""
+        before = self._graphs.pop()
+        super().run_after_pass(mod, info)
+        after = self._outcomes(mod)
+        for name, new in after.items():
+            old = before.get(name)
+            if old is None or new is old or self._is_left_out(name, old, new):
+                continue
+            found = _fault(new) or _difference(old.result, new.result)
+            if found:
+                raise VerifyError(
+                    f"pass {info.name} changes what {name} computes: {found}"
+                    f"{_first_step(old, new)} (arguments of seed {self.seed}, symbolic extents "
+                    f"{self.size})"
+                ) from new.error
+
+    def _is_left_out(self, name: str, old: Outcome, new: Outcome) -> bool:
+        reason = None
+        if isinstance(old.error, UnsupportedError) or isinstance(new.error, ClosedError):
+            reason = str(new.error or old.error)
+        elif old.error is not None:
+            reason = f"it faults on random arguments: {old.error}"
+        elif _difference(old.arguments, new.arguments):
+            reason = "a pass changed its parameters"
+        if reason is not None:
+            self.left_out[name] = reason
+        return reason is not None
+
+    def _outcomes(self, mod: IRModule) -> Mapping[str, Outcome]:
+        """The runs of all graph functions; those of the module just seen are kept."""
+        if self._latest[0] is mod:
+            return self._latest[1]
+        made = {
+            var.name_hint: self._outcome(mod, var.name_hint, func)
+            for var, func in mod.functions.items()
+            if isinstance(func, Function)
+        }
+        self._latest = (mod, made)
+        return made
+
+    @deep_recursion
+    def _outcome(self, mod: IRModule, name: str, func: Function) -> Outcome:
+        outcome = Outcome([])
+
+        def observe(function: str, binding: Binding, value: Any) -> None:
+            if function == name:
+                outcome.steps.append((binding, _copied(value)))
+
+        try:
+            outcome.arguments = self._arguments(name, func)
+            given = [_copied(argument) for argument in outcome.arguments]
+            machine = Interpreter(mod, observe, is_closed=True)
+            outcome.result = _copied(machine.call_function(name, given))
+        except TVMError as error:
+            outcome.error = error
+        return outcome
+
+    def _arguments(self, name: str, func: Function) -> list[Any]:
+        """Random arguments; every symbol is ``size``, or less where its upper bound is."""
+        random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        bounds = func.attrs.get("tir_var_upper_bound", {})
+        frame = Frame(name)
+        infos = [param.struct_info for param in func.params]
+        for var in _symbols(infos):
+            bound = bounds.get(var.name)
+            size = self.size if bound is None else min(self.size, int(bound))
+            frame.state.values[id(var)] = size
+        return [self._argument(random, info, frame) for info in infos]
+
+    def _argument(self, random: np.random.Generator, info: StructInfo, frame: Frame) -> Any:
+        if isinstance(info, TupleStructInfo):
+            return tuple([self._argument(random, field, frame) for field in info.fields])
+        if isinstance(info, PrimStructInfo):
+            if info.value is not None:
+                return frame.number(info.value)
+            return float(self.size) if info.dtype.is_float else self.size
+        if isinstance(info, ShapeStructInfo):
+            if info.values is None:
+                return (self.size,) * max(info.ndim, 1)
+            return frame.dims(info.values)
+        if isinstance(info, TensorStructInfo):
+            extents = frame.extents(info)
+            rank = 2 if info.ndim == -1 else info.ndim
+            shape = (self.size,) * rank if extents is None else frame.dims(extents)
+            dtype = DataType("float32" if info.dtype == "void" else info.dtype)
+            return random_values(random, dtype, shape)
+        raise UnsupportedError(f"it takes a {type(info).__name__.removesuffix('StructInfo')}")
+
+
+def _symbols(infos: list[Any]) -> list[SizeVar]:
+    """The symbols of struct infos in order of their appearance."""
+    found: dict[SizeVar, None] = {}
+    for info in infos:
+        for extent in _expressions(info):
+            found.update(dict.fromkeys(collect(extent, SizeVar)))
+    return list(found)
+
+
+def _expressions(info: Any) -> list[Any]:
+    if isinstance(info, TupleStructInfo):
+        return [item for field in info.fields for item in _expressions(field)]
+    if isinstance(info, PrimStructInfo):
+        return [] if info.value is None else [info.value]
+    values = getattr(info, "values", None) or getattr(getattr(info, "shape", None), "values", None)
+    return list(values or ())
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_copied(item) for item in value])
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _fault(new: Outcome) -> str:
+    return "" if new.error is None else f"it faults now: {new.error}"
+
+
+def _difference(old: Any, new: Any) -> str:
+    """How two values differ; empty if they agree."""
+    if isinstance(old, tuple | list):
+        if not isinstance(new, tuple | list) or len(old) != len(new):
+            return f"a tuple of {len(old)} became {_kind(new)}"
+        pairs = enumerate(zip(old, new, strict=True))
+        parts = [(number, _difference(one, other)) for number, (one, other) in pairs]
+        return next((f"field {number}: {text}" for number, text in parts if text), "")
+    if isinstance(old, np.ndarray) != isinstance(new, np.ndarray):
+        return f"{_kind(old)} became {_kind(new)}"
+    if isinstance(old, np.ndarray):
+        return _array_difference(old, new)
+    is_number = isinstance(old, int | float | np.generic)
+    return f"{old} became {new}" if is_number and old != new and old == old else ""
+
+
+def _array_difference(old: Any, new: Any) -> str:
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return f"{_kind(old)} became {_kind(new)}"
+    if not is_float(old):
+        same = old == new
+        return "" if same.all() else f"{np.count_nonzero(~same)} of {same.size} elements differ"
+    one, other = old.astype("float64"), new.astype("float64")
+    finite = np.isfinite(one)
+    same = np.array_equal(finite, np.isfinite(other)) and np.array_equal(
+        one[~finite], other[~finite], equal_nan=True
+    )
+    if not same:
+        return "NaN or infinities stand elsewhere"
+    if not finite.any():
+        return ""
+    allowed = TOLERANCE.get(old.dtype.name, 0.5) * np.abs(one[finite]).max()
+    distance = np.abs(one - other, where=finite, out=np.zeros_like(one))
+    wrong = np.count_nonzero(distance > allowed)
+    return f"{wrong} of {one.size} elements differ, by up to {distance.max():.3g}" if wrong else ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    return type(value).__name__
+
+
+def _first_step(old: Outcome, new: Outcome) -> str:
+    """The first binding whose value is not the one of that name before."""
+    known = {binding.var.name_hint: value for binding, value in reversed(old.steps)}
+    for binding, value in new.steps:
+        call = binding.value
+        if isinstance(call, Call) and "alloc" in str(call.op):
+            continue  # memory that is written later
+        name = binding.var.name_hint
+        if name in known and _difference(known[name], value):
+            text = str(binding.value).strip().splitlines()[-1]
+            return f"; the first binding that differs: {name} = {text:.120}"
+    return ""
+
+
+slots.reference.fill(VerifyGraphs)
