@@ -12,14 +12,10 @@ CALLS = "a call form; tests/relax/vm runs it"
 MEMORY = "memory of the virtual machine; tests/relax/vm runs it"
 EFFECT = "an effect or an object without a numerical result; tests/relax/vm runs it"
 WORKERS = "runs on several workers, by functions that a program brings; ../op/test_ccl_rules.py"
-COLLECTIVE = {
-    name: WORKERS
-    for name in (
-        "ccl.allgather", "ccl.allreduce", "ccl.broadcast_from_worker0", "ccl.scatter_from_worker0",
-        "dist.annotate_sharding", "dist.call_tir_local_view", "dist.redistribute",
-        "dist.redistribute_replica_to_shard",
-    )
-}  # fmt: skip
+COLLECTIVE = dict.fromkeys(
+    ("ccl.allgather", "ccl.allreduce", "ccl.broadcast_from_worker0", "ccl.scatter_from_worker0"),
+    WORKERS,
+)  # fmt: skip
 REASONS = {
     **COLLECTIVE,
     "call_builtin_with_ctx": CALLS, "call_dps_packed": CALLS, "call_inplace_packed": CALLS,

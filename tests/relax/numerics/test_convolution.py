@@ -84,6 +84,18 @@ def sums_of_halves():
               [1, 1], note="long sum")  # fmt: skip
 
 
+def split_channels(function):
+    """A reference of NCHW on tensors of NCHW8c."""
+
+    def run(x):
+        n, outer, height, width, inner = x.shape
+        plain = x.transpose(0, 1, 4, 2, 3).reshape(n, outer * inner, height, width)
+        made = function(plain)
+        return made.reshape(n, outer, inner, *made.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+    return run
+
+
 def pools():
     for rank, extents in ((1, (9,)), (2, (8, 7)), (3, (6, 5, 6))):
         largest = getattr(nn, f"adaptive_max_pool{rank}d")
@@ -114,6 +126,16 @@ def pools():
         by_torch(nn.max_pool3d, kernel_size=2, stride=(1, 2, 3), dilation=(3, 2, 1), padding=1,
                  ceil_mode=True),
         2, (1, 2, 3), 1, (3, 2, 1), ceil_mode=True, note="dilation",
+    )  # fmt: skip
+    for name, function in (("nn.max_pool2d", nn.max_pool2d), ("nn.avg_pool2d", nn.avg_pool2d)):
+        yield row(
+            name, [t("n", 2, 6, 4, 8)], split_channels(by_torch(function, kernel_size=2)),
+            2, 2, layout="NCHW8c", sizes=N, note="NCHW8c",
+        )  # fmt: skip
+    yield row(
+        "nn.adaptive_avg_pool2d", [t(1, 2, 6, 4, 8)],
+        split_channels(by_torch(nn.adaptive_avg_pool2d, output_size=(2, 1))), (2, 1),
+        layout="NCHW8c", note="NCHW8c",
     )  # fmt: skip
     yield row("nn.max_pool1d", [t(2, 1, 1)], lambda x: x, note="size 1")
 

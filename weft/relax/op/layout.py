@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.relax.op.infer import int64
-from weft.relax.shape_arith import constant_value, simplified
+from weft.relax.shape_arith import constant_value, differ, simplified
 from weft.support.errors import IRValueError
 from weft.tir.op import floordiv
 
@@ -40,8 +40,13 @@ class Layout:
         extents: dict[str, Any] = {}
         for (letter, factor), dim in zip(self.axes, dims, strict=True):
             known = extents.get(letter)
+            if factor and differ(dim, int64(factor)):
+                raise IRValueError(
+                    f"layout {self.name}: expected an extent of {factor} for its axis "
+                    f"{factor}{letter.lower()}, got {dim}"
+                )
             if factor and known is not None:
-                extents[letter] = simplified(known * dim)
+                extents[letter] = simplified(known * int64(factor))
             else:
                 extents[letter] = dim
         return [extents[letter] for letter in order]

@@ -5,22 +5,32 @@ Storage is allocated in bytes; tensors are views of storage. The VM's passes emi
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.op import Op
 from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
 from weft.relax.op.definition import FUNCTIONS, as_shape
-from weft.relax.op.infer import constants, dims_of, fail, result, shape_arg, tensor, with_dtype
-from weft.relax.shape_arith import constant_value
+from weft.relax.op.infer import (
+    VOID,
+    dims_of,
+    fail,
+    result,
+    shape_arg,
+    show_dim,
+    tensor,
+    with_dtype,
+)
+from weft.relax.shape_arith import constant_value, product, simplified
 from weft.relax.struct_info import (
     ObjectStructInfo,
-    ShapeStructInfo,
+    PrimStructInfo,
     StructInfo,
     TensorStructInfo,
     TupleStructInfo,
 )
 from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
 
 
 def infer_object(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
@@ -66,9 +76,13 @@ def as_text(value: Any) -> Expr:
     return value if isinstance(value, Expr) else StringImm(value)
 
 
-def register(name: str, infer: Any, function: Any, pure: bool) -> None:
+def register(
+    name: str, infer: Any, function: Any, pure: bool, params: tuple[str, ...] = ()
+) -> None:
     """Register an operator that a plain function builds."""
-    Op.register(name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=())
+    Op.register(
+        name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=params
+    )
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
@@ -107,34 +121,56 @@ def ensure_zero_offset(data: Expr) -> Call:
     return Call(Op.get("relax.memory.ensure_zero_offset"), [data])
 
 
+def _given(call: Call, index: int) -> Expr | None:
+    """An optional argument of a view; None where the empty tuple stands for it."""
+    arg = call.args[index]
+    return None if isinstance(arg, Tuple) and not arg.fields else arg
+
+
 def infer_view(call: Call) -> StructInfo:
     """The shape and dtype given, else those of the data."""
     info = tensor(call, 0)
-    shape, dtype = call.args[1], getattr(call.args[2], "value", info.dtype)
-    if isinstance(shape.struct_info, ShapeStructInfo):
-        made = result(shape.struct_info.values, dtype, shape.struct_info.ndim, info.vdevice)
+    shape, dtype_arg, offset = (_given(call, index) for index in (1, 2, 3))
+    dtype = info.dtype if dtype_arg is None else getattr(dtype_arg, "value", VOID)
+    if offset is not None and not isinstance(offset.struct_info, PrimStructInfo):
+        raise IRTypeError(
+            f"{call.op.name}: relative_byte_offset: expected a number of bytes, got "
+            f"{offset.struct_info}"
+        )
+    if shape is None:
+        made = with_dtype(info, dtype)
+        if VOID not in (info.dtype, dtype) and _bytes(dtype) > _bytes(info.dtype):
+            fail(call, f"a view of {info.dtype} as {dtype} ends after the data; give the shape")
+    else:
+        given = shape_arg(call, 1)
+        made = result(given.values, dtype, given.ndim, info.vdevice)
         if isinstance(shape, ShapeExpr):
             made = TensorStructInfo(shape, dtype, info.vdevice)
-    elif dtype == info.dtype:
-        made = info
-    elif DataType(dtype).itemsize == DataType(info.dtype).itemsize:
-        made = with_dtype(info, dtype)
-    else:
-        fail(call, f"a view of {info.dtype} as {dtype} changes the extents; give the shape")
-    _check_size(call, info, made)
+    _check_size(call, info, made, constant_value(getattr(offset, "value", None)) or 0)
     return made
 
 
-def _check_size(call: Call, info: TensorStructInfo, made: TensorStructInfo) -> None:
-    """The view must not end after the data."""
-    offset = constant_value(getattr(call.args[3], "value", None))
-    sizes = [constants(dims_of(item)) for item in (info, made)]
-    if sizes[0] is None or sizes[1] is None:
+def _bytes(dtype: Any) -> int:
+    return DataType(dtype).itemsize
+
+
+def _check_size(call: Call, info: TensorStructInfo, made: TensorStructInfo, offset: int) -> None:
+    """The view must not end after the data, as far as both sizes are known."""
+    if made is info or made == info:
+        if offset > 0:
+            fail(call, f"a view of all of the data, {offset} bytes on, ends after the data")
         return
-    have = math.prod(sizes[0]) * DataType(info.dtype).itemsize
-    need = math.prod(sizes[1]) * DataType(made.dtype).itemsize + (offset or 0)
-    if need > have:
-        fail(call, f"the view needs {need} bytes, the data has {have}")
+    if made.dtype != info.dtype and VOID in (info.dtype, made.dtype):
+        return
+    mine, its = dims_of(info), dims_of(made)
+    if mine is None or its is None:
+        return
+    width = [1 if item.dtype == VOID else _bytes(item.dtype) for item in (info, made)]
+    have = simplified(product(mine) * width[0])
+    need = simplified(product(its) * width[1] + offset)
+    if Analyzer().can_prove(need > have):
+        unit = "elements" if VOID == info.dtype else "bytes"
+        fail(call, f"the view needs {show_dim(need)} {unit}, the data has {show_dim(have)}")
 
 
 def _or_void(value: Any, convert: Any) -> Expr:
@@ -152,7 +188,10 @@ def view(
     return Call(Op.get("relax.memory.view"), operands)
 
 
-register("relax.memory.view", infer_view, view, pure=True)
+register(
+    "relax.memory.view", infer_view, view, pure=True,
+    params=("data", "shape", "dtype", "relative_byte_offset"),
+)  # fmt: skip
 register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True)
 register("relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True)
 register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False)

@@ -40,6 +40,14 @@ REFERENCE: dict[Op, Reference] = {
 """Every row, merged from the families' tables."""
 
 NO_REFERENCE: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "ccl.allgather", "ccl.allreduce", "ccl.broadcast_from_worker0",
+            "ccl.scatter_from_worker0", "dist.annotate_sharding", "dist.call_tir_local_view",
+            "dist.redistribute", "dist.redistribute_replica_to_shard",
+        ),
+        "several workers compute it",
+    ),
     "nn.dropout": "frontends drop it for inference; training is not compiled",
-}
+}  # fmt: skip
 """Operators (names without ``relax.``) that the tables leave out, and why."""

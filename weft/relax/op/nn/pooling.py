@@ -56,11 +56,12 @@ def infer_adaptive_pool(call: Call) -> TensorStructInfo:
     """The output size in the place of the spatial extents."""
     layout, out, order, rank = _layouts(call)
     info = check_rank(call, 0, layout.ndim)
-    dims = dims_of(info)
+    dims, size = dims_of(info), call.attrs["output_size"]
+    if size is None and layout == out and info.ndim != -1:
+        return info
     if dims is None:
         return result(None, info.dtype, out.ndim, info.vdevice)
     x = layout.to_canonical(dims, order)
-    size = call.attrs["output_size"]
     made = x if size is None else [*x[:2], *[int64(item) for item in size]]
     if size is not None and len(size) != rank:
         fail(call, f"output_size: expected {rank} numbers, got {len(size)}")

@@ -41,9 +41,16 @@ PACKED: dict[Op, str] = {Op.get(name): function for name, function in indexing.P
 """Operators that a registered function computes, since their results' sizes are data."""
 
 NOT_LEGALIZED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "dist.annotate_sharding", "dist.call_tir_local_view", "dist.redistribute",
+            "dist.redistribute_replica_to_shard",
+        ),
+        "nothing places tensors on several devices yet",
+    ),
     "nn.dropout": "frontends drop it for inference; training is not compiled",
     "wrap_param": "ToMixedPrecision removes it",
-}
+}  # fmt: skip
 """Tensor operators without a rule, and why."""
 
 

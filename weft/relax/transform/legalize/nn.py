@@ -66,15 +66,29 @@ def _conv_transpose(hint: str, data_layout: str, kernel_layout: str) -> Rule:
     return rule
 
 
+def _pooled_layout(attrs: Any) -> str | None:
+    """The layout with a letter for each axis (NCHWc for NCHW16c), or None if topi cannot take it.
+
+    Pooling leaves split channels alone; it cannot change from one blocked layout to another.
+    """
+    layout: str = attrs["layout"]
+    if not _is_blocked(layout, attrs["out_layout"]):
+        return layout
+    letters = "".join(letter for letter in layout if not letter.isdigit())
+    has_whole_space = not any(letter in letters for letter in "dhw")
+    return letters if layout == attrs["out_layout"] and has_whole_space else None
+
+
 def _pool(te_func: Any, kind: str, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if _is_blocked(attrs["layout"], attrs["out_layout"]):
+        layout = _pooled_layout(attrs)
+        if layout is None:
             return call
         made = bb.call_te(
             te_func, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
             plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
-            attrs["layout"], attrs["count_include_pad"], primfunc_name_hint=hint,
+            layout, attrs["count_include_pad"], primfunc_name_hint=hint,
         )  # fmt: skip
         return _in_layout(bb, made, attrs["layout"], attrs["out_layout"])
 
@@ -84,14 +98,15 @@ def _pool(te_func: Any, kind: str, hint: str) -> Rule:
 def _adaptive(te_func: Any, kind: str, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if _is_blocked(attrs["layout"], attrs["out_layout"]):
+        layout = _pooled_layout(attrs)
+        if layout is None:
             return call
         size = plain(attrs["output_size"])
         if size is None:
             shape = dims(call.args[0])
-            size = [shape[attrs["layout"].index(c)] for c in attrs["layout"] if c not in "NC"]
+            size = [shape[layout.index(letter)] for letter in layout if letter in "DHW"]
         made = bb.call_te(
-            te_func, call.args[0], size, kind, attrs["layout"], primfunc_name_hint=hint
+            te_func, call.args[0], size, kind, layout, primfunc_name_hint=hint
         )
         return _in_layout(bb, made, attrs["layout"], attrs["out_layout"])
 

@@ -1,52 +1,82 @@
-"""Lowering of linear quantisation."""
+"""Lowering of linear quantisation; constants of one element become numbers in the PrimFunc.
+
+The quotient is rounded in the data's own type. Distances from the zero point are int32 (float32 of
+float data), products float32 at least; results are limited to the range of their type.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft import te
+from weft.ir.expr import PrimExpr
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
-from weft.relax.transform.legalize.rule import table, with_attrs
+from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table
+from weft.support.dtype import DataType
 from weft.tir.op import max_value, min_value
 from weft.tir.op import round as tir_round
 
 
-def _parameter(tensor: Any, index: Any, axis: int) -> Any:
+def _parameter(value: Any, index: Any, axis: int) -> Any:
     """Scale or zero point for an element: one for all, or one for each index of the axis."""
-    if not len(tensor.shape):
-        return tensor()
-    return tensor(0 if constant_value(tensor.shape[0]) == 1 else index[axis])
+    if isinstance(value, PrimExpr):
+        return value
+    if not len(value.shape):
+        return value()
+    return value(0 if constant_value(value.shape[0]) == 1 else index[axis])
+
+
+def _limited(value: Any, dtype: str) -> Any:
+    """A value in the range of a type, converted to it."""
+    low, high = (limit.astype(value.dtype) for limit in (min_value(dtype), max_value(dtype)))
+    return te.max(te.min(value, high), low).astype(dtype)
 
 
 def te_quantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
-    """round(data / scale) + zero point, limited to the type."""
-    low, high = min_value(out_dtype), max_value(out_dtype)
+    """round(data / scale) + zero point, limited to the type; floats are not rounded."""
+    place, is_whole = axis % max(len(data.shape), 1), DataType(out_dtype).is_integral
 
     def element(*index: Any) -> Any:
-        place = axis % len(data.shape)
-        scaled = tir_round(data(*index) / _parameter(scale, index, place))
-        value = scaled + _parameter(zero_point, index, place).astype(str(data.dtype))
-        bounds = [limit.astype(str(data.dtype)) for limit in (low, high)]
-        return te.max(te.min(value, bounds[1]), bounds[0]).astype(out_dtype)
+        scaled = data(*index) / _parameter(scale, index, place).astype(data.dtype)
+        whole = tir_round(scaled) if is_whole else scaled
+        value = whole + _parameter(zero_point, index, place).astype(data.dtype)
+        return _limited(value, out_dtype)
 
     return te.compute(data.shape, element, name="quantized")
 
 
 def te_dequantize(data: Any, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> Any:
     """scale * (data - zero point)."""
+    place, kind = axis % max(len(data.shape), 1), DataType(out_dtype)
+    middle = "float32" if data.dtype.is_float else "int32"
+    wide = out_dtype if kind.is_float and kind.bits >= 32 else "float32"
 
     def element(*index: Any) -> Any:
-        place = axis % len(data.shape)
-        zero = _parameter(zero_point, index, place).astype("int32")
-        distance = (data(*index).astype("int32") - zero).astype(out_dtype)
-        return distance * _parameter(scale, index, place).astype(out_dtype)
+        zero = _parameter(zero_point, index, place).astype(middle)
+        distance = (data(*index).astype(middle) - zero).astype(wide)
+        value = distance * _parameter(scale, index, place).astype(wide)
+        return value if wide == out_dtype else _limited(value, out_dtype)
 
     return te.compute(data.shape, element, name="dequantized")
 
 
+def _rule(te_func: Callable[..., Any], hint: str) -> Rule:
+    def rule(bb: BlockBuilder, call: Call) -> Any:
+        data, *parameters = call.args
+        return bb.call_te(
+            te_func, data, *[scalar_or_tensor(item) for item in parameters], call.attrs["axis"],
+            str(call.attrs["out_dtype"]), primfunc_name_hint=hint,
+        )  # fmt: skip
+
+    return rule
+
+
 TABLE = table(
     {
-        "quantize": with_attrs(te_quantize, "axis", "out_dtype", hint="quantize"),
-        "dequantize": with_attrs(te_dequantize, "axis", "out_dtype", hint="dequantize"),
+        "quantize": _rule(te_quantize, "quantize"),
+        "dequantize": _rule(te_dequantize, "dequantize"),
     }
 )
