@@ -116,7 +116,7 @@ def _mod(a: Any, b: Any) -> PrimExpr:
 
 
 def floor_mod(lhs: Any, rhs: Any) -> Any:
-    """The remainder with the sign of rhs."""
+    """The remainder with the sign of rhs; of floats exact, also where the quotient is large."""
     return binary("floor_mod", lhs, rhs, _floor_mod)
 
 
@@ -124,7 +124,10 @@ def _floor_mod(a: Any, b: Any) -> PrimExpr:
     x, y = op.match_types(a, b)
     if x.dtype.is_integral:
         return op.floormod(x, y)
-    return op.subtract(x, op.multiply(op.floor(op.div(x, y)), y))
+    rest, zero = op.fmod(x, y), op.const(0, x.dtype)
+    apart = op.not_equal(op.less(rest, zero), op.less(y, zero))
+    apart = op.logical_and(op.not_equal(rest, zero), apart)
+    return op.select(apart, op.add(rest, y), rest)
 
 
 def maximum(lhs: Any, rhs: Any) -> Any:

@@ -271,6 +271,10 @@ def division():
     low = [t(1, dtype="int32", fill=[-(2**31)]), t(3, dtype="int32", fill=[3, -3, 2**31 - 1])]
     yield Case("floor_divide", F["floor_divide"], low, np.floor_divide, note="extreme")
     yield Case("floor_mod", F["floor_mod"], low, np.mod, note="extreme")
+    ends = [3.0, -3.0, 0.0, INF, -INF, NAN, 1e8, -1e8]
+    ends = [t(8, 1, fill=ends), t(5, fill=[INF, -INF, 0.0, 0.1, 3.0])]
+    yield Case("floor_mod", F["floor_mod"], ends, quiet(np.mod), note="ends")
+    yield Case("mod", F["mod"], ends, quiet(np.fmod), note="ends")
     pair = [t("n", 1), t(3, fill=[2.0, -0.75, 1.5])]
     yield Case("floor_divide", F["floor_divide"], pair, np.floor_divide, N)
     yield Case("floor_mod", F["floor_mod"], pair, np.mod, N)
