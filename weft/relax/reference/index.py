@@ -29,7 +29,7 @@ def _take(x: Any, indices: Any, axis: int | None = None, mode: str = "fast") -> 
         where = np.minimum(np.maximum(where, 0), extent - 1)
     outside = (where < 0) | (where >= extent)
     if mode == "nan" and outside.any():
-        made = np.take(data, np.where(outside, 0, where), along).copy()
+        made = np.array(np.take(data, np.where(outside, 0, where), along))
         made[(slice(None),) * along + (outside,)] = math.nan
         return made
     check_indices(where, 0, extent, "take")
