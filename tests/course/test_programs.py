@@ -174,3 +174,33 @@ def test_accuracy_of_the_assignments_model(run_program):
     printed = run_program("text5_assignment", "script").printed
     right, total = map(int, re.search(r"Accuracy: (\d+)/(\d+)", printed).groups())
     assert right / total > 0.85
+
+
+def graphs(namespace):
+    """(name, module) of the modules whose ``main`` is a graph of static tensors."""
+    import weft
+
+    for name, value in namespace.items():
+        if isinstance(value, weft.IRModule) and "main" in value:
+            if isinstance(value["main"], weft.relax.Function):
+                yield name, value
+
+
+@pytest.mark.parametrize("program", PROGRAMS[:4])
+def test_the_interpreter_of_graphs_agrees_with_native_code(program, run_program):
+    import weft
+    from weft.relax.reference import run as interpreted
+
+    seen, random = 0, np.random.default_rng(1)
+    for name, mod in graphs(run_program(program, "script").namespace):
+        infos = [param.struct_info for param in mod["main"].params]
+        given = [
+            random.standard_normal([int(n) for n in info.shape.values]).astype(str(info.dtype))
+            for info in infos
+        ]
+        expected = interpreted(mod, "main", *given)
+        machine = weft.relax.VirtualMachine(weft.relax.build(mod, "llvm"), weft.cpu())
+        got = machine["main"](*[weft.nd.array(item) for item in given]).numpy()
+        assert np.abs(got - expected).max() <= 1e-4 * np.abs(expected).max(), name
+        seen += 1
+    assert seen
