@@ -48,7 +48,13 @@ def cases():
         )
 
 
-TABLE = Table(list(cases()))
+def slopes():
+    yield row("nn.prelu", [t("n", 3, 4), t(1)], by_torch(nn.prelu), sizes=N[1:], note="one slope")
+    yield row("nn.prelu", [t("n", 4, 3), t(3)], lambda x, a: x * (x > 0) + a * x * (x <= 0),
+              axis=-1, sizes=N, note="last axis")  # fmt: skip
+
+
+TABLE = Table([*cases(), *slopes()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

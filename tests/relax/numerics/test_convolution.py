@@ -140,9 +140,44 @@ def pools():
     yield row("nn.max_pool1d", [t(2, 1, 1)], lambda x: x, note="size 1")
 
 
+def dilated_average(x, ceil_mode, count_include_pad):
+    """Windows of 3 with dilation 2, stride 2 and padding 1 along the last axis."""
+    extent = x.shape[-1]
+    room, made = extent + 2 - 5, []
+    for start in range(0, 2 * ((room + ceil_mode) // 2) + 1, 2):
+        taps = [place for place in (start, start + 2, start + 4) if place < extent + 2]
+        inside = [place - 1 for place in taps if 1 <= place < extent + 1]
+        count = len(taps) if count_include_pad else len(inside)
+        made.append(x[..., inside].sum(-1) / count)
+    return np.stack(made, -1)
+
+
+def dilated_averages():
+    for ceil_mode in (False, True):
+        for count in (False, True):
+            yield row(
+                "nn.avg_pool1d", [t(1, 2, "n")],
+                lambda x, c=ceil_mode, p=count: dilated_average(x, c, p), 3, 2, 1, 2,
+                ceil_mode=ceil_mode, count_include_pad=count, sizes=({"n": 9}, {"n": 10}),
+                note=f"dilation {ceil_mode} {count}",
+            )  # fmt: skip
+
+
+def other_halves():
+    """Everything else that sums float16."""
+    wide = t(2, 4096, dtype="float16")
+    yield row("nn.softmax", [wide], by_torch(nn.softmax, dim=-1), note="long sum")
+    yield row("nn.log_softmax", [wide], by_torch(nn.log_softmax, dim=-1), note="long sum")
+    yield row("nn.cross_entropy_with_logits", [wide, wide], lambda p, y: -(p * y).sum() / 2,
+              note="long sum")  # fmt: skip
+    classes = t(64, dtype="int64", fill=[0, 2, 1, 1])
+    yield row("nn.nll_loss", [t(64, 3, dtype="float16"), classes], by_torch(nn.nll_loss),
+              note="long sum")  # fmt: skip
+
+
 CONVOLUTIONS = Table([*convolutions()])
 TRANSPOSES = Table([*transposes()])
-OTHERS = Table([*sums_of_halves(), *pools()])
+OTHERS = Table([*sums_of_halves(), *other_halves(), *pools(), *dilated_averages()])
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS.cases, ids=str)

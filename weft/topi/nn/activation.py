@@ -10,7 +10,14 @@ from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, compute_one, may_be_equal, normalize_axis, shape_text
+from weft.topi.extents import (
+    compute_ax,
+    compute_one,
+    is_const,
+    may_be_equal,
+    normalize_axis,
+    shape_text,
+)
 from weft.topi.math import elementwise
 
 
@@ -39,9 +46,13 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
 
 
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
-    """x where it is positive, else slope[channel] * x; ``axis`` is the channels'."""
+    """x where it is positive, else slope[channel] * x; ``axis`` is the channels'.
+
+    A slope of one element is every channel's.
+    """
     place = normalize_axis(axis, x.ndim, "prelu")
-    if slope.ndim != 1 or not may_be_equal(slope.shape[0], x.shape[place]):
+    is_shared = slope.ndim == 1 and is_const(slope.shape[0], 1)
+    if slope.ndim != 1 or not (is_shared or may_be_equal(slope.shape[0], x.shape[place])):
         raise IRValueError(
             f"prelu: expected a slope of shape ({x.shape[place]},), got {shape_text(slope.shape)}"
         )
@@ -49,7 +60,7 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     def channelwise(*indices: Any) -> Any:
         value = x(*indices)
         positive = op.greater(value, _const(0, value))
-        return op.select(positive, value, value * slope(indices[place]))
+        return op.select(positive, value, value * slope(0 if is_shared else indices[place]))
 
     return compute_one(x.shape, channelwise)
 

@@ -106,12 +106,13 @@ class _Windows:
         return op.maximum(total, op.const(1, total.dtype))
 
     def count_padded(self, indices: Any) -> PrimExpr:
-        """As count_inside, counting the padding but not what ceil_mode adds (dilation 1)."""
+        """As count_inside, counting the padding but not what ceil_mode adds."""
         total: Any = op.const(1, "int32")
         for i, axis in enumerate(self.axes):
-            start = indices[axis] * self.stride[i]
+            start, width = indices[axis] * self.stride[i], self.dilation[i]
             stop = self.extents[i] + self.before[i] + self.after[i]
-            total = total * (op.minimum(start + self.kernel[i], stop) - start)
+            reach = op.minimum(start + (self.kernel[i] - 1) * width + 1, stop) - start
+            total = total * (reach if width == 1 else op.floordiv(reach - 1, width) + 1)
         return op.maximum(total, op.const(1, total.dtype))
 
 
