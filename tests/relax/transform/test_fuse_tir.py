@@ -5,13 +5,19 @@ import pytest
 
 import weft
 from weft import relax
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, Range
 from weft.relax.op import add, exp
 from weft.relax.transform import FuseTIR, LegalizeOps
+from weft.relax.transform.fuse_tir import hull
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
+from weft.support.errors import UnsupportedError
 from weft.testing.round_trip import assert_round_trip
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block
 
 X = np.arange(4, dtype="float32")
 INFO = relax.TensorStructInfo((4,), "float32")
@@ -173,3 +179,122 @@ def test_attributes_of_the_only_function_are_kept():
 
     attrs = fused_module(body)["fused"].attrs
     assert int(attrs["mine"]) == 3
+
+
+@I.ir_module
+class InPlace:
+    @T.prim_func(private=True)
+    def double(x: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("double"):
+                vi = T.axis.spatial(4, i)
+                x[vi] = x[vi] * T.float32(2)
+
+    @T.prim_func(private=True)
+    def negate(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("negate"):
+                vi = T.axis.spatial(4, i)
+                y[vi] = -x[vi]
+
+    @R.function(private=True)
+    def fused(x: R.Tensor((4,), "float32")):
+        R.func_attr({"Primitive": True})
+        cls = InPlace
+        with R.dataflow():
+            lv = R.call_tir(cls.negate, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            gv = R.call_tir_inplace(
+                cls.double, (lv,), inplace_indices=[0], out_sinfo=R.Tensor((4,), "float32")
+            )
+            R.output(gv)
+        return gv
+
+    @R.function(private=True)
+    def overwriting(x: R.Tensor((4,), "float32")):
+        R.func_attr({"Primitive": True})
+        cls = InPlace
+        with R.dataflow():
+            lv = R.call_tir_inplace(
+                cls.double, (x,), inplace_indices=[0], out_sinfo=R.Tensor((4,), "float32")
+            )
+            gv = R.call_tir_inplace(
+                cls.double, (lv,), inplace_indices=[0], out_sinfo=R.Tensor((4,), "float32")
+            )
+            R.output(gv)
+        return gv
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        cls = InPlace
+        with R.dataflow():
+            lv = cls.fused(x)
+            gv = cls.overwriting(lv)
+            R.output(gv)
+        return gv
+
+
+def test_in_place_calls():
+    after = FuseTIR()(InPlace)
+    assert len(after["fused"].params) == 2
+    assert after["fused"].body.block.alloc_buffers == []
+    first, second = [b.value for b in after["main"].body.blocks[0].bindings]
+    assert first.op.name == "relax.call_tir"
+    assert second.op.name == "relax.call_tir_inplace"
+    assert list(second.attrs["inplace_indices"]) == [0]
+    assert len(after["overwriting"].params) == 1
+    np.testing.assert_array_equal(run(after).numpy(), X * -8)
+
+
+def test_a_parameter_is_returned_as_it_came():
+    found = run(fused_module(lambda bb, x: relax.Tuple([x, bb.emit(exp(x))])))
+    np.testing.assert_array_equal(found[0].numpy(), X)
+    np.testing.assert_allclose(found[1].numpy(), np.exp(X), rtol=1e-6)
+
+
+def test_nothing_to_compute_is_an_error():
+    with pytest.raises(UnsupportedError, match="fused: it computes nothing that it returns"):
+        fused_module(lambda bb, x: relax.Tuple([x]))
+
+
+def test_parameters_that_no_kernel_takes_go():
+    bb = relax.BlockBuilder()
+    pair = relax.Var("pair", relax.TupleStructInfo([INFO, INFO]))
+    with bb.function("fused", [pair], attrs={"Primitive": True}, private=True):
+        with bb.dataflow():
+            second = bb.emit(relax.TupleGetItem(pair, 1))
+            out = bb.emit_output(bb.call_te(weft.topi.exp, second))
+        bb.emit_func_output(out)
+    gvar = bb.get().get_global_var("fused")
+    y = relax.Var("x", INFO)
+    with bb.function("main", [y]):
+        with bb.dataflow():
+            out = bb.emit_output(relax.Call(gvar, [relax.Tuple([y, y])]))
+        bb.emit_func_output(out)
+    after = FuseTIR()(bb.get())
+    assert [param.name for param in after["fused"].params] == ["p_pair_1", "p_output0"]
+    np.testing.assert_allclose(run(after).numpy(), np.exp(X), rtol=1e-6)
+
+
+def test_a_block_that_reads_one_buffer_twice_says_so_once():
+    mod = fused_module(lambda bb, x: exp(bb.emit(relax.op.concat([x, x]))))
+    (block,) = [
+        b for b in weft.ir.functor.collect(mod["fused"], Block) if b.name_hint == "T_concat"
+    ]
+    assert len(block.reads) == 1
+    np.testing.assert_allclose(run(mod).numpy(), np.exp([*X, *X]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shift", range(-2, 3))
+@pytest.mark.parametrize("extents", [(1, 1), (1, 3), (3, 1), (2, 2)])
+def test_the_hull_of_two_ranges(shift, extents):
+    start = TirVar("v", "int64")
+    first, second = extents
+    found = hull(
+        Range.from_min_extent(start, IntImm("int64", first)),
+        Range.from_min_extent(start + shift, IntImm("int64", second)),
+        IntImm("int64", 10),
+    )
+    low, high = min(0, shift), max(first, shift + second)
+    analyzer = Analyzer()
+    assert analyzer.can_prove_equal(found.min, start + low)
+    assert analyzer.can_prove_equal(found.extent, high - low)

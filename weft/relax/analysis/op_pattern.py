@@ -13,9 +13,9 @@ OPAQUE                  anything else
 
 The kinds and their order are Relay's (Chen et al., "TVM: An Automated End-to-End Optimizing
 Compiler for Deep Learning", OSDI 2018, section 3); the number of a kind is an attribute that users
-see. How they are derived here: each block must write whole buffers, one element per point of its data-parallel
-axes, which the iteration map of its bindings shows; then its loads are compared with its store. A
-wrong pattern makes wrong fusions, so whatever is not recognised is OPAQUE.
+see. How they are derived here: each block must write whole buffers, one element per point of its
+data-parallel axes, which the iteration map of its bindings shows; then its loads are compared with
+its store. A wrong pattern makes wrong fusions, so whatever is not recognised is OPAQUE.
 """
 
 from __future__ import annotations

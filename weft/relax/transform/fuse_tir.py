@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar, IntImm, Range
 from weft.ir.functor import rewrite, substitute
 from weft.ir.module import IRModule
-from weft.ir.node import Map
+from weft.ir.node import Array, Map
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.ir.transform import PassContext
@@ -42,7 +42,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import match_params, symbolic_vars, tensor_dims
-from weft.relax.op.base import call_tir
+from weft.relax.op.base import call_tir, call_tir_inplace
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -50,6 +50,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.relax.transform.canonicalize_bindings import canonicalize_bindings
 from weft.relax.transform.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import UnsupportedError
@@ -57,13 +58,18 @@ from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, Stmt, seq
+from weft.tir.linear_difference import constant_difference
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, Stmt, seq
 from weft.tir.stmt_functor import renew_defs
 
 Value = Any
 """What a graph variable stands for: a Buffer, or a tuple of Values."""
 
 
+_CALL_TIR: Final = Op.get("relax.call_tir")
+_CALL_TIR_INPLACE: Final = Op.get("relax.call_tir_inplace")
+NEW_OUTPUT: Final = -1
+"""The in-place index of an output that has memory of its own."""
 OWN_ATTRS: Final = frozenset(
     ("global_symbol", "op_pattern", "operator_name", "layout_free_buffers")
 )
@@ -77,7 +83,8 @@ class _Fuser:
         self.mod, self.name, self.func = mod, name, func
         self.values: dict[Var, Value] = {}
         self.inputs: list[Buffer] = []
-        self.outputs: dict[int, Buffer] = {}
+        self.used: set[Buffer] = set()
+        self.inplace: dict[Buffer, int] = {}
         self.allocated: list[Buffer] = []
         self.bodies: list[Stmt] = []
         self.scalars: dict[TirVar, None] = {}
@@ -91,9 +98,8 @@ class _Fuser:
     def fuse(self) -> PrimFunc:
         for param in self.func.params:
             self.values[param] = self.parameter(param.name_hint, param.struct_info)
-        wanted = self.wanted_outputs()
         for binding in all_bindings(self.func):
-            self.binding(binding, wanted)
+            self.binding(binding)
         return self.finish(self.results())
 
     def parameter(self, name: str, info: StructInfo | None) -> Value:
@@ -113,31 +119,10 @@ class _Fuser:
         self.inputs.append(buffer)
         return buffer
 
-    def wanted_outputs(self) -> dict[Var, None]:
-        """The variables whose buffers are outputs: the result, seen through aliases."""
-        aliases = {
-            binding.var: binding.value
-            for binding in all_bindings(self.func)
-            if isinstance(binding.value, Var | Tuple | TupleGetItem)
-        }
-        found: dict[Var, None] = {}
-        todo: list[Any] = [self.func.body.body]
-        while todo:
-            expr = todo.pop(0)
-            if isinstance(expr, Tuple):
-                todo = [*expr.fields, *todo]
-            elif isinstance(expr, TupleGetItem):
-                todo.insert(0, expr.tuple_value)
-            elif isinstance(expr, Var) and expr in aliases:
-                todo.insert(0, aliases[expr])
-            elif isinstance(expr, Var):
-                found[expr] = None
-        return found
-
-    def binding(self, binding: Any, wanted: dict[Var, None]) -> None:
+    def binding(self, binding: Any) -> None:
         value = binding.value
         if isinstance(value, Call):
-            self.values[binding.var] = self.call(value, binding.var in wanted)
+            self.values[binding.var] = self.call(value)
         elif isinstance(value, Var | Tuple | TupleGetItem) or isinstance(binding, MatchCast):
             self.values[binding.var] = self.value(value)
         else:
@@ -152,8 +137,8 @@ class _Fuser:
             return self.values[expr]
         raise self.fail(f"an argument is a {type(expr).__name__}; pass it as a parameter")
 
-    def call(self, call: Call, is_output: bool) -> Value:
-        if call.op is not Op.get("relax.call_tir"):
+    def call(self, call: Call) -> Value:
+        if call.op not in (_CALL_TIR, _CALL_TIR_INPLACE):
             name = getattr(call.op, "name", getattr(call.op, "name_hint", type(call.op).__name__))
             raise self.fail(f"expected only call_tir, got {name}; run LegalizeOps first")
         gvar, args = call.args[0], call.args[1]
@@ -163,34 +148,43 @@ class _Fuser:
         self.all_te = self.all_te and callee.provenance == "te"
         self.callees.append(callee)
         callee = renew_defs(callee)
-        infos = flat_infos(call.sinfo_args[0])
+        infos = flat_infos(call.struct_info)
         inputs = list(flat_buffers(self.value(args)))
         params = [param for param in callee.params if param in callee.buffer_map]
+        everywhere_new = [NEW_OUTPUT] * len(infos)
+        places = [int(index) for index in call.attrs.get("inplace_indices", everywhere_new)]
+        fresh = [info for info, place in zip(infos, places, strict=True) if place == NEW_OUTPUT]
         outputs = [callee.buffer_map[param] for param in params[len(inputs) :]]
-        if len(outputs) != len(infos):
+        if len(outputs) != len(fresh):
             raise self.fail(
-                f"call_tir of {gvar.name_hint}: {len(inputs)} inputs and {len(infos)} outputs for "
+                f"call_tir of {gvar.name_hint}: {len(inputs)} inputs and {len(fresh)} outputs for "
                 f"{len(params)} buffers"
             )
         made = [
             decl_buffer(tensor_dims(info) or (), info.dtype, out.name, scope=out.scope())
-            for info, out in zip(infos, outputs, strict=True)
+            for info, out in zip(fresh, outputs, strict=True)
         ]
         self.inline(callee, params, [*inputs, *made], call)
-        for buffer in made:
-            if is_output:
-                self.outputs[id(buffer)] = buffer
-            else:
-                self.allocated.append(buffer)
-        is_tuple = isinstance(call.sinfo_args[0], TupleStructInfo)
-        return tuple(made) if is_tuple else made[0]
+        self.allocated.extend(made)
+        self.used.update(inputs)
+        unplaced = iter(made)
+        results = [next(unplaced) if i == NEW_OUTPUT else inputs[i] for i in places]
+        for buffer, place in zip(results, places, strict=True):
+            if place != NEW_OUTPUT and buffer in self.inputs:
+                self.inplace[buffer] = self.inputs.index(buffer)
+        is_tuple = isinstance(call.struct_info, TupleStructInfo)
+        return tuple(results) if is_tuple else results[0]
 
     def inline(self, callee: PrimFunc, params: Any, targets: list[Buffer], call: Call) -> None:
         """Append the callee's body with its parameters replaced."""
         mapping: dict[Any, Any] = {}
+        seen: set[Buffer] = set()
+        repeated = False
         for param, target in zip(params, targets, strict=True):
             buffer = callee.buffer_map[param]
             mapping[buffer] = target
+            repeated = repeated or target in seen
+            seen.add(target)
             mapping[buffer.data] = target.data
             for dim, value in zip(buffer.shape, target.shape, strict=True):
                 if isinstance(dim, TirVar):
@@ -212,21 +206,43 @@ class _Fuser:
         self.allocated.extend(allocated)
         for key, value in root.annotations.items():
             self.annotations.setdefault(key, substitute(value, mapping))
-        self.bodies.append(substitute(root.body, mapping))
+        body = substitute(root.body, mapping)
+        self.bodies.append(with_joined_regions(body) if repeated else body)
 
     def results(self) -> list[Buffer]:
-        """The output buffers, each once; ``layout`` tells where they stand in the result."""
+        """The output buffers, each once; ``layout`` tells where they stand in the result.
+
+        A parameter that is returned as it came is no output.
+        """
         value = self.value(self.func.body.body)
-        found = list(dict.fromkeys(flat_buffers(value)))
-        self.layout = layout_of(value, found)
-        for buffer in found:
-            if id(buffer) not in self.outputs:
-                raise self.fail(f"the result {buffer.name} is a parameter")
-        rest = [buffer for buffer in self.outputs.values() if buffer not in found]
-        self.allocated.extend(rest)
+        passed = {buffer: index for index, buffer in enumerate(self.inputs)}
+        found = [
+            buffer
+            for buffer in dict.fromkeys(flat_buffers(value))
+            if buffer in self.inplace or buffer not in passed
+        ]
+        if not found:
+            raise self.fail("it computes nothing that it returns")
+        self.layout = layout_of(value, found, passed)
+        self.allocated = [buffer for buffer in self.allocated if buffer not in found]
+        self.places = [self.inplace.get(buffer, NEW_OUTPUT) for buffer in found]
         return found
 
+    def keep_used_inputs(self) -> None:
+        """Drop parameters that no kernel takes, if the function is private: its calls are known."""
+        used = self.used if "global_symbol" not in self.func.attrs else set(self.inputs)
+        self.kept = [index for index, buffer in enumerate(self.inputs) if buffer in used]
+        position = {index: new for new, index in enumerate(self.kept)}
+        self.places = [position.get(place, NEW_OUTPUT) for place in self.places]
+        self.inputs = [self.inputs[index] for index in self.kept]
+
     def finish(self, results: list[Buffer]) -> PrimFunc:
+        self.keep_used_inputs()
+        results = [
+            buffer
+            for buffer, place in zip(results, self.places, strict=True)
+            if place == NEW_OUTPUT
+        ]
         buffers = [*self.inputs, *results]
         defined = [dim for buffer in buffers for dim in buffer.shape if isinstance(dim, TirVar)]
         for buffer in [*buffers, *self.allocated]:
@@ -294,13 +310,56 @@ def flat_buffers(value: Value) -> Iterator[Buffer]:
         yield value
 
 
-def layout_of(value: Value, buffers: list[Buffer]) -> Any:
-    """A value with the position in ``buffers`` in the place of each buffer."""
+def layout_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) -> Any:
+    """A value with numbers in the place of buffers.
+
+    The position of an output, or ``-1 - i`` for input i, which is returned as it came.
+    """
     if isinstance(value, tuple):
-        return tuple([layout_of(item, buffers) for item in value])
+        return tuple([layout_of(item, outputs, passed) for item in value])
     if value is None:
         raise UnsupportedError("FuseTIR: a fused function returns a shape; return tensors only")
-    return buffers.index(value)
+    return outputs.index(value) if value in outputs else -1 - passed[value]
+
+
+def with_joined_regions(body: Any) -> Stmt:
+    """The statement with one region for each buffer that a block reads or writes.
+
+    Two parameters of a callee may have become one buffer.
+    """
+
+    def joined(item: Any) -> Any:
+        if not isinstance(item, Block):
+            return None
+        return item.with_(reads=joined_regions(item.reads), writes=joined_regions(item.writes))
+
+    made: Stmt = rewrite(body, joined)
+    return made
+
+
+def joined_regions(regions: Any) -> Any:
+    """The regions with those of one buffer joined to the smallest that holds them."""
+    found: dict[Buffer, Any] = {}
+    for region in regions:
+        known = found.get(region.buffer)
+        if known is None:
+            found[region.buffer] = region
+            continue
+        ranges = map(hull, known.region, region.region, region.buffer.shape)
+        found[region.buffer] = BufferRegion(region.buffer, Array(ranges))
+    return regions if len(found) == len(regions) else Array(found.values())
+
+
+def hull(lhs: Range, rhs: Range, extent: Any) -> Range:
+    """The range of both; the whole axis where the distance is no constant."""
+    start = constant_difference(rhs.min, lhs.min)
+    end = constant_difference(rhs.min + rhs.extent, lhs.min + lhs.extent)
+    if start is None or end is None:
+        return Range(IntImm(extent.dtype, 0), extent)
+    first = rhs.min if start < 0 else lhs.min
+    longer = lhs.extent if end <= 0 else rhs.extent
+    before = -start if end <= 0 and start < 0 else start if end > 0 and start > 0 else 0
+    return Range.from_min_extent(first, longer + before if before else longer)
 
 
 def flat_infos(info: Any) -> list[Any]:
@@ -333,7 +392,11 @@ class Fused:
     extra: list[TirVar]
     """Symbols that are passed by value."""
     layout: Any
-    """The result as nested tuples of positions among the outputs."""
+    """The result as nested tuples of numbers (``layout_of``)."""
+    places: list[int]
+    """For each output the argument that it is written into, or NEW_OUTPUT."""
+    kept: list[int]
+    """Which tensors of the arguments the PrimFunc takes."""
 
 
 def place_infos(layout: Any, info: Any, found: dict[int, StructInfo]) -> None:
@@ -341,7 +404,7 @@ def place_infos(layout: Any, info: Any, found: dict[int, StructInfo]) -> None:
     if isinstance(layout, tuple):
         for item, field in zip(layout, info.fields, strict=True):
             place_infos(item, field, found)
-    else:
+    elif layout >= 0:
         found[layout] = info
 
 
@@ -357,24 +420,29 @@ class _Rewriter(PyExprMutator):
         if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
             return call
         found = self.fused[call.op.name_hint]
-        args: list[Expr] = []
-        for arg in call.args:
-            args.extend(self.tensors(arg))
+        given = [tensor for arg in call.args for tensor in self.tensors(arg)]
+        args = [given[index] for index in found.kept]
         infos = [arg.struct_info for arg in call.args]
         symbols = match_params([param.struct_info for param in found.func.params], infos)
         tir_vars = ShapeExpr([symbols[var] for var in found.extra]) if found.extra else None
         outputs: dict[int, StructInfo] = {}
         place_infos(found.layout, call.struct_info, outputs)
         out = [outputs[index] for index in range(len(outputs))]
-        made = call_tir(found.gvar, args, out[0] if len(out) == 1 else out, tir_vars)
+        info = out[0] if len(out) == 1 else out
+        if all(place == NEW_OUTPUT for place in found.places):
+            made = call_tir(found.gvar, args, info, tir_vars)
+        else:
+            made = call_tir_inplace(found.gvar, args, found.places, info, tir_vars)
         if found.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
             return made
-        return self.rebuilt(found.layout, self.builder_.emit(made), len(out))
+        return self.rebuilt(found.layout, self.builder_.emit(made), len(out), given)
 
-    def rebuilt(self, layout: Any, var: Var, count: int) -> Expr:
+    def rebuilt(self, layout: Any, var: Var, count: int, given: list[Expr]) -> Expr:
         """The result of the fused function from the outputs of the PrimFunc."""
         if isinstance(layout, tuple):
-            return Tuple([self.rebuilt(item, var, count) for item in layout])
+            return Tuple([self.rebuilt(item, var, count, given) for item in layout])
+        if layout < 0:
+            return given[-1 - layout]
         return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
 
     def tensors(self, arg: Any) -> list[Expr]:
@@ -402,14 +470,17 @@ def fuse_tir(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a p
             made = fuser.fuse()
             new_gvar = GlobalVar(gvar.name_hint)
             functions[new_gvar] = made
-            fused[gvar.name_hint] = Fused(new_gvar, func, fuser.extra, fuser.layout)
+            fused[gvar.name_hint] = Fused(
+                new_gvar, func, fuser.extra, fuser.layout, fuser.places, fuser.kept
+            )
         else:
             functions[gvar] = func
     if not fused:
         return mod
     for gvar, func in functions.items():
         if isinstance(func, Function):
-            functions[gvar] = _Rewriter(fused).visit_expr(func)
+            made = _Rewriter(fused).visit_expr(func)
+            functions[gvar] = func if made is func else canonicalize_bindings(made)
     result = IRModule(functions, None, mod.attrs, mod.global_infos)
     return eliminate_dead_code(result)
 
