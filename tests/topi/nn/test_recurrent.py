@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from weft import te, topi
+
+torch = pytest.importorskip("torch")
+
+
+def operands(floats, gates, states):
+    shapes = [(5, 2, 4), (3 * gates, 4), (3 * gates, 3), (3 * gates,), (3 * gates,)]
+    return [floats(*shape) for shape in [*shapes, *[(2, 3)] * states]]
+
+
+def by_layer(layer, arrays):
+    """PyTorch's layer with these weights."""
+    data, *weights = [torch.from_numpy(a) for a in arrays[:5]]
+    states = [torch.from_numpy(a)[None] for a in arrays[5:]]
+    for parameter, weight in zip(layer.parameters(), weights, strict=True):
+        parameter.data = weight
+    out, last = layer(data, tuple(states) if len(states) > 1 else states[0])
+    last = last if isinstance(last, tuple) else (last,)
+    return [out.detach().numpy(), *[item[0].detach().numpy() for item in last]]
+
+
+def test_lstm(check, floats):
+    arrays = operands(floats, 4, 2)
+    check(topi.nn.lstm, arrays, by_layer(torch.nn.LSTM(4, 3), arrays))
+
+
+def test_gru(check, floats):
+    arrays = operands(floats, 3, 1)
+    check(topi.nn.gru, arrays, by_layer(torch.nn.GRU(4, 3), arrays))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_rnn(check, floats, activation):
+    arrays = operands(floats, 1, 1)
+    layer = torch.nn.RNN(4, 3, nonlinearity=activation)
+    check(topi.nn.rnn, arrays, by_layer(layer, arrays), activation)
+
+
+def test_lstm_backwards_is_the_lstm_of_the_reversed_sequence(check, floats):
+    arrays = operands(floats, 4, 2)
+    backwards = [np.ascontiguousarray(arrays[0][::-1]), *arrays[1:]]
+    out, *last = by_layer(torch.nn.LSTM(4, 3), backwards)
+    check(topi.nn.lstm, arrays, [out[::-1], *last], True)
+
+
+@pytest.mark.parametrize(
+    ("index", "shape", "message"),
+    [
+        (1, (12, 5), r"lstm: weight_ih: expected the shape \(12, 4\), got \(12, 5\)"),
+        (2, (12, 4), r"lstm: weight_hh: expected the shape \(12, 3\), got \(12, 4\)"),
+        (4, (9,), r"lstm: bias_hh: expected the shape \(12\), got \(9\)"),
+        (6, (3, 3), r"lstm: state: expected the shape \(2, 3\), got \(3, 3\)"),
+    ],
+)
+def test_shapes_that_do_not_fit(index, shape, message):
+    shapes = [(5, 2, 4), (12, 4), (12, 3), (12,), (12,), (2, 3), (2, 3)]
+    shapes[index] = shape
+    with pytest.raises(ValueError, match=message):
+        topi.nn.lstm(*[te.placeholder(item) for item in shapes])
+
+
+def test_options_that_do_not_exist():
+    shapes = [(5, 2, 4), (3, 4), (3, 3), (3,), (3,), (2, 3)]
+    tensors = [te.placeholder(item) for item in shapes]
+    with pytest.raises(ValueError, match="activation: expected tanh or relu, got 'gelu'"):
+        topi.nn.rnn(*tensors, "gelu")
+    with pytest.raises(ValueError, match="expected the letters IFGO, got 'IFOO'"):
+        topi.nn.lstm(*tensors, tensors[-1], weight_layout="IFOO")
