@@ -370,3 +370,37 @@ def test_norms_leave_out_what_they_do_not_center_or_scale(center, scale, compute
     )  # fmt: skip
     given = (t(VEC) if scale else None, t(VEC) if center else None)
     np.testing.assert_allclose(got, F.group_norm(t(IMG), 3, *given).numpy(), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "expected"),
+    [
+        (1.5, "float32", "int32", 1),
+        (-1.5, "float16", "int8", -1),
+        (300, "int32", "uint8", 44),
+        (2**53 + 1, "int64", "int64", 2**53 + 1),
+        (0.0, "float32", "bool", False),
+        (0.1, "float64", "float32", np.float32(0.1)),
+    ],
+)
+def test_a_constant_number_is_converted_at_once(value, source, target, expected):
+    mod = _constant_cast(relax.const(value, source), target)
+    made = relax.transform.LegalizeOps()(mod)["main"].body.blocks[0].bindings[0].value
+    assert isinstance(made, relax.Constant)
+    assert made.data.numpy() == expected
+    assert made.data.dtype == target
+
+
+@pytest.mark.parametrize(("value", "expected"), [(float("nan"), 0), (1e20, 2**31 - 1)])
+def test_a_constant_beyond_the_type_is_left_to_the_kernel(value, expected):
+    mod = _constant_cast(relax.const(value, "float32"), "int32")
+    assert len(relax.transform.LegalizeOps()(mod).functions) == 2
+    machine = relax.VirtualMachine(relax.build(mod, target="llvm"), weft.cpu())
+    assert machine["main"]().numpy() == expected
+
+
+def _constant_cast(constant, target):
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        builder.emit_func_output(builder.emit(op.astype(constant, target)))
+    return builder.get()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, Expr
-from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table, unary, with_attrs
+from weft.relax.expr import Call, Constant, Expr, const
+from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table, unary
+from weft.support.dtype import DataType
 
 
 def binary(te_func: Callable[..., Any], hint: str | None = None) -> Rule:
@@ -25,7 +28,20 @@ def binary(te_func: Callable[..., Any], hint: str | None = None) -> Rule:
 
 def _clip(bb: BlockBuilder, call: Call) -> Any:
     low, high = call.args[1].value, call.args[2].value
-    return bb.call_te(topi.clip, call.args[0], low, high)
+    return bb.call_te(topi.clip, call.args[0], low, high, primfunc_name_hint="tir_clip")
+
+
+def _astype(bb: BlockBuilder, call: Call) -> Any:
+    """A constant number is converted here, but for floats that no integer of the type is near."""
+    source, target = call.args[0], str(call.attrs["dtype"])
+    if isinstance(source, Constant) and source.data.ndim == 0:
+        value, kind = source.data.numpy(), DataType(target)
+        with np.errstate(all="ignore"):
+            made = value.astype(kind.numpy)
+        truncated = DataType(source.struct_info.dtype).is_float and kind.is_integral
+        if not truncated or abs(float(made) - float(value)) < 1:
+            return const(made, target)
+    return bb.call_te(topi.cast, source, target)
 
 
 def _where(bb: BlockBuilder, call: Call) -> Any:
@@ -54,9 +70,9 @@ BINARY = (
 TIR_NAMES = {
     name: f"tir_{name}"
     for name in (
-        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp",
-        "floor", "log", "negative", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
-        "tan", "tanh",
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos",
+        "cosh", "exp", "floor", "log", "logical_not", "negative", "round", "rsqrt", "sigmoid",
+        "sign", "sin", "sinh", "sqrt", "tan", "tanh",
     )
 }  # fmt: skip
 """PrimFuncs that TVM 0.20 names ``tir_<name>``."""
@@ -66,8 +82,9 @@ TABLE = table(
         **{name: unary(getattr(topi, name), TIR_NAMES.get(name)) for name in UNARY},
         **{name: binary(getattr(topi, name)) for name in BINARY},
         "clip": _clip,
+        "square": unary(lambda x: topi.multiply(x, x), "tir_square"),
         "where": _where,
         "ewise_fma": lambda bb, call: bb.call_te(_fma, *call.args, primfunc_name_hint="fma"),
-        "astype": with_attrs(topi.cast, "dtype"),
+        "astype": _astype,
     }
 )
