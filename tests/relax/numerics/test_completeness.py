@@ -1,10 +1,12 @@
-"""Every registered operator has a numerical row in a table of this folder, or a reason here."""
+"""Every operator has a numerical row in a table of this folder and a reference, or a reason."""
 
 import importlib.util
 from pathlib import Path
 
 import weft.relax.op  # noqa: F401 - registers the operators
 from weft.relax.op.definition import FUNCTIONS
+from weft.relax.reference import NO_REFERENCE, REFERENCE
+from weft.relax.reference.forms import FORMS
 from weft.relax.transform.legalize import LEGALIZE, NOT_LEGALIZED
 from weft.testing.operator_cases import Table
 
@@ -60,3 +62,13 @@ def test_no_legalised_operator_hides_behind_a_reason():
 
 def test_reasons_are_of_operators_that_exist():
     assert not set(REASONS) - set(FUNCTIONS)
+
+
+def test_every_operator_has_a_reference_a_form_of_the_interpreter_or_a_reason():
+    calls = {"call_packed"}  # no operator: a call of an ExternFunc
+    known = {op.name.removeprefix("relax.") for op in REFERENCE}
+    forms = {name.removeprefix("relax.") for name in FORMS}
+    missing = sorted(set(FUNCTIONS) - known - forms - set(NO_REFERENCE) - calls)
+    assert not missing, f"operators without a numpy reference or a reason: {missing}"
+    assert not known & set(NO_REFERENCE)
+    assert not set(NO_REFERENCE) - set(FUNCTIONS)

@@ -168,3 +168,21 @@ def test_prim_funcs_are_compared_as_well():
     swap = module_pass(lambda mod, ctx: weft.IRModule({"f": shrink}), opt_level=0, name="Swap")
     with PassContext(verify=True), pytest.raises(VerifyError, match="Swap changes what f computes"):
         swap(weft.IRModule({"f": grow}))
+
+
+def test_deep_tuples_infinities_and_bad_bounds_do_not_disturb():
+    x = relax.Var("x", relax.TensorStructInfo([2], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        value = builder.emit(relax.op.divide(x, relax.const(0.0, "float32")))
+        for _ in range(600):
+            value = relax.Tuple([value])
+        builder.emit_func_output(value)
+    mod = builder.get()
+    with PassContext(verify=True):
+        transform.LegalizeOps()(mod)
+    lying = mod["main"].with_attr("tir_var_upper_bound", ["four"])
+    instrument = VerifyGraphs()
+    with PassContext(instruments=[instrument]):
+        replacing("relax.divide", "relax.add", "Nothing")(weft.IRModule({"main": lying}))
+    assert "tir_var_upper_bound" in instrument.left_out["main"]

@@ -63,6 +63,22 @@ def test_symbolic_extents_come_from_the_arguments():
         run(main, np.zeros(2, "int32"), y)
 
 
+def test_an_extent_may_be_an_expression_of_a_later_buffers_symbol():
+    @T.prim_func
+    def main(a: T.handle, b: T.handle):
+        n = T.int64()
+        x = T.match_buffer(a, (n * 2,), "int32")
+        y = T.match_buffer(b, (n, 2), "int32")
+        for i, j in T.grid(n, 2):
+            y[i, j] = x[i * 2 + j]
+
+    y = np.zeros((3, 2), "int32")
+    run(main, np.arange(6, dtype="int32"), y)
+    assert y.tolist() == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(IRValueError, match="x: expected an extent 6, got 5"):
+        run(main, np.arange(5, dtype="int32"), y)
+
+
 def test_faults_name_the_buffer_and_the_numbers():
     @T.prim_func
     def main(n: T.int32, x: T.Buffer((2, 4), "int32")):

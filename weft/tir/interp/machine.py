@@ -380,6 +380,7 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
     for param, argument in pairs:  # extents may be expressions of scalars that come later
         if param not in func.buffer_map:
             state.values[id(param)] = argument
+    bound = []
     for param, argument in pairs:
         buffer = func.buffer_map.get(param)
         if buffer is None:
@@ -397,6 +398,8 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
         _define(state, buffer.shape, array.shape)
         _define(state, buffer.strides, compact_strides(list(array.shape)))
         _define(state, [buffer.elem_offset], [0])
+        bound.append((buffer, array, flat))
+    for buffer, array, flat in bound:  # extents may be expressions of symbols that come later
         for mine, its in zip(buffer.shape, array.shape, strict=True):
             expected = state.evaluate(mine)
             if int(expected) != its:
