@@ -128,6 +128,16 @@ def sequences():
             ),
             note=f"{mask} {window}",
         )  # fmt: skip
+    partly = t(3, dtype="int32", fill=[2, 5, 9])
+    for mask in (None, "BottomRight"):
+        yield Case(
+            "nn.attention_var_len", lambda *a, m=mask: function(*a, causal_mask=m),
+            [q, q, q, partly, longest],
+            lambda q, k, v, s, m, mask=mask: several(  # noqa: ARG005 - the call's arguments
+                q, k, v, s, s, mask
+            ),
+            note=f"queries of no sequence {mask}",
+        )  # fmt: skip
     yield Case(
         "nn.attention_var_len", function,
         [t(1, "n", 2, 3)] * 3 + [t(3, dtype="int64", fill=[0, 0, 5]), longest],

@@ -110,6 +110,12 @@ def test_errors_name_the_operator_and_the_numbers(make, info, error, message, bu
         build(make, info)
 
 
+def test_the_edge_is_replicated(build):
+    """Numpy's name of the mode."""
+    mod = build(lambda x: op.nn.pad(x, [0, 0, 1, 1, 0, 0], "edge"), X)
+    assert mod["main"].body.blocks[0].bindings[0].value.attrs["pad_mode"] == "replicate"
+
+
 def test_attention_with_a_bias_is_an_operator_of_its_own(build):
     mod = build(op.nn.attention, *[QUERY] * 3, tensor(1, 1, 3, 3))
     (binding,) = mod["main"].body.blocks[0].bindings

@@ -73,8 +73,8 @@ def infer_pad(call: Call) -> TensorStructInfo:
 def pad(
     data: Expr, pad_width: Ints, pad_mode: str = "constant", pad_value: float = 0.0
 ) -> Any:
-    """Elements before and after every axis: constant, reflect, replicate or circular."""
+    """Elements before and after every axis: constant, reflect, replicate (or edge), circular."""
     flat: list[Any] = []
     for item in pad_width:
         flat.extend(item if isinstance(item, list | tuple) else [item])
-    return {"pad_width": flat}
+    return {"pad_width": flat, "pad_mode": "replicate" if pad_mode == "edge" else pad_mode}

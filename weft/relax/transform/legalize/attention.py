@@ -19,6 +19,8 @@ from weft.tir.op import abs as tir_abs
 from weft.tir.op import all as tir_all
 from weft.tir.op import const as tir_const
 from weft.tir.op import floordiv, if_then_else, min_value
+from weft.tir.op import max as tir_max
+from weft.tir.op import min as tir_min
 from weft.topi.moments import wide
 
 Allowed = Callable[[Any, Any], Any]
@@ -161,14 +163,15 @@ def te_attention_var_len(
     its = _segment(starts_k, key.shape[1], "sequence_k")
 
     def begin(starts: Any, number: Any) -> Any:
-        return starts(number - 1).astype("int64")
+        return starts(tir_max(number - 1, 0)).astype("int64")
 
     def extent(starts: Any, number: Any) -> Any:
-        return starts(number).astype("int64") - begin(starts, number)
+        end = starts(tir_min(number, starts.shape[0].astype("int32") - 1)).astype("int64")
+        return end - begin(starts, number)
 
     def allowed(i: Any, j: Any) -> Any:
-        number = mine(i)
-        same = its(j) == number
+        number = mine(i)  # 0 before the first sequence, the length of starts after the last
+        same = tir_all(its(j) == number, number > 0, number < starts_q.shape[0])
         if condition is None:
             return same
         shift = tir_abs(extent(starts_k, number) - extent(starts_q, number)) if shifted else 0
