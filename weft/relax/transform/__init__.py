@@ -8,18 +8,26 @@ from weft.relax.transform.bind import BindParams, BindSymbolicVars
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.compute_prim_value import ComputePrimValue
+from weft.relax.transform.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
+from weft.relax.transform.fuse_ops_by_pattern import (
+    FuseOpsByPattern,
+    FusionPattern,
+    PatternCheckContext,
+)
 from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
+from weft.relax.transform.merge_composite_functions import MergeCompositeFunctions
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.run_codegen import RunCodegen
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin, VMBuiltinLower
 from weft.relax.transform.vm_shape_lower import VMShapeLower
@@ -34,18 +42,24 @@ __all__ = [
     "CallTIRRewrite",
     "CanonicalizeBindings",
     "ComputePrimValue",
+    "DataflowUseInplaceCalls",
     "DeadCodeElimination",
     "FoldConstant",
     "FuseOps",
+    "FuseOpsByPattern",
     "FuseTIR",
+    "FusionPattern",
     "KillAfterLastUse",
     "LegalizeOps",
     "LowerAllocTensor",
     "LowerRuntimeBuiltin",
+    "MergeCompositeFunctions",
     "Normalize",
     "PassContext",
+    "PatternCheckContext",
     "RemovePurityChecking",
     "RewriteDataflowReshape",
+    "RunCodegen",
     "Sequential",
     "StaticPlanBlockMemory",
     "ToNonDataflow",
@@ -59,16 +73,16 @@ __all__ = [
 _PLANNED = dict.fromkeys(
     "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
     "AttachAttrLayoutFreeBuffers BundleModelParams CombineParallelMatmul "
-    "ConvertLayout ConvertToDataflow DataflowUseInplaceCalls "
+    "ConvertLayout ConvertToDataflow "
     "DecomposeOpsForInference DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum "
-    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D FuseOpsByPattern "
+    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D "
     "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite "
     "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
-    "LowerGPUIPCAllocStorage MergeCompositeFunctions "
+    "LowerGPUIPCAllocStorage "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR NormalizeGlobalVar "
     "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape RemoveUnusedOutputs "
     "RemoveUnusedParameters ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
-    "RunCodegen SplitCallTIRByPattern SplitLayoutRewritePreproc "
+    "SplitCallTIRByPattern SplitLayoutRewritePreproc "
     "ToMixedPrecision TopologicalSort UpdateParamStructInfo "
     "UpdateVDevice".split(),
     "more passes over graphs",

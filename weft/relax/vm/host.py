@@ -317,6 +317,8 @@ class HostBuilder:
             raise NotNative("a call of an object or of a function that returns one")
         if target.name == "relax.call_tir":
             return self.call_tir(call, name)
+        if target.name == "relax.call_tir_inplace":
+            return self.call_tir_inplace(call, name)
         if target.name == "relax.call_dps_packed" and isinstance(call.args[0], ExternFunc):
             return self.call_dps_packed(call, name)
         if target.name in ALLOCATIONS:
@@ -397,6 +399,24 @@ class HostBuilder:
         scalars = self.resolved(call.args[2].values) if len(call.args) > 2 else []
         self.kernel_call(call.args[0], kernel, [*inputs, *outputs, *scalars])
         return result
+
+    def call_tir_inplace(self, call: Call, name: str) -> Any:
+        """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
+        inputs, info = self.arguments(call.args[1]), call.sinfo_args[0]
+        infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
+        outputs, fresh = [], []
+        for place, item in zip(call.attrs["inplace_indices"], infos, strict=True):
+            index = int(place)
+            if index < 0:
+                fresh.append(self.allocated(item, name))
+                outputs.append(fresh[-1])
+                continue
+            root = self.rooted([inputs[index]])[0]
+            if any(root is constant for _, constant in self.state.constants):
+                inputs[index] = self.copied(inputs[index])
+            outputs.append(inputs[index])
+        self.kernel_call(call.args[0], self.mod[call.args[0]], [*inputs, *fresh])
+        return outputs if isinstance(info, TupleStructInfo) else outputs[0]
 
     def kernel_call(self, target: GlobalVar, kernel: PrimFunc, passed: list[Any]) -> list[Any]:
         """A call of a kernel for its effect, with its implicit symbols."""

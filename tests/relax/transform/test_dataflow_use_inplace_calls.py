@@ -1,0 +1,105 @@
+"""In-place calls: only over what nothing needs later, and never over inputs or constants."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.relax.analysis.inplace import aliases, inplace_opportunities, liveness
+from weft.relax.transform import DataflowUseInplaceCalls
+from weft.script import ir as I
+from weft.script import relax as R
+
+
+@I.ir_module
+class Mixed:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.add(x, y)  # over neither: both are parameters
+            b = R.exp(a)  # not over a: c needs it
+            c = R.multiply(a, b)  # over a or b
+            d = c
+            e = R.nn.relu(c)  # not over c: d is the same memory
+            f = R.subtract(e, d)  # over e or d
+            k = R.const([1.0, 2.0, 3.0, 4.0], "float32")
+            g = R.add(k, y)  # not over the constant
+            t = (f, g)
+            h = R.maximum(f, g)  # not over f: t is an output
+            i = R.add(h, h)  # over h, which it reads twice
+            R.output(i, t)
+        return i, t
+
+
+def block_of(mod):
+    return mod["main"].body.blocks[0]
+
+
+def test_opportunities():
+    block = block_of(Mixed)
+    names = [binding.var.name_hint for binding in block.bindings]
+    _, exact = inplace_opportunities(block, ())
+    found = {names[item.binding_idx]: set(item.arg_idxs) for item in exact}
+    assert found == {"c": {0, 1}, "f": {0, 1}, "i": {0, 1}}
+
+
+def test_live_ranges_and_aliases():
+    block = block_of(Mixed)
+    ranges = {var.name_hint: found for var, found in liveness(block).items()}
+    assert ranges["a"] == (0, 2)
+    assert ranges["x"] == (-1, 11)
+    assert ranges["i"] == (10, 11)
+    sets, tuples = aliases(block, Mixed["main"].params)
+    named = {var.name_hint: found for var, found in sets.items()}
+    assert named["c"] == named["d"] != named["e"]
+    (number,) = named["t"]
+    assert tuples[number] == [named["f"], named["g"]]
+
+
+def results(mod, mode, *args):
+    machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu(), exec_mode=mode)
+    first, (second, third) = machine["main"](*args)
+    return first.numpy(), second.numpy(), third.numpy()
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_results_stay_and_inputs_are_not_written(mode, n):
+    changed = DataflowUseInplaceCalls()(Mixed)
+    text = changed["main"].script()
+    assert text.count("R.call_tir_inplace(") == 3
+    assert relax.analysis.well_formed(changed)
+    x = np.linspace(-1, 1, 4 * n, dtype="float32").reshape(n, 4)
+    y = np.arange(4, dtype="float32")
+    before = x.copy(), y.copy()
+    expected = results(Mixed, mode, x, y)
+    for _ in range(2):  # twice: a constant that was written would show
+        for mine, its in zip(results(changed, mode, x, y), expected, strict=True):
+            np.testing.assert_array_equal(mine, its)
+    assert np.array_equal(x, before[0])
+    assert np.array_equal(y, before[1])
+
+
+def test_the_changed_function_is_native():
+    executable = relax.build(DataflowUseInplaceCalls()(Mixed), "llvm")
+    assert executable.program.functions["main"].native is not None
+
+
+def test_a_kernel_that_reads_its_target_twice_makes_no_promise():
+    changed = DataflowUseInplaceCalls()(Mixed)
+    kernels = {g.name_hint: f for g, f in changed.functions.items() if g.name_hint != "main"}
+    assert "tir.noalias" not in kernels["add_inplace"].attrs
+    assert kernels["multiply_inplace"].attrs["tir.noalias"]
+
+
+def test_nothing_to_do_is_the_same_module():
+    @I.ir_module
+    class Plain:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                a = R.exp(x)
+                R.output(a)
+            return a
+
+    assert DataflowUseInplaceCalls()(Plain) is Plain

@@ -1,0 +1,43 @@
+"""The parts of the in-place analysis, under the names that TVM's tests use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.relax.analysis.inplace import aliases, inplace_opportunities, liveness
+from weft.relax.expr import Call, DataflowBlock, Var
+from weft.relax.transform.dataflow_use_inplace_calls import single_inplace_call
+
+
+def dataflow_liveness_analysis(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
+    """First and last binding that needs each variable."""
+    return liveness(block)
+
+
+def dataflow_alias_analysis(
+    block: DataflowBlock, inputs: Sequence[Var]
+) -> tuple[dict[Var, set[int]], dict[int, list[set[int]]]]:
+    """What memory each variable may be, and what each tuple among it holds."""
+    return aliases(block, inputs)
+
+
+def dataflow_inplace_analysis(
+    block: DataflowBlock, inputs: Sequence[Var], mod: IRModule  # noqa: ARG001 - of TVM's signature
+) -> tuple[list[tuple[int, set[int]]], list[tuple[int, set[int]]]]:
+    """(binding, arguments that may hold its result): by size, and of the very shape."""
+    found: Any = tuple(
+        [
+            [(item.binding_idx, set(item.arg_idxs)) for item in part]
+            for part in inplace_opportunities(block, inputs)
+        ]
+    )
+    return found
+
+
+def dataflow_single_inplace_call(
+    mod: IRModule, call: Call, inplace_indices: list[int]
+) -> tuple[Call, IRModule]:
+    """The call with its result in an argument, and the module with the kernel that does it."""
+    return single_inplace_call(mod, call, inplace_indices)
