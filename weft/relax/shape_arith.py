@@ -98,9 +98,11 @@ def factors(dims: Iterable[Any]) -> tuple[int, list[Any]]:
 
 
 def quotient(dims: Iterable[Any], divisors: Iterable[Any]) -> PrimExpr:
-    """The product of dims divided by that of the divisors, common factors cancelled."""
+    """The product of dims over that of the divisors, common factors cancelled; 0 over 0 is 0."""
     number, above = factors(dims)
     divisor, below = factors(divisors)
+    if divisor == 0:
+        return IntImm(INT64, 0)
     left = []
     for factor in below:
         place = next((i for i, other in enumerate(above) if same_dim(factor, other)), None)

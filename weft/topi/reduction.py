@@ -193,8 +193,11 @@ def _arg_reduce(data: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str
     return compute_ax(plan.shape, lambda *i: found(*i), f"{base}_red", tag=tag.COMM_REDUCE_IDX)
 
 
-def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
-    """The sum of ``data`` down to ``target_shape``: what undoes a broadcast."""
+def collapse_sum(data: Tensor, target_shape: Any, accumulator: Any = None) -> Tensor:
+    """The sum of ``data`` down to ``target_shape``: what undoes a broadcast.
+
+    ``accumulator`` is the type that sums are taken in (None: as ``sum``).
+    """
     lead = data.ndim - len(target_shape)
     if lead < 0:
         raise IRValueError(
@@ -208,7 +211,7 @@ def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
     if not axes:
         return compute_ax(data.shape, lambda *i: data(*i), f"{data.op.name}_red")
     plan = ReductionPlan(data, axes, False, "collapse_sum")
-    kind = wide(data.dtype)
+    kind = wide(data.dtype) if accumulator is None else DataType(accumulator)
 
     def element(*indices: Any) -> Any:
         kept = [index for i, index in enumerate(indices) if lead + i not in axes]

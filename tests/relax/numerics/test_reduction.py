@@ -107,6 +107,12 @@ def float_reductions():
         yield row(name, [t(100_000, fill=tenths)], FLOATS[name], note="many")
         yield row(name, [t("n", 2, fill=farther)], FLOATS[name], ({"n": 100_000},), "many", axis=0)
         yield row(name, [t(50_000, dtype="float16", fill=near_one)], FLOATS[name], note="many")
+    for shape in ((0, 3), (3, 0)):
+        yield Case("collapse_sum_to", lambda x, s=shape: F["collapse_sum_to"](x, (s[0], 1)),
+                   [t(*shape)], lambda x: x.sum(1, keepdims=True), note="empty")  # fmt: skip
+    yield Case("collapse_sum_to", lambda x: F["collapse_sum_to"](x, (1, 2)),
+               [t("n", 2, fill=farther)], lambda x: x.sum(0, keepdims=True), ({"n": 100_000},),
+               note="many")  # fmt: skip
     yield row("sum", [t(2, 5, dtype="float16")], np.sum, axis=1)
     yield row("mean", [t(2, 4, dtype="float16")], np.mean, axis=1)
 

@@ -217,11 +217,6 @@ def _one_hot(bb: BlockBuilder, call: Call) -> Any:
     )  # fmt: skip
 
 
-def _collapse(bb: BlockBuilder, call: Call) -> Any:
-    shape = ShapeExpr(dims(call))
-    return bb.call_te(topi.collapse_sum, call.args[0], shape, primfunc_name_hint="collapse_sum")
-
-
 def _squeeze(bb: BlockBuilder, call: Call) -> Any:
     axis = plain(call.attrs["axis"])
     return bb.call_te(topi.squeeze, call.args[0], axis, primfunc_name_hint="squeeze")
@@ -265,8 +260,6 @@ TABLE = table(
         "repeat": with_attrs(te_repeat, "repeats", "axis", hint="repeat"),
         "tile": with_attrs(topi.tile, "repeats"),
         "flip": with_attrs(topi.flip, "axis"),
-        "collapse_sum_to": _collapse,
-        "collapse_sum_like": _collapse,
         "gather_elements": _gather_elements,
         "gather_nd": with_attrs(te_gather_nd, "batch_dims", hint="gather_nd"),
         "layout_transform": _layout_transform,

@@ -6,9 +6,10 @@ from typing import Any
 
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call
-from weft.relax.shape_arith import constant_value, product
-from weft.relax.transform.legalize.rule import table, with_attrs
+from weft.relax.expr import Call, ShapeExpr
+from weft.relax.shape_arith import constant_value, product, quotient
+from weft.relax.transform.legalize.rule import dims, table, with_attrs
+from weft.support.dtype import DataType
 from weft.tir.op import const as tir_const
 from weft.tir.op import floordiv, if_then_else, isnan, logical_not
 from weft.tir.op import sqrt as tir_sqrt
@@ -28,16 +29,21 @@ FEW_TERMS = 128
 
 
 def accumulator(x: Any, axis: Any) -> str:
-    """The type that the sum over axes is taken in.
+    """The type that the sum over axes is taken in."""
+    return summing_type(x.dtype, product([x.shape[item] for item in _axes(x, axis)]))
+
+
+def summing_type(dtype: DataType, count: Any) -> str:
+    """The type that a sum of ``count`` terms is taken in.
 
     float32 for 16-bit floats; float64 for float32 terms whose number is large or not known, so that
     100,000 terms far from zero lose no digits.
     """
-    if not x.dtype.is_float or x.dtype.bits > 32:
-        return str(x.dtype)
-    if x.dtype.bits < 32:
+    if not dtype.is_float or dtype.bits > 32:
+        return str(dtype)
+    if dtype.bits < 32:
         return "float32"
-    terms = constant_value(product([x.shape[item] for item in _axes(x, axis)]))
+    terms = constant_value(count)
     return "float32" if terms is not None and terms <= FEW_TERMS else "float64"
 
 
@@ -45,6 +51,16 @@ def te_sum(x: Any, axis: Any, keepdims: bool) -> Any:
     """The sum, rounded once to the type of its terms."""
     made = sum_in(x, axis, keepdims, accumulator(x, axis))
     return made if made.dtype == x.dtype else topi.cast(made, str(x.dtype))
+
+
+def te_collapse(x: Any, shape: Any) -> Any:
+    """The sum down to a shape, rounded once."""
+    return topi.collapse_sum(x, shape, summing_type(x.dtype, quotient(x.shape, shape)))
+
+
+def _collapse(bb: BlockBuilder, call: Call) -> Any:
+    shape = ShapeExpr(dims(call))
+    return bb.call_te(te_collapse, call.args[0], shape, primfunc_name_hint="collapse_sum")
 
 
 def te_mean(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -162,6 +178,8 @@ TABLE = table(
         "max": with_attrs(topi.max, "axis", "keepdims"),
         "min": with_attrs(topi.min, "axis", "keepdims"),
         "prod": with_attrs(topi.prod, "axis", "keepdims"),
+        "collapse_sum_to": _collapse,
+        "collapse_sum_like": _collapse,
         "mean": with_attrs(te_mean, "axis", "keepdims", hint="mean"),
         "variance": with_attrs(te_variance, "axis", "keepdims", hint="variance"),
         "std": with_attrs(te_std, "axis", "keepdims", hint="std"),
