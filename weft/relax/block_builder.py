@@ -89,6 +89,32 @@ class _Frame:
         self.bindings: list[Binding] = []
 
 
+class FunctionIndex:
+    """Functions by structure. A function is hashed only when one of its outline is looked for."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Any, list[tuple[GlobalVar, BaseFunc]]] = {}
+        self.hashed: dict[int, list[GlobalVar]] = {}
+
+    def add(self, gvar: GlobalVar, func: BaseFunc) -> None:
+        """Enter a function; what the GlobalVar named before may stay."""
+        self.waiting.setdefault(_outline(func), []).append((gvar, func))
+
+    def candidates(self, func: BaseFunc) -> list[GlobalVar]:
+        """The GlobalVars that name, or have named, a function of the same hash."""
+        for gvar, other in self.waiting.pop(_outline(func), ()):
+            self.hashed.setdefault(structural_hash(other), []).append(gvar)
+        return self.hashed.get(structural_hash(func), []) if self.hashed else []
+
+
+def _outline(func: BaseFunc) -> tuple[Any, ...]:
+    """What equal functions agree on and is found without a walk."""
+    outline: tuple[Any, ...] = (type(func), len(getattr(func, "params", ())), len(func.attrs))
+    if not isinstance(func, Function):
+        return outline
+    return (*outline, *[len(block.bindings) for block in func.body.blocks])
+
+
 class FunctionScope:
     """``with bb.function(...)``: the function under construction."""
 
@@ -170,7 +196,7 @@ class BlockBuilder:
         self._frames: list[_Frame] = []
         self._scopes: list[dict[Any, Any]] = []
         self._values: dict[Var, Expr] = {}
-        self._functions: dict[int, list[GlobalVar]] | None = None
+        self._functions: FunctionIndex | None = None
         self._func: FunctionScope | None = None
         self._normalizer = Normalizer(self)
 
@@ -471,8 +497,7 @@ class BlockBuilder:
     def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
         """Add a function; one that is structurally equal to an earlier one is shared."""
         index = self._function_index()
-        key = structural_hash(func)
-        for gvar in index.get(key, ()):
+        for gvar in index.candidates(func):
             if gvar in self._mod and structural_equal(self._mod[gvar], func):
                 return gvar
         name = self._names.fresh(func_name)
@@ -480,18 +505,17 @@ class BlockBuilder:
             name = self._names.fresh(func_name)
         if name != func_name and func.attrs.get("global_symbol") == func_name:
             func = func.with_attr("global_symbol", name)
-            key = structural_hash(func)
         gvar = GlobalVar(name)
         gvar.struct_info = function_info(func)
         self._mod.update_func(gvar, func)
-        index.setdefault(key, []).append(gvar)
+        index.add(gvar, func)
         return gvar
 
-    def _function_index(self) -> dict[int, list[GlobalVar]]:
+    def _function_index(self) -> FunctionIndex:
         if self._functions is None:
-            self._functions = {}
+            self._functions = FunctionIndex()
             for gvar, func in self._mod.functions.items():
-                self._functions.setdefault(structural_hash(func), []).append(gvar)
+                self._functions.add(gvar, func)
         return self._functions
 
     def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
@@ -499,11 +523,8 @@ class BlockBuilder:
         if not isinstance(gv, GlobalVar):
             raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
         index = self._function_index()
-        for known in index.values():
-            known[:] = [item for item in known if item.name_hint != gv.name_hint]
         self._mod.update_func(gv, updated_func)
-        kept = self._mod.get_global_var(gv.name_hint)
-        index.setdefault(structural_hash(updated_func), []).append(kept)
+        index.add(self._mod.get_global_var(gv.name_hint), updated_func)
         info = function_info(updated_func)
         if gv.struct_info is None:
             gv.struct_info = info

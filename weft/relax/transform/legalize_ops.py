@@ -1,13 +1,15 @@
 """LegalizeOps: operators become call_tir of PrimFuncs made from tensor expressions.
 
 Before: ``lv = R.nn.relu(x)``. After: ``lv = R.call_tir(cls.relu, (x,), out_sinfo=...)``, and the
-module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared. Operators on
+module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared; equal calls
+are lowered once. Operators on
 tensors of unknown shape, and those without a rule, stay. Operators that a rule uses are lowered as
 well. Rules: ``weft.relax.transform.legalize``.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,17 +28,23 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.legalize import LEGALIZE, PACKED
+from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
 from weft.relax.transform.legalize.rule import Rule
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import LegalizeError, PassError, TVMError
+
+logger = logging.getLogger(__name__)
 
 
 class LegalizeMutator(PyExprMutator):
     """Applies the rules to every call."""
 
-    def __init__(self, mod: IRModule, custom: Mapping[Op, Rule]) -> None:
+    def __init__(
+        self, mod: IRModule, custom: Mapping[Op, Rule], enable_warning: bool = False
+    ) -> None:
         super().__init__(mod)
-        self.custom = custom
+        self.custom, self.enable_warning = custom, enable_warning
+        self.memo: dict[Any, Lowering] = {}
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
@@ -46,9 +54,32 @@ class LegalizeMutator(PyExprMutator):
         if packed is not None and call.op not in self.custom:
             return call_pure_packed(packed, *call.args, sinfo_args=call.struct_info)
         rule = self.custom.get(call.op) or call.op.get_attr("FLegalize") or LEGALIZE.get(call.op)
-        if rule is None or not all(_known(arg.struct_info) for arg in call.args):
+        if rule is None:
+            self.warn(call.op)
             return call
-        return self.lowered(rule, call)
+        if not all(_known(arg.struct_info) for arg in call.args):
+            return call
+        return self.lowered(rule, call) if call.op in self.custom else self.memoised(rule, call)
+
+    def warn(self, op: Op) -> None:
+        """Say, if asked to, that a tensor operator stays."""
+        if self.enable_warning and op.get_attr("params") is not None:
+            logger.warning("LegalizeOps: no rule for %s; it stays as it is", op.name)
+
+    def memoised(self, rule: Rule, call: Call) -> Any:
+        """What the rule makes of the call, or has made of an equal one."""
+        found = call_key(call)
+        if found is None:
+            return self.lowered(rule, call)
+        key, leaves = found
+        known = self.memo.get((rule, key))
+        if known is not None:
+            return known.call(leaves)
+        made = self.lowered(rule, call)
+        lowering = lowering_of(made, leaves)
+        if lowering is not None:
+            self.memo[rule, key] = lowering
+        return made
 
     def lowered(self, rule: Rule, call: Call) -> Any:
         """What the rule makes of the call, lowered itself: rules may use operators."""
@@ -83,9 +114,11 @@ def _known(info: StructInfo | None) -> bool:
     return isinstance(info, PrimStructInfo)
 
 
-def legalize_ops(mod: IRModule, custom: Mapping[Op, Rule]) -> IRModule:
+def legalize_ops(
+    mod: IRModule, custom: Mapping[Op, Rule], enable_warning: bool = False
+) -> IRModule:
     """The module with its operators lowered; the same if there are none."""
-    mutator = LegalizeMutator(mod, custom)
+    mutator = LegalizeMutator(mod, custom, enable_warning)
     changed = False
     for gvar, func in mod.functions.items():
         if isinstance(func, Function):
@@ -98,9 +131,12 @@ def legalize_ops(mod: IRModule, custom: Mapping[Op, Rule]) -> IRModule:
 
 def LegalizeOps(  # noqa: N802 - TVM's name
     customize_legalize_map: Mapping[str, Rule] | None = None,
-    enable_warning: bool = False,  # noqa: ARG001 - of TVM's signature
+    enable_warning: bool = False,
 ) -> Any:
-    """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables."""
+    """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables.
+
+    With ``enable_warning`` operators without a rule are logged.
+    """
     if customize_legalize_map is not None and not isinstance(customize_legalize_map, Mapping):
         raise PassError(
             "LegalizeOps: expected a dict from operator names to rules, got "
@@ -109,6 +145,6 @@ def LegalizeOps(  # noqa: N802 - TVM's name
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
-        return legalize_ops(mod, custom)
+        return legalize_ops(mod, custom, enable_warning)
 
     return make_module_pass("LegalizeOps", run)
