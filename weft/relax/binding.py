@@ -38,7 +38,7 @@ def bind_params(func: Function, binding_map: Mapping[Any, Any]) -> Function:
         mapping[param] = constant
     params = Array([param for param in func.params if param not in mapping])
     made: Function = replace(func.with_(params=params), mapping, symbols)
-    made = _reinfer(made)
+    made = reinfer(made)
     count = func.attrs.get("num_input")
     if count is not None:
         kept = sum(1 for param in func.params[: int(count)] if param not in mapping)
@@ -96,16 +96,17 @@ def _match_shapes(param: Var, value: Any, symbols: dict[TirVar, Any]) -> None:
 def bind_symbolic_vars(func: Function, binding_map: Mapping[Any, Any]) -> Function:
     """The function with symbolic variables, by Var or name, replaced by expressions."""
     used: dict[str, list[TirVar]] = {}
-    for var in _function_symbols(func):
+    for var in function_symbols(func):
         used.setdefault(var.name, []).append(var)
     symbols: dict[TirVar, Any] = {}
     for key, value in binding_map.items():
         var = _symbol(used, key)
         symbols[var] = IntImm(var.dtype, value) if isinstance(value, int) else value
-    return _reinfer(replace(func, None, symbols))
+    return reinfer(replace(func, None, symbols))
 
 
-def _function_symbols(func: Function) -> list[TirVar]:
+def function_symbols(func: Function) -> list[TirVar]:
+    """The symbolic variables in a function, its parameters' first."""
     found: dict[TirVar, None] = {}
     for param in func.params:
         for var in symbolic_vars(param.struct_info):
@@ -128,7 +129,7 @@ def _symbol(used: dict[str, list[TirVar]], key: Any) -> TirVar:
     return found[0]
 
 
-def _reinfer(func: Function) -> Function:
+def reinfer(func: Function) -> Function:
     """The function with struct infos inferred anew, since symbols became known."""
     made: Function = _Reinfer().visit_expr(func)
     return made

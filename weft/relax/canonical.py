@@ -1,128 +1,193 @@
 """Canonical form of bindings: those that only rename go.
 
 ``y = x`` makes uses of y uses of x; an output that only renames a dataflow variable takes its
-place (``lv = f(x); gv = lv`` becomes ``gv = f(x)``); a field of a tuple at hand is the field; a
-match_cast to what is known already is a renaming.
+place (``lv = f(x); gv = lv`` becomes ``gv = f(x)``); a field of a tuple at hand is the field, a
+tuple of all fields of another is the other; a match_cast to what is known already is a renaming; a
+variable of a constant is the constant. A variable that only its dataflow block uses becomes a
+dataflow variable. Bindings that nothing uses stay (but for renamings): dead code is another matter.
 
-The pass of that name uses it, and pattern rewriting.
+One walk makes the plan, another carries it out, so the cost is linear in the bindings. The pass of
+that name uses it, and pattern rewriting.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.analysis.bindings import all_bindings
-from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
+    BindingBlock,
+    Constant,
     DataflowBlock,
     DataflowVar,
     Function,
-    MatchCast,
+    SeqExpr,
     Tuple,
     TupleGetItem,
     Var,
     VarBinding,
 )
-from weft.relax.expr_functor import PyExprMutator
+from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.known_symbols import replace_known_symbols
+from weft.relax.struct_info import TupleStructInfo
 
 
-class _Canonicalizer(PyExprMutator):
+class _Plan(PyExprVisitor):
+    """Which variables are names of one value (a group: its root and aliases), and who uses them."""
+
     def __init__(self) -> None:
-        super().__init__()
-        self.outputs: dict[Var, Var] = {}
-        self.local: set[Var] = set()
+        self.block: BindingBlock | None = None
+        self.home: dict[Var, BindingBlock] = {}
+        self.root: dict[Var, Var] = {}
+        self.aliases: dict[Var, list[Var]] = {}
+        self.values: dict[Var, Any] = {}
+        self.used: set[Var] = set()
+        self.used_outside: set[Var] = set()
 
-    def visible(self, expr: Any) -> bool:
-        """Whether an expression may be used here: a dataflow variable only in its block."""
-        return not isinstance(expr, DataflowVar) or expr in self.local
+    # The walk
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
-        defined = {binding.var for binding in block.bindings}
-        for binding in block.bindings:
-            value = getattr(binding, "value", None)
-            if (
-                isinstance(binding, VarBinding)
-                and not isinstance(binding.var, DataflowVar)
-                and isinstance(value, DataflowVar)
-                and value in defined
-                and value not in self.outputs
-            ):
-                self.outputs[value] = binding.var
-        outer, self.local = self.local, set()
-        made = super().visit_dataflow_block_(block)
-        self.local = outer
-        return made
+    def visit_seq_expr_(self, op: SeqExpr) -> None:
+        outer = self.block
+        for block in op.blocks:
+            self.block = block
+            for binding in block.bindings:
+                self.visit_binding(binding)
+        self.block = None
+        self.visit_expr(op.body)
+        self.block = outer
 
     def visit_binding(self, binding: Any) -> None:
-        super().visit_binding(binding)
-        self.local.add(self.get_var_remap(binding.var))
+        var, value = binding.var, self.source(binding.value)
+        if self.block is not None:
+            self.home[var] = self.block
+        if isinstance(value, Var) and self.is_visible(value) and _passes(binding, value):
+            self.root[var] = value
+            self.aliases.setdefault(value, []).append(var)
+            return
+        if isinstance(binding, VarBinding):
+            self.values[var] = binding.value if isinstance(value, Var) else value
+        self.visit_expr(binding.value)
 
-    def visit_dataflow_var_def_(self, var: DataflowVar) -> Any:
-        output = self.outputs.get(var)
-        if output is None:
-            return var
-        self.set_var_remap(var.vid, output)
-        return output
+    def visit_var_(self, op: Var) -> None:
+        self.used.add(op)
+        if self.home.get(op) is not self.block or not isinstance(self.block, DataflowBlock):
+            self.used_outside.add(op)
 
-    def visit_var_binding_(self, binding: VarBinding) -> None:
-        value = self.visit_expr(binding.value)
-        if isinstance(value, Var):
-            hides = isinstance(value, DataflowVar) and not isinstance(binding.var, DataflowVar)
-            if value is binding.var:
-                return
-            if not hides:
-                self.set_var_remap(binding.var.vid, value)
-                return
-        var = self.visit_var_def(binding.var)
-        if var is binding.var and value is binding.value:
-            self.builder_.emit_normalized(binding)
-        else:
-            self.reemit(binding, var, value)
+    # What a value is
 
-    def visit_match_cast_(self, binding: MatchCast) -> None:
-        value = self.visit_expr(binding.value)
-        if isinstance(value, Var) and value.struct_info == binding.struct_info:
-            hides = isinstance(value, DataflowVar) and not isinstance(binding.var, DataflowVar)
-            if not hides:
-                self.set_var_remap(binding.var.vid, value)
-                return
-        super().visit_match_cast_(binding)
+    def value_of(self, expr: Any) -> Any:
+        """The value of a variable as far as bindings tell, else the expression itself."""
+        if not isinstance(expr, Var):
+            return expr
+        root = self.root.get(expr, expr)
+        return self.values.get(root, root)
 
-    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
-        made = super().visit_tuple_getitem_(op)
-        value = self.lookup_binding(made.tuple_value)
-        if isinstance(made.tuple_value, Tuple):
-            value = made.tuple_value
-        if isinstance(value, Tuple) and self.visible(value.fields[made.index]):
-            return value.fields[made.index]
+    def source(self, value: Any) -> Any:
+        """The variable or constant that a value is another name of, else the value."""
+        if isinstance(value, TupleGetItem):
+            whole = self.value_of(value.tuple_value)
+            if isinstance(whole, Tuple):
+                value = whole.fields[value.index]
+        elif isinstance(value, Tuple) and value.fields:
+            value = self.retupled(value) or value
+        return self.root.get(value, value) if isinstance(value, Var) else value
+
+    def retupled(self, value: Tuple) -> Var | None:
+        """The tuple whose fields, all of them in order, ``value`` puts together again."""
+        items: list[Any] = [self.value_of(item) for item in value.fields]
+        whole: Any = getattr(items[0], "tuple_value", None)
+        if not isinstance(whole, Var) or not isinstance(whole.struct_info, TupleStructInfo):
+            return None
+        whole = self.root.get(whole, whole)
+        same = len(whole.struct_info.fields) == len(items) and all(
+            isinstance(item, TupleGetItem)
+            and item.index == index
+            and self.root.get(item.tuple_value, item.tuple_value) is whole
+            for index, item in enumerate(items)
+        )
+        return whole if same else None
+
+    def is_visible(self, var: Var) -> bool:
+        """Whether the variable may be used here: a dataflow variable only in its block."""
+        return not isinstance(var, DataflowVar) or self.home.get(var) is self.block
+
+    # What follows
+
+    def names(self) -> dict[Var, Var]:
+        """Which variable the binding of a root defines instead."""
+        made: dict[Var, Var] = {}
+        for var, block in self.home.items():
+            if not isinstance(block, DataflowBlock) or var in self.root:
+                continue
+            name = self.name_of(var, block)
+            if name is not var:
+                made[var] = name
         return made
 
-    def visit_tuple_(self, op: Tuple) -> Any:
-        made = super().visit_tuple_(op)
-        sources = [
-            item
-            for item in map(self.lookup_binding, made.fields)
-            if isinstance(item, TupleGetItem)
-        ]
-        if not sources or len(sources) != len(made.fields):
-            return made
-        whole: Any = sources[0].tuple_value
-        same = all(
-            item.tuple_value is whole and item.index == index for index, item in enumerate(sources)
-        )
-        complete = whole.struct_info is not None and len(whole.struct_info.fields) == len(sources)
-        return whole if same and complete and self.visible(whole) else made
+    def name_of(self, var: Var, block: BindingBlock) -> Var:
+        """The name of a value bound in a dataflow block: an output if it is used outside."""
+        if not isinstance(var, DataflowVar) and var in self.used_outside:
+            return var
+        for alias in self.aliases.get(var, ()):
+            is_near = self.home[alias] is block
+            if alias in (self.used_outside if is_near else self.used):
+                return alias if is_near and not isinstance(alias, DataflowVar) else var
+        if isinstance(var, DataflowVar):
+            return var
+        return DataflowVar(var.name_hint, var.struct_info)
+
+    def constants(self, names: dict[Var, Var]) -> dict[Var, Constant]:
+        """The variables to be replaced by constants: those that no output renames."""
+        renamed = {root for root, name in names.items() if name in self.root}
+        return {
+            var: value
+            for var, value in self.values.items()
+            if isinstance(value, Constant)
+            and var not in renamed
+            and (var in self.used or var in self.aliases)
+        }
+
+
+def _passes(binding: Any, value: Var) -> bool:
+    """Whether a binding takes the value as it is: a match_cast does if it says nothing new."""
+    return isinstance(binding, VarBinding) or value.struct_info == binding.struct_info
+
+
+class _Renamer(PyExprMutator):
+    """Carries a plan out."""
+
+    def __init__(
+        self, root: dict[Var, Var], names: dict[Var, Var], constants: dict[Var, Constant]
+    ) -> None:
+        super().__init__()
+        self.root, self.names, self.constants = root, names, constants
+
+    def visit_binding(self, binding: Any) -> None:
+        if binding.var in self.root:
+            return
+        name = self.names.get(binding.var)
+        if name is not None:  # before the value: a local function may call itself
+            self.set_var_remap(binding.var.vid, name)
+        super().visit_binding(binding)
+
+    def visit_var_def(self, var: Var) -> Var:
+        return self.names.get(var, var)
+
+    def visit_var_(self, op: Var) -> Any:
+        root = self.root.get(op, op)
+        return self.constants.get(root) or self.get_var_remap(root.vid)
+
+
+def _rename(func: Function) -> Function:
+    plan = _Plan()
+    plan.visit_expr(func)
+    names = plan.names()
+    constants = plan.constants(names)
+    if not (plan.root or names or constants):
+        return func
+    made: Function = _Renamer(plan.root, names, constants).visit_expr(func)
+    return made
 
 
 def canonicalize_bindings(func: Function) -> Function:
-    """The function without bindings that only rename."""
-    count = len(all_bindings(func))
-    while True:  # a renaming of a renaming shows only once the inner one is gone
-        made: Function = _Canonicalizer().visit_expr(func)
-        if made is func:
-            return func
-        func = remove_all_unused(made)
-        fewer = len(all_bindings(func))
-        if fewer >= count:
-            return func
-        count = fewer
+    """The function without bindings that only rename, and without symbols that do."""
+    return _rename(replace_known_symbols(func))

@@ -12,7 +12,8 @@ from typing import Any
 
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
-from weft.relax.expr import Call, Function, MatchCast, Var
+from weft.relax.expr import Call, Function, MatchCast, PrimValue, Var
+from weft.relax.shape_arith import simplified
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
 
@@ -43,6 +44,29 @@ class Substitution(Mutator):
 
     def visit_Var(self, var: TirVar) -> Any:
         return self.symbols.get(var, var)
+
+    def visit_ShapeExpr(self, shape: Any) -> Any:
+        return self.simplified(shape)
+
+    def visit_ShapeStructInfo(self, info: Any) -> Any:
+        return self.simplified(info)
+
+    def simplified(self, shape: Any) -> Any:
+        """A shape with the symbols replaced and the new dimensions in simplest form."""
+        if shape.values is None:
+            return shape
+        values = [self.number(value) for value in shape.values]
+        same = all(new is old for new, old in zip(values, shape.values, strict=True))
+        return shape if same else shape.with_(values=Array(values))
+
+    def number(self, value: Any) -> Any:
+        """A scalar expression with the symbols replaced, in simplest form if one was."""
+        made = self.visit(value)
+        return made if made is value else simplified(made)
+
+    def visit_PrimValue(self, value: PrimValue) -> Any:
+        made = self.number(value.value)
+        return value if made is value.value else PrimValue(made, span=value.span)
 
     def visit_RelaxVar(self, var: Var) -> Any:
         found = self.variables.get(var)

@@ -23,6 +23,8 @@ from weft.relax.transform import (
     dataflowblock_pass,
     function_pass,
 )
+from weft.script import ir as I
+from weft.script import relax as R
 from weft.support.errors import IRValueError, PassError, UnsupportedError
 from weft.tir.expr import Var as TirVar
 
@@ -88,6 +90,29 @@ def test_bind_symbolic_vars(build):
         BindSymbolicVars({"k": 2})(mod)
 
 
+def test_bind_symbolic_vars_of_one_function_of_several():
+    @I.ir_module
+    class Before:
+        @R.function
+        def first(x: R.Tensor(("m", "n"), "float32")):
+            return x
+
+        @R.function
+        def second(x: R.Tensor(("m", 3), "float32")):
+            return x
+
+    n = Before["first"].params[0].struct_info.shape[1]
+    made = BindSymbolicVars({n: 2, "m": 4})(Before)
+    assert made["first"].ret_struct_info == TensorStructInfo((4, 2))
+    assert made["second"].ret_struct_info == TensorStructInfo((4, 3))
+    made = BindSymbolicVars({"m": 4}, "second")(Before)
+    assert made["first"] is Before["first"]
+    with pytest.raises(IRValueError, match="no symbolic variable has the name 'n'; there are: m"):
+        BindSymbolicVars({"n": 4}, "second")(Before)
+    with pytest.raises(IRValueError, match="no function of the module uses k"):
+        BindSymbolicVars({TirVar("k", "int64"): 1})(Before)
+
+
 def test_inline_functions():
     x = relax.Var("x", INFO)
     bb = relax.BlockBuilder()
@@ -147,7 +172,7 @@ def test_canonical_bindings(build):
 
     mod = build(rename, INFO)
     made = CanonicalizeBindings()(mod)
-    assert value_names(made["main"]) == ["relax.exp"]
+    assert value_names(made["main"]) == ["relax.exp", "Tuple"]
     assert made["main"].body.blocks[0].bindings[0].var.name_hint == "gv"
     assert relax.analysis.well_formed(made)
 

@@ -129,6 +129,17 @@ def test_match_cast_defines_symbols():
     assert add.var.struct_info.shape.values[0] is cast.struct_info.shape.values[0]
 
 
+def test_a_named_symbol_is_the_one_of_the_annotations():
+    @R.function
+    def main(x: R.Tensor(("n", 2), "float32")) -> R.Tensor(("n", 2), "float32"):
+        n = T.Var("n", "int64")
+        y = R.call_dps_packed("f", (x,), out_sinfo=R.Tensor((n, 2), "float32"))
+        return y
+
+    (call,) = bindings(main)
+    assert call.var.struct_info.shape.values[0] is main.params[0].struct_info.shape.values[0]
+
+
 def test_choice():
     @R.function
     def main(cond: R.Tensor((), "bool"), x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):

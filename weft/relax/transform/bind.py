@@ -7,10 +7,10 @@ from typing import Any
 
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
-from weft.relax.binding import bind_params, bind_symbolic_vars
+from weft.relax.binding import bind_params, bind_symbolic_vars, function_symbols
 from weft.relax.expr import Function, Var
 from weft.relax.transform.passes import make_module_pass
-from weft.support.errors import PassError
+from weft.support.errors import IRValueError, PassError
 
 
 def BindParams(func_name: str, params: Mapping[Any, Any]) -> Any:  # noqa: N802 - TVM's name
@@ -49,10 +49,40 @@ def BindSymbolicVars(  # noqa: N802 - TVM's name
     """The pass that replaces symbolic variables, in one function or in all graph functions."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        if func_name is not None:
+            func = _function(mod, func_name, "BindSymbolicVars")
+            targets = {mod.get_global_var(func_name): (func, binding_map)}
+        else:
+            targets = _users(mod, binding_map)
         result = mod.clone()
-        for gvar, func in mod.functions.items():
-            if isinstance(func, Function) and func_name in (None, gvar.name_hint):
-                result.update_func(gvar, bind_symbolic_vars(func, binding_map))
-        return result
+        for gvar, (func, bound) in targets.items():
+            result.update_func(gvar, bind_symbolic_vars(func, bound))
+        return result if targets else mod
 
     return make_module_pass("BindSymbolicVars", run)
+
+
+def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Each graph function with the part of the map that it uses; a key without use is an error."""
+    found: dict[Any, Any] = {}
+    unused = dict(binding_map)
+    names: dict[str, None] = {}
+    for gvar, func in mod.functions.items():
+        if not isinstance(func, Function):
+            continue
+        symbols = function_symbols(func)
+        names.update(dict.fromkeys(symbol.name for symbol in symbols))
+        known = {*symbols, *[symbol.name for symbol in symbols]}
+        bound = {key: value for key, value in binding_map.items() if key in known}
+        for key in bound:
+            unused.pop(key, None)
+        if bound:
+            found[gvar] = (func, bound)
+    for key in unused:
+        if isinstance(key, str):
+            raise IRValueError(
+                f"BindSymbolicVars: no symbolic variable has the name {key!r}; there are: "
+                f"{', '.join(names) or 'none'}"
+            )
+        raise IRValueError(f"BindSymbolicVars: no function of the module uses {key.name}")
+    return found

@@ -197,14 +197,14 @@ def _assigned(parser: Parser, name: str, value: Any, info: StructInfo | None) ->
 
 
 def _symbol(parser: Parser, name: str, value: TirVar) -> TirVar:
-    """``n = T.int64()``: the symbolic variable n, the same that ``"n"`` means."""
-    if value.name:
+    """``n = T.int64()`` or ``T.Var("n", "int64")``: the variable n, the same that ``"n"`` means."""
+    if value.name and value.name != name:
         return value
     frame = IRBuilder.current().find(FunctionFrame)
     known = frame.symbols.get(name) if frame is not None else None
     if known is not None and known.dtype is value.dtype:
         return known
-    made: TirVar = IRBuilder.name(name, value)
+    made: TirVar = value if value.name else IRBuilder.name(name, value)
     if frame is not None:
         frame.symbols[name] = made
     return made

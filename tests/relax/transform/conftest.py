@@ -1,0 +1,34 @@
+"""What every test of a graph pass asks: is the result the expected text, and does it compute it?"""
+
+import numpy as np
+import pytest
+
+from weft.ir.structural import assert_structural_equal
+from weft.relax.analysis import well_formed
+from weft.relax.reference import run
+
+
+def _assert_equal_values(left, right):
+    if isinstance(left, tuple):
+        assert len(left) == len(right)
+        for one, other in zip(left, right, strict=True):
+            _assert_equal_values(one, other)
+    else:
+        np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
+
+
+@pytest.fixture
+def check():
+    """``check(pass, Before, Expected, *arrays, name="main")``: text, well-formedness, values."""
+
+    def check_pass(graph_pass, before, expected, *arrays, name="main"):
+        made = graph_pass(before)
+        assert_structural_equal(made, expected)
+        assert well_formed(made)
+        if before is expected:
+            assert made is before
+        if arrays:
+            _assert_equal_values(run(made, name, *arrays), run(before, name, *arrays))
+        return made
+
+    return check_pass
