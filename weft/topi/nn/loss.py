@@ -14,11 +14,12 @@ from weft.topi.reduction import sum as reduce_sum
 
 
 def nll_loss(
-    predictions: Tensor, targets: Tensor, weights: Tensor, reduction: str, ignore_index: int
+    predictions: Tensor, targets: Tensor, weights: Tensor | None, reduction: str, ignore_index: int
 ) -> Tensor:
     """-weights[target] * predictions[target]: predictions (n, c, ...) or (c,), targets (n, ...).
 
-    ``reduction`` is none, sum or mean (weighted); targets equal to ``ignore_index`` count nothing.
+    Weights are 1 where there are none. ``reduction`` is none, sum or mean (weighted); targets equal
+    to ``ignore_index`` count nothing.
     """
     if reduction not in ("none", "sum", "mean"):
         raise IRValueError(f"nll_loss: expected reduction none, sum or mean, got {reduction!r}")
@@ -39,24 +40,27 @@ def nll_loss(
     def loss(*point: Any) -> Any:
         def value(target: Any) -> Any:
             place = (point[0], target, *point[1:]) if batched else (target,)
-            return -predictions(*place) * weights(target)
+            loss_of_target = -predictions(*place)
+            return loss_of_target if weights is None else loss_of_target * weights(target)
 
         return picked(point, value)
 
     losses = compute_ax(outer, loss, "nll_loss", tag=tag.INJECTIVE)
     if reduction == "none" or not outer:
         if reduction == "mean":
-            losses = divide(losses, _weights(outer, picked, weights))
+            losses = divide(losses, _weights(outer, picked, weights, predictions))
         return losses
     total = reduce_sum(losses)
     if reduction == "sum":
         return total
-    mean: Tensor = divide(total, reduce_sum(_weights(outer, picked, weights)))
+    mean: Tensor = divide(total, reduce_sum(_weights(outer, picked, weights, predictions)))
     return mean
 
 
-def _weights(outer: Any, picked: Any, weights: Tensor) -> Tensor:
+def _weights(outer: Any, picked: Any, weights: Tensor | None, predictions: Tensor) -> Tensor:
+    def value(target: Any) -> Any:
+        return op.const(1, predictions.dtype) if weights is None else weights(target)
+
     return compute_ax(
-        outer, lambda *point: picked(point, lambda target: weights(target)), "weight_sum",
-        tag=tag.INJECTIVE,
-    )  # fmt: skip
+        outer, lambda *point: picked(point, value), "weight_sum", tag=tag.INJECTIVE
+    )

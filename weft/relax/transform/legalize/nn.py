@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import te, topi
+from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Var
 from weft.relax.op.manipulate import permute_dims
 from weft.relax.transform.legalize.rule import Rule, dims, plain, table, unary, with_attrs
 from weft.tir.op import const as tir_const
-from weft.tir.op import if_then_else
 
 
 def _conv(te_func: Any, hint: str) -> Rule:
@@ -158,41 +157,11 @@ def _pad(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(topi.nn.pad, call.args[0], before, after, value, primfunc_name_hint="pad")
 
 
-def te_nll_loss(
-    predictions: Any, targets: Any, weights: Any, reduction: str, ignore_index: int
-) -> Any:
-    """The weighted negative log likelihood of the targets."""
-    has_batch = len(predictions.shape) > len(targets.shape)
-    shape = targets.shape if len(targets.shape) else [1]
-
-    def weight_at(*indices: Any) -> Any:
-        target = targets(*indices[: len(targets.shape)])
-        one = tir_const(1.0, predictions.dtype)
-        chosen = one if weights is None else weights(target)
-        return if_then_else(target == ignore_index, tir_const(0.0, predictions.dtype), chosen)
-
-    def loss_at(*indices: Any) -> Any:
-        own = indices[: len(targets.shape)]
-        target = targets(*own)
-        place = [own[0], target, *own[1:]] if has_batch and own else [target]
-        value = -predictions(*place) * weight_at(*indices)
-        zero = tir_const(0.0, predictions.dtype)
-        return if_then_else(target == ignore_index, zero, value)
-
-    losses = te.compute(shape, loss_at, name="nll_loss")
-    if reduction == "none":
-        return losses if len(targets.shape) else topi.reshape(losses, [])
-    total = topi.sum(losses)
-    if reduction == "sum":
-        return total
-    return topi.divide(total, topi.sum(te.compute(shape, weight_at, name="nll_weights")))
-
-
 def _nll_loss(bb: BlockBuilder, call: Call) -> Any:
     args = list(call.args)
     weights = args[2] if len(args) > 2 else None
     return bb.call_te(
-        te_nll_loss, args[0], args[1], weights, call.attrs["reduction"],
+        topi.nn.nll_loss, args[0], args[1], weights, call.attrs["reduction"],
         call.attrs["ignore_index"], primfunc_name_hint="nll_loss",
     )  # fmt: skip
 
