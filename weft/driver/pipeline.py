@@ -8,10 +8,14 @@ from typing import Any, Final
 
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
+from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.fold_constant import FoldConstant
+from weft.relax.transform.fuse_ops import FuseOps
+from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
@@ -95,6 +99,15 @@ RELAX_DEFAULT: tuple[Pass, ...] = (
 )
 """From graph operators to calls of TensorIR functions."""
 
+RELAX_ZERO: tuple[Pass, ...] = (
+    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
+    FoldConstant(),  # before fusion: what only depends on constants is no kernel
+    FuseOps(),  # calls that may share a kernel become a function of their own
+    FuseTIR(),  # and such a function one kernel
+)
+"""TVM 0.20's ``zero``: fused kernels, nothing tuned."""
+
 RELAX_BUILD: tuple[Pass, ...] = (
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     RewriteDataflowReshape(),  # while dataflow blocks still say which tensors stay inside
@@ -113,7 +126,7 @@ RELAX_BUILD: tuple[Pass, ...] = (
 
 _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
-    "zero": lambda: Sequential(RELAX_DEFAULT, name="relax.zero"),
+    "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 

@@ -1,0 +1,67 @@
+"""The pipelines of graphs by name: literal lists, and one result."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.driver.pipeline import RELAX_BUILD, RELAX_DEFAULT, RELAX_ZERO, get_pipeline
+from weft.support.errors import PassError
+from weft.testing.model_graphs import bert_base, llama, resnet50
+
+MODELS = {
+    "resnet": resnet50(32, (1, 1, 1, 1)),
+    "bert": bert_base(length=8, layers=1, width=128),
+    "llama": llama(layers=1, width=128, hidden=64, vocabulary=50),
+}
+LISTS = {"zero": RELAX_ZERO, "default": RELAX_DEFAULT, "default_build": RELAX_BUILD}
+
+
+def arguments(mod, n):
+    generator = np.random.default_rng(3)
+    made = []
+    for param in mod["main"].params:
+        shape = [e.value if hasattr(e, "value") else n for e in param.struct_info.shape]
+        made.append((0.1 * generator.standard_normal(shape)).astype("float32"))
+    return made
+
+
+@functools.cache
+def expected(model):
+    """What a model computes unfused."""
+    return run(MODELS[model], "default", arguments(MODELS[model], 5))
+
+
+def run(mod, pipeline, args):
+    executable = relax.build(mod, "llvm", pipeline=pipeline)
+    return relax.VirtualMachine(executable, weft.cpu())["main"](*args).numpy()
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_pipeline_is_its_list(name):
+    assert get_pipeline(name).passes == LISTS[name]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_zero_fuses_and_computes_the_same(model):
+    mod = MODELS[model]
+    fused = get_pipeline("zero")(mod)
+    assert relax.analysis.well_formed(fused)
+    calls = sum(len(block.bindings) for block in fused["main"].body.blocks)
+    operators = sum(len(block.bindings) for block in mod["main"].body.blocks)
+    assert calls <= operators / 2
+    found = run(fused, "default", arguments(mod, 5))
+    np.testing.assert_allclose(found, expected(model), rtol=1e-4, atol=1e-5)
+
+
+def test_default_build_takes_a_fused_model():
+    fused = get_pipeline("zero")(MODELS["llama"])
+    found = run(fused, "default_build", arguments(fused, 5))
+    np.testing.assert_allclose(found, expected("llama"), rtol=1e-4, atol=1e-5)
+
+
+def test_an_unknown_name_lists_the_pipelines():
+    with pytest.raises(PassError, match="no pipeline 'zeros'; there are default, zero, .*'zero'"):
+        get_pipeline("zeros")
