@@ -49,9 +49,9 @@ def every_built_module_round_trips(monkeypatch, request):
         assert_functions_round_trip(mod)
         return compile_cached(mod, *args, **kwargs)
 
-    def checked_lower(mod):
+    def checked_lower(mod, *args):
         assert_functions_round_trip(mod)
-        return lower_functions(mod)
+        return lower_functions(mod, *args)
 
     monkeypatch.setattr(build, "compile_cached", checked_compile)
     monkeypatch.setattr(build, "lower_functions", checked_lower)

@@ -32,6 +32,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.topi": (6, "topi"),
     "weft.relax": (6, "relax"),
     "weft.relax.transform": (7, "relax transform"),
+    "weft.relax.backend": (7, "relax transform"),
     "weft.relax.reference": (7, "relax transform"),
     "weft.script": (7, "script"),
     "weft.codegen": (7, "codegen"),

@@ -213,14 +213,17 @@ def relax_build(
         module = BindParams("main", params)(module)
     with resolved:
         module = relax_pipeline_of(relax_pipeline)(module)
-    lowered = lower_functions(module)
+    libraries = list(module.attrs.get("external_mods") or ())
+    if libraries:
+        module = module.without_attr("external_mods").without_attr("const_name_to_constant")
+    lowered = lower_functions(module, {name for item in libraries for name in item.functions})
     if not lowered.tir.functions:
-        return Executable(lowered.program, TirExecutable({}))
+        return Executable(lowered.program, TirExecutable({}, imports=libraries))
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
-    kernels = TirExecutable(functions, sources=_sources(compiled))
+    kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
     return Executable(lowered.program, kernels, hosts)
 
 

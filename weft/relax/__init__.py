@@ -30,7 +30,6 @@ _NAMES = {
 _PLANNED = {
     "DataflowBlockRewrite": "pattern matching and rewriting",
     "ExecBuilder": "writing bytecode by hand",
-    "backend": "offloading to libraries",
     "binding_rewrite": "pattern matching and rewriting",
     "distributed": "distributed execution",
     "frontend": "importers of models",
@@ -40,8 +39,8 @@ __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "analysis", "block_builder", "dpl", "expr", "expr_functor", "op", "struct_info", "testing",
-        "transform", "utils", "vm",
+        "analysis", "backend", "block_builder", "dpl", "expr", "expr_functor", "op", "struct_info",
+        "testing", "transform", "utils", "vm",
     ),
     _PLANNED,
 )  # fmt: skip

@@ -400,6 +400,9 @@ class _Interpreted:
         if kind == "kernel":
             return machine.executable.kernels[name], name
         if kind == "packed":
+            kernels = machine.executable.kernels
+            if kernels.imports and kernels.implements_function(name, query_imports=True):
+                return kernels[name], name
             return get_global_func(name), name
         if kind == "function":
             return machine._callable(name), name  # noqa: SLF001 - the same module

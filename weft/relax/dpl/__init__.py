@@ -7,7 +7,7 @@ several patterns over a dataflow block; ``rewrite_call``, ``rewrite_bindings`` a
 
 from weft.relax.dpl.context import PatternContext
 from weft.relax.dpl.edge import PatternSeq, SameShapeConstraint
-from weft.relax.dpl.pattern import (
+from weft.relax.dpl.kinds import (
     AndPattern,
     AttrPattern,
     CallPattern,
@@ -31,15 +31,7 @@ from weft.relax.dpl.pattern import (
     VarPattern,
     WildcardPattern,
 )
-from weft.relax.dpl.rewrite import (
-    ExprPatternRewriter,
-    OrRewriter,
-    PatternMatchingRewriter,
-    TupleRewriter,
-    rewrite_bindings,
-    rewrite_call,
-)
-from weft.relax.dpl.syntax import (
+from weft.relax.dpl.pattern import (
     has_attr,
     has_dtype,
     is_call_dps_packed,
@@ -57,6 +49,14 @@ from weft.relax.dpl.syntax import (
     make_fused_bias_activation_pattern,
     reject,
     wildcard,
+)
+from weft.relax.dpl.rewrite import (
+    ExprPatternRewriter,
+    OrRewriter,
+    PatternMatchingRewriter,
+    TupleRewriter,
+    rewrite_bindings,
+    rewrite_call,
 )
 
 __all__ = [

@@ -18,8 +18,8 @@ from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import uses
 from weft.relax.dpl.edge import Edge, SameShapeConstraint
+from weft.relax.dpl.kinds import DFPattern
 from weft.relax.dpl.matcher import Matcher, same_expr
-from weft.relax.dpl.pattern import DFPattern
 from weft.relax.dpl.root import root_callees
 from weft.relax.expr import Call, Function, If, Tuple, TupleGetItem, Var
 from weft.relax.lattice import tensor_dims

@@ -1,657 +1,189 @@
-"""Patterns: the vocabulary of ``relax.dpl``, and how each one expands at an expression.
+"""What users build patterns with: ``is_op("relax.add")(wildcard(), is_const())``.
 
-A pattern is compared by identity: the same object at two places means the same expression at both.
-``dup`` makes another that matches the same. Where ``var2val`` is given (or in a dataflow block),
-patterns look through variables at what they are bound to ("autojump"); patterns of variables look
-at the variable itself.
-
-Semantics are TVM 0.20's with these differences: every match is found that there is (TVM commits to
-the first alternative of ``|`` and of a commutative call); attributes are compared by value, so
-``strides=[3, 3]`` matches; ``(a * b) / c`` does not match ``a * (b / c)``, which is another
-number in floating point and in integers; dimensions must be proved equal.
+The classes are those of weft/relax/dpl/kinds.py, under the module name that they have in TVM.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
-from weft.ir.structural import structural_equal
-from weft.relax.analysis.bindings import all_bindings
-from weft.relax.dpl.edge import Edge, PatternSeq, SameShapeConstraint, record, sequence
-from weft.relax.dpl.matcher import Alternative, Matcher, Site
-from weft.relax.expr import (
-    Call,
-    Constant,
-    DataflowVar,
-    Expr,
-    ExternFunc,
-    Function,
-    ShapeExpr,
-    Tuple,
-    TupleGetItem,
-    Var,
+from weft.relax.dpl.edge import PatternSeq, SameShapeConstraint
+from weft.relax.dpl.kinds import (
+    AndPattern,
+    AttrPattern,
+    CallPattern,
+    ConstantPattern,
+    DataflowVarPattern,
+    DataTypePattern,
+    DFPattern,
+    ExprPattern,
+    ExternFuncPattern,
+    FunctionPattern,
+    GlobalVarPattern,
+    NotPattern,
+    OrPattern,
+    PrimArrPattern,
+    ShapePattern,
+    StructInfoPattern,
+    TupleGetItemPattern,
+    TuplePattern,
+    TypePattern,
+    UnorderedTuplePattern,
+    VarPattern,
+    WildcardPattern,
 )
-from weft.relax.lattice import get_static_type, tensor_dims
-from weft.relax.shape_arith import same_dims
-from weft.relax.struct_info import StructInfo, TensorStructInfo, as_dimension
-from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError
 
-HOLDS: tuple[Alternative, ...] = ((),)
-"""The pattern holds without further goals."""
-FAILS: tuple[Alternative, ...] = ()
 
+def is_var(name: str = "") -> VarPattern:
+    """A variable, dataflow or not; of a name, or of any."""
+    return VarPattern(name)
 
-class DFPattern:
-    """The base of patterns, with the operators that combine them."""
 
-    __slots__ = ("children",)
-    children: tuple[DFPattern, ...]
+def is_gv(name: str = "") -> GlobalVarPattern:
+    """A GlobalVar whose name contains ``name``."""
+    return GlobalVarPattern(name)
 
-    def __init__(self, *children: Any) -> None:
-        for child in children:
-            if not isinstance(child, DFPattern):
-                raise IRTypeError(
-                    f"{type(self).__name__}: expected a pattern such as wildcard(), got "
-                    f"{type(child).__name__}: {child!r:.80}"
-                )
-        self.children = children
 
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        """The ways in which the pattern can hold of an expression."""
-        raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
+def is_dfv(name: str = "") -> DataflowVarPattern:
+    """A dataflow variable; of a name, or of any."""
+    return DataflowVarPattern(name)
 
-    def subject(self, at: Site) -> Any:
-        """What the pattern stands for: the value behind a variable."""
-        return at.value
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self.children))})"
-
-    def __call__(
-        self, *args: Any, varg_default_wildcard: bool = False, add_constraint: bool = True
-    ) -> CallPattern:
-        """The pattern of a call of what this pattern matches."""
-        return CallPattern(self, args, varg_default_wildcard, add_constraint)
-
-    def __or__(self, other: DFPattern) -> OrPattern:
-        return OrPattern(self, other)
-
-    def __and__(self, other: DFPattern) -> AndPattern:
-        return AndPattern(self, other)
-
-    def __invert__(self) -> NotPattern:
-        return NotPattern(self)
-
-    def optional(self, option_constructor: Any) -> OrPattern:
-        """This pattern, or what ``option_constructor`` makes of it (as in relay.dataflow_pattern).
-
-        The larger one is tried first.
-        """
-        return OrPattern(option_constructor(self), self)
-
-    def has_attr(self, attrs: Mapping[str, Any]) -> AttrPattern:
-        """This, with these attributes (of a call, a function or an operator)."""
-        return AttrPattern(self, attrs)
-
-    def has_struct_info(self, struct_info: Any) -> StructInfoPattern:
-        """This, of a struct info; its symbolic variables stand for any dimension, one each."""
-        return StructInfoPattern(self, struct_info)
-
-    def has_type(self, ttype: Any) -> TypePattern:
-        """This, of a static type: rank and data type."""
-        return TypePattern(self, ttype)
-
-    def has_dtype(self, dtype: str) -> DataTypePattern:
-        """This, of a data type."""
-        return DataTypePattern(self, dtype)
-
-    def has_shape(self, shape: Sequence[Any]) -> ShapePattern:
-        """This, of a shape, which is proved equal dimension by dimension."""
-        return ShapePattern(self, shape)
-
-    def match(self, expr: Any, var2val: Mapping[Var, Expr] | None = None) -> bool:
-        """Whether an expression matches; ``var2val`` says what variables are bound to."""
-        return Matcher(var2val).first(self, expr)
-
-    def extract_matched_expr(
-        self, expr: Any, var2val: Mapping[Var, Expr] | None = None
-    ) -> dict[DFPattern, Any] | None:
-        """What each pattern stands for in the first match; None if there is none."""
-        matcher = Matcher(var2val)
-        return dict(matcher.bound) if matcher.first(self, expr) else None
-
-    def explain(self, expr: Any, var2val: Mapping[Var, Expr] | None = None) -> str | None:
-        """Why an expression does not match: the pattern at which the longest attempt ended."""
-        matcher = Matcher(var2val)
-        if matcher.first(self, expr) or matcher.failure is None:
-            return None
-        pattern, found = matcher.failure
-        return f"expected {pattern!r}, found {found}"
-
-    def used_by(self, other: Any, index: int = -1) -> PatternSeq:
-        """In a PatternContext: this is used by ``other``, as its argument ``index`` (-1: any)."""
-        return sequence(self).used_by(other, index)
-
-    def only_used_by(self, other: Any, index: int = -1) -> PatternSeq:
-        """In a PatternContext: this is used by ``other`` and by nothing else of the block."""
-        return sequence(self).only_used_by(other, index)
-
-    def __xor__(self, other: Any) -> PatternSeq:
-        return self.used_by(other)
-
-    def __rshift__(self, other: Any) -> PatternSeq:
-        return self.only_used_by(other)
-
-    def fork_to(self, *args: Any) -> None:
-        """In a PatternContext: this is used by each of the given patterns."""
-        for other in args:
-            self.used_by(other)
-
-    def same_shape_as(self, *args: DFPattern) -> SameShapeConstraint:
-        """In a PatternContext: all these have one shape."""
-        return SameShapeConstraint(self, *args)
-
-    def dup(self, copies: dict[Any, Any] | None = None) -> DFPattern:
-        """Another pattern that matches the same, of parts of its own.
-
-        ``copies`` (old to new) lets several patterns be copied with what they share.
-        """
-        known = {} if copies is None else copies
-        if self not in known:
-            made: DFPattern = object.__new__(type(self))
-            for name in _slots(type(self)):
-                setattr(made, name, _copied(getattr(self, name), known))
-            known[self] = made
-        found: DFPattern = known[self]
-        return found
-
-    def walk(self) -> Iterator[DFPattern]:
-        """This pattern and those below, each once."""
-        seen: set[DFPattern] = set()
-        todo: list[DFPattern] = [self]
-        while todo:
-            pattern = todo.pop()
-            if pattern not in seen:
-                seen.add(pattern)
-                yield pattern
-                todo.extend(reversed(pattern.children))
-
-
-def _slots(cls: type) -> Iterator[str]:
-    return itertools.chain.from_iterable(vars(base).get("__slots__", ()) for base in cls.__mro__)
-
-
-def _copied(part: Any, copies: dict[Any, Any]) -> Any:
-    if isinstance(part, DFPattern):
-        return part.dup(copies)
-    if isinstance(part, tuple) and any(isinstance(item, DFPattern) for item in part):
-        return tuple(_copied(item, copies) for item in part)
-    return part
-
-
-class WildcardPattern(DFPattern):
-    """Any expression."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return HOLDS
-
-
-class ExprPattern(DFPattern):
-    """An expression that is structurally equal to a given one; an operator."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: Any) -> None:
-        super().__init__()
-        self.expr = expr
-
-    def __repr__(self) -> str:
-        return self.expr.name if isinstance(self.expr, Op) else f"is_expr({self.expr})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if self.expr is at.value or self.expr is at.expr:
-            return HOLDS
-        if isinstance(self.expr, Op | Var) or type(self.expr) is not type(at.value):
-            return FAILS
-        return HOLDS if structural_equal(self.expr, at.value) else FAILS
-
-
-class VarPattern(DFPattern):
-    """A variable, by name or ("") any."""
-
-    __slots__ = ("name",)
-    KINDS: tuple[type, ...] = (Var,)
-
-    def __init__(self, name_hint: str = "") -> None:
-        super().__init__()
-        self.name = name_hint
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-    def subject(self, at: Site) -> Any:
-        """The variable, not what it is bound to."""
-        return at.expr
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.expr, self.KINDS):
-            return FAILS
-        return HOLDS if self.name in ("", getattr(at.expr, "name_hint", None)) else FAILS
-
-
-class DataflowVarPattern(VarPattern):
-    """A dataflow variable, by name or ("") any."""
-
-    __slots__ = ()
-    KINDS = (DataflowVar,)
-
-
-class GlobalVarPattern(VarPattern):
-    """A GlobalVar whose name contains the given one: passes number names (``relu``, ``relu1``)."""
-
-    __slots__ = ()
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        matched = isinstance(at.expr, GlobalVar) and self.name in at.expr.name_hint
-        return HOLDS if matched else FAILS
-
-
-class ExternFuncPattern(DFPattern):
-    """A registered function, by its symbol or ("") any."""
-
-    __slots__ = ("global_symbol",)
-
-    def __init__(self, global_symbol: str = "") -> None:
-        super().__init__()
-        self.global_symbol = global_symbol
-
-    def __repr__(self) -> str:
-        return f"ExternFuncPattern({self.global_symbol!r})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, ExternFunc):
-            return FAILS
-        return HOLDS if self.global_symbol in ("", at.value.global_symbol) else FAILS
-
-
-class ConstantPattern(DFPattern):
+def is_const() -> ConstantPattern:
     """A constant tensor."""
+    return ConstantPattern()
 
-    __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__()
+def is_expr(expr: Any) -> ExprPattern:
+    """An expression structurally equal to ``expr``."""
+    return ExprPattern(expr)
 
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return HOLDS if isinstance(at.value, Constant) else FAILS
 
+def is_op(op_name: str) -> ExprPattern:
+    """An operator; call it for the pattern of its calls."""
+    return ExprPattern(Op.get(op_name))
 
-COMMUTATIVE = frozenset({"relax.add", "relax.multiply"})
-"""Operators whose two arguments match in both orders."""
 
+def is_tuple(
+    fields: Sequence[DFPattern], unordered: bool = False
+) -> TuplePattern | UnorderedTuplePattern:
+    """A tuple of these fields, in this order or in any."""
+    if not isinstance(fields, Sequence):
+        raise IRValueError(f"is_tuple: expected a list of patterns, got {type(fields).__name__}")
+    return UnorderedTuplePattern(fields) if unordered else TuplePattern(fields)
 
-class CallPattern(DFPattern):
-    """A call: callee and arguments; ``varg_default_wildcard`` lets further arguments be anything.
-
-    The arguments of ``relax.add`` and ``relax.multiply`` match in either order. In a
-    PatternContext the arguments are recorded as used by the call, unless ``add_constraint=False``.
-    """
-
-    __slots__ = ("args", "op", "varg_default_wildcard")
-
-    def __init__(
-        self, op: DFPattern, args: Any, varg_default_wildcard: bool = False,
-        add_constraint: bool = True,
-    ) -> None:  # fmt: skip
-        super().__init__(op, *args)
-        self.op, self.args = op, tuple(args)
-        self.varg_default_wildcard = varg_default_wildcard
-        if add_constraint:
-            for index, arg in enumerate(self.args):
-                record(Edge(arg, self, index))
-
-    def __repr__(self) -> str:
-        more = ["..."] if self.varg_default_wildcard else []
-        return f"{self.op!r}({', '.join([*map(repr, self.args), *more])})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Call):
-            return FAILS
-        given, wanted = len(at.value.args), len(self.args)
-        if given < wanted or (given > wanted and not self.varg_default_wildcard):
-            return FAILS
-        callee = (self.op, at.value.op)
-        straight = (callee, *zip(self.args, at.value.args, strict=False))
-        if isinstance(at.value.op, Op) and at.value.op.name in COMMUTATIVE and given == wanted == 2:
-            return straight, (callee, *zip(self.args, reversed(at.value.args), strict=True))
-        return (straight,)
-
-
-class FunctionPattern(DFPattern):
-    """A function: its parameters and its body, looked at through its bindings."""
-
-    __slots__ = ("body", "params")
-
-    def __init__(self, params: Sequence[DFPattern], body: DFPattern) -> None:
-        super().__init__(*params, body)
-        self.params, self.body = tuple(params), body
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Function) or len(at.value.params) != len(self.params):
-            return FAILS
-        at.matcher.inner.update((b.var, b.value) for b in all_bindings(at.value.body))
-        params = zip(self.params, at.value.params, strict=True)
-        return ((*params, (self.body, at.value.body.body)),)
-
-
-class TuplePattern(DFPattern):
-    """A tuple, field by field; ``pattern[i]`` is the pattern of its field."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Sequence[DFPattern]) -> None:
-        super().__init__(*fields)
-        self.fields = tuple(fields)
-
-    def __getitem__(self, index: int | None) -> TupleGetItemPattern:
-        """The pattern of a field; None is any field."""
-        if index is not None:
-            if not -len(self) <= index < len(self):
-                raise IndexError(f"TuplePattern: field {index} of {len(self)} fields")
-            index %= len(self)
-        return TupleGetItemPattern(self, index)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Tuple) or len(at.value.fields) != len(self.fields):
-            return FAILS
-        return (tuple(zip(self.fields, at.value.fields, strict=True)),)
-
-
-class UnorderedTuplePattern(DFPattern):
-    """A tuple whose fields match in some order."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Sequence[DFPattern]) -> None:
-        super().__init__(*fields)
-        self.fields = tuple(fields)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, Tuple) or len(at.value.fields) != len(self.fields):
-            return FAILS
-        return (((_Placement(self.fields, tuple(at.value.fields)), at.expr),),)
-
-
-class _Placement(DFPattern):
-    """Patterns that are to hold of expressions in some order; one is placed at a time."""
-
-    __slots__ = ("exprs", "patterns")
-
-    def __init__(self, patterns: tuple[DFPattern, ...], exprs: tuple[Any, ...]) -> None:
-        super().__init__()
-        self.patterns, self.exprs = patterns, exprs
-
-    def subject(self, at: Site) -> Any:  # noqa: ARG002 - the protocol's
-        """Nothing: it is a step of the search."""
-        return None
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not self.patterns:
-            return HOLDS
-        ways = []
-        for index, expr in enumerate(self.exprs):
-            others = self.exprs[:index] + self.exprs[index + 1 :]
-            rest = _Placement(self.patterns[1:], others)
-            ways.append(((self.patterns[0], expr), (rest, at.expr)))
-        return tuple(ways)
-
-
-class TupleGetItemPattern(DFPattern):
-    """A field of a tuple; index None (or -1) is any."""
-
-    __slots__ = ("index", "tuple")
-
-    def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
-        super().__init__(tuple_value)
-        self.tuple, self.index = tuple_value, -1 if index is None else index
-
-    def __repr__(self) -> str:
-        return f"{self.tuple!r}[{'...' if self.index == -1 else self.index}]"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, TupleGetItem) or self.index not in (-1, at.value.index):
-            return FAILS
-        return (((self.tuple, at.value.tuple_value),),)
-
-
-class OrPattern(DFPattern):
-    """Either of two patterns, the left one first."""
-
-    __slots__ = ("left", "right")
-
-    def __init__(self, left: DFPattern, right: DFPattern) -> None:
-        super().__init__(left, right)
-        self.left, self.right = left, right
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} | {self.right!r})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return ((self.left, at.expr),), ((self.right, at.expr),)
-
-
-class AndPattern(DFPattern):
-    """Both of two patterns."""
-
-    __slots__ = ("left", "right")
-
-    def __init__(self, left: DFPattern, right: DFPattern) -> None:
-        super().__init__(left, right)
-        self.left, self.right = left, right
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} & {self.right!r})"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return (((self.left, at.expr), (self.right, at.expr)),)
-
-
-class NotPattern(DFPattern):
-    """What a pattern does not match, given what the match has bound so far; binds nothing."""
-
-    __slots__ = ("reject",)
-
-    def __init__(self, to_reject: DFPattern) -> None:
-        super().__init__(to_reject)
-        self.reject = to_reject
-
-    def __repr__(self) -> str:
-        return f"~{self.reject!r}"
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return HOLDS if at.matcher.refutes(self.reject, at.expr) else FAILS
-
-
-class Restriction(DFPattern):
-    """A pattern with a condition that is decided on the spot."""
-
-    __slots__ = ("pattern",)
-
-    def __init__(self, pattern: DFPattern) -> None:
-        super().__init__(pattern)
-        self.pattern = pattern
-
-    def subject(self, at: Site) -> Any:
-        """What the restricted pattern stands for."""
-        return self.pattern.subject(at)
-
-    def admits(self, at: Site) -> bool:
-        """The condition."""
-        raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        return (((self.pattern, at.expr),),) if self.admits(at) else FAILS
-
-
-class AttrPattern(Restriction):
-    """A pattern whose attributes have the given values."""
-
-    __slots__ = ("attrs",)
-
-    def __init__(self, pattern: DFPattern, attrs: Mapping[str, Any]) -> None:
-        super().__init__(pattern)
-        self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs)
-
-    def __repr__(self) -> str:
-        return f"{self.pattern!r}.has_attr({dict(self.attrs.items())})"
-
-    def admits(self, at: Site) -> bool:
-        if isinstance(at.value, Op):
-            return all(
-                at.value.has_attr(name) and _same_attr(wanted, at.value.get_attr(name))
-                for name, wanted in self.attrs.items()
-            )
-        if not isinstance(at.value, Call | Function):
-            return False
-        return all(
-            name in at.value.attrs and _same_attr(wanted, at.value.attrs[name])
-            for name, wanted in self.attrs.items()
-        )
-
-
-def _same_attr(wanted: Any, found: Any) -> bool:
-    """Whether two attributes have one value: numbers by value, whatever their integer type."""
-    mine, its = getattr(wanted, "value", wanted), getattr(found, "value", found)
-    if isinstance(mine, Sequence) and not isinstance(mine, str):
-        if not isinstance(its, Sequence) or isinstance(its, str) or len(mine) != len(its):
-            return False
-        return all(map(_same_attr, mine, its))
-    if isinstance(mine, bool | int | float | str | DataType):
-        return bool(mine == its)
-    return structural_equal(wanted, found)
-
-
-class StructInfoPattern(Restriction):
-    """A pattern whose expression is of a struct info."""
-
-    __slots__ = ("struct_info",)
-
-    def __init__(self, pattern: DFPattern, struct_info: Any) -> None:
-        super().__init__(pattern)
-        self.struct_info = _as_struct_info(struct_info)
-
-    def __repr__(self) -> str:
-        return f"{self.pattern!r}.has_struct_info({self.struct_info})"
-
-    def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return found is not None and at.matcher.unify(self.struct_info, found)
-
-
-def _as_struct_info(given: Any) -> StructInfo:
-    """A struct info from one, or from an annotation such as ``R.Tensor``."""
-    if isinstance(given, StructInfo):
-        return given
-    made = given() if callable(given) else given
-    convert = getattr(made, "as_struct_info", None)
-    found = convert() if convert is not None else made
-    if not isinstance(found, StructInfo):
-        raise IRTypeError(f"has_struct_info: expected struct info such as R.Tensor, got {given!r}")
-    return found
-
-
-def _info(at: Site) -> Any:
-    """The struct info of a variable is that of its value, which may have none yet."""
-    return at.expr.struct_info or at.value.struct_info
-
-
-class TypePattern(Restriction):
-    """A pattern whose expression has a static type: rank and data type."""
-
-    __slots__ = ("type",)
-
-    def __init__(self, pattern: DFPattern, ttype: Any) -> None:
-        super().__init__(pattern)
-        self.type = ttype
-
-    def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return found is not None and get_static_type(found) == get_static_type(self.type)
-
-
-class DataTypePattern(Restriction):
-    """A pattern whose expression is a tensor of a data type."""
-
-    __slots__ = ("dtype",)
-
-    def __init__(self, pattern: DFPattern, dtype: str) -> None:
-        super().__init__(pattern)
-        self.dtype = DataType(dtype)
-
-    def __repr__(self) -> str:
-        return f"{self.pattern!r}.has_dtype({str(self.dtype)!r})"
-
-    def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return isinstance(found, TensorStructInfo) and bool(found.dtype == self.dtype)
-
-
-class ShapePattern(Restriction):
-    """A pattern whose expression is a tensor of a shape."""
-
-    __slots__ = ("shape",)
-
-    def __init__(self, pattern: DFPattern, shape: Sequence[Any]) -> None:
-        super().__init__(pattern)
-        self.shape = _dimensions("has_shape", shape)
-
-    def __repr__(self) -> str:
-        return f"{self.pattern!r}.has_shape(({', '.join(map(str, self.shape))}))"
-
-    def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return isinstance(found, TensorStructInfo) and same_dims(self.shape, tensor_dims(found))
-
-
-def _dimensions(name: str, shape: Any) -> tuple[Any, ...]:
-    if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise IRValueError(f"{name}: expected a list of dimensions, got {shape!r:.80}")
-    return tuple(as_dimension(dim) for dim in shape)
-
-
-class PrimArrPattern(DFPattern):
-    """A shape as a value."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, shape: Sequence[Any]) -> None:
-        super().__init__()
-        self.fields = _dimensions("is_shape", shape)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.fields[index]
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        if not isinstance(at.value, ShapeExpr):
-            return FAILS
-        return HOLDS if same_dims(self.fields, at.value.values) else FAILS
+
+def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
+    """Field ``index`` of a tuple (None: any)."""
+    return TupleGetItemPattern(tuple_value, index)
+
+
+def wildcard() -> WildcardPattern:
+    """Any expression."""
+    return WildcardPattern()
+
+
+def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
+    """A tensor of a data type."""
+    return DataTypePattern(pattern or wildcard(), dtype)
+
+
+def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+    """An expression with these attributes."""
+    return (pattern or wildcard()).has_attr(attrs)
+
+
+def is_shape(shape: Sequence[Any]) -> PrimArrPattern:
+    """A shape as a value, such as the second argument of reshape."""
+    return PrimArrPattern(shape)
+
+
+def reject(pattern: DFPattern) -> NotPattern:
+    """What ``pattern`` does not match."""
+    return NotPattern(pattern)
+
+
+def is_call_tir(func_name: str, args: Any = None, tir_vars: DFPattern | None = None) -> CallPattern:
+    """``R.call_tir`` of a function whose name contains ``func_name``."""
+    more = () if tir_vars is None else (tir_vars,)
+    callee = GlobalVarPattern(func_name)
+    return is_op("relax.call_tir")(callee, _arguments(args), *more, add_constraint=False)
+
+
+def is_call_dps_packed(func_name: str, args: Any = None) -> CallPattern:
+    """``R.call_dps_packed`` of a registered function."""
+    callee = ExternFuncPattern(func_name)
+    return is_op("relax.call_dps_packed")(callee, _arguments(args), add_constraint=False)
+
+
+def is_call_packed(func_name: str, args: Sequence[DFPattern] | None = None) -> CallPattern:
+    """``R.call_packed`` of a registered function."""
+    callee = ExternFuncPattern(func_name)
+    if args is None:
+        return callee(varg_default_wildcard=True, add_constraint=False)
+    return callee(*args)
+
+
+def _arguments(args: Any) -> DFPattern:
+    """The pattern of a tuple of arguments: None is any."""
+    if args is None:
+        return wildcard()
+    return args if isinstance(args, DFPattern) else TuplePattern(args)
+
+
+def make_fused_bias_activation_pattern(
+    op_name: str, with_bias: bool = False, activation: str | None = None
+) -> DFPattern:
+    """``activation(op(lhs, rhs) + bias)``, of which bias and activation may be left out."""
+    out: DFPattern = is_op(op_name)(wildcard(), wildcard())
+    if with_bias:
+        out = is_op("relax.add")(out, wildcard())
+    return is_op(activation)(out) if activation else out
+
+
+__all__ = [
+    "AndPattern",
+    "AttrPattern",
+    "CallPattern",
+    "ConstantPattern",
+    "DFPattern",
+    "DataTypePattern",
+    "DataflowVarPattern",
+    "ExprPattern",
+    "ExternFuncPattern",
+    "FunctionPattern",
+    "GlobalVarPattern",
+    "NotPattern",
+    "OrPattern",
+    "PatternSeq",
+    "PrimArrPattern",
+    "SameShapeConstraint",
+    "ShapePattern",
+    "StructInfoPattern",
+    "TupleGetItemPattern",
+    "TuplePattern",
+    "TypePattern",
+    "UnorderedTuplePattern",
+    "VarPattern",
+    "WildcardPattern",
+    "has_attr",
+    "has_dtype",
+    "is_call_dps_packed",
+    "is_call_packed",
+    "is_call_tir",
+    "is_const",
+    "is_dfv",
+    "is_expr",
+    "is_gv",
+    "is_op",
+    "is_shape",
+    "is_tuple",
+    "is_tuple_get_item",
+    "is_var",
+    "make_fused_bias_activation_pattern",
+    "reject",
+    "wildcard",
+]

@@ -19,8 +19,8 @@ from weft.ir.transform import ModulePass, PassContext, PassInfo
 from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.context import PatternContext
 from weft.relax.dpl.engine import RewriteSpec, rewrite_function
+from weft.relax.dpl.kinds import DFPattern, OrPattern, TuplePattern
 from weft.relax.dpl.matcher import Matcher
-from weft.relax.dpl.pattern import DFPattern, OrPattern, TuplePattern
 from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
 from weft.relax.expr import Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.op import Op
-from weft.relax.dpl.pattern import (
+from weft.relax.dpl.kinds import (
     AndPattern,
     CallPattern,
     DFPattern,

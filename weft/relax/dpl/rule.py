@@ -26,7 +26,7 @@ from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
-from weft.relax.dpl.pattern import (
+from weft.relax.dpl.kinds import (
     CallPattern,
     DFPattern,
     ExprPattern,

@@ -6,6 +6,7 @@ function that is compiled beside the kernels.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,8 +41,11 @@ class LoweredModule:
 
 
 @deep_recursion
-def lower_functions(mod: IRModule) -> LoweredModule:
-    """Lower the Relax functions of a module; PrimFuncs are taken over as they are."""
+def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule:
+    """Lower the Relax functions of a module; PrimFuncs are taken over as they are.
+
+    ``linked`` are the functions of libraries that the executable will import.
+    """
     builder = ProgramBuilder(mod)
     kernels = IRModule()
     hosts: dict[str, HostFunction] = {}
@@ -60,7 +64,9 @@ def lower_functions(mod: IRModule) -> LoweredModule:
             symbol = var.name_hint + HOST_SUFFIX
             while symbol in mod or symbol in kernels:
                 symbol += "_"
-            host = _try_host(mod, symbol, func, builder, var.name_hint)
+            host = None
+            if not any(callee.global_symbol in linked for callee in collect(func, ExternFunc)):
+                host = _try_host(mod, symbol, func, builder, var.name_hint)
             if host is not None:
                 hosts[var.name_hint] = host
                 kernels[symbol] = host.func

@@ -27,13 +27,18 @@ from weft.script.printer.docsifier import Docsifier, clean_name, prints
 _ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
 
 
+COMPILED = frozenset({"external_mods", "const_name_to_constant"})
+"""Attributes that hold what a backend compiled: no text stands for them."""
+
+
 @prints("IRModule")
 def _module(module: IRModule, d: Docsifier) -> Doc:
     frame = d.push("ir")
     name = clean = d.unique_name(d.binding_names[-1] if d.binding_names else "Module")
     d.in_module, d.global_infos = True, module.global_infos
-    if module.attrs:
-        call = CallDoc(d.ir("module_attrs"), (mapping_doc(module.attrs, d),))
+    attrs = {key: value for key, value in module.attrs.items() if key not in COMPILED}
+    if attrs:
+        call = CallDoc(d.ir("module_attrs"), (mapping_doc(attrs, d),))
         frame.stmts.append(ExprStmtDoc(call))
     if module.global_infos:
         call = CallDoc(d.ir("module_global_infos"), (mapping_doc(module.global_infos, d),))

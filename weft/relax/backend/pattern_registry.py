@@ -1,0 +1,36 @@
+"""The patterns that backends offer, by name: ``cublas.matmul``, ``dnnl.conv2d_relu``.
+
+A backend registers its patterns at import; whoever partitions a module for it asks for those whose
+names begin with the backend's. Of two patterns the one registered later comes first, so a list is
+written from simple to special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft.relax.transform.fuse_ops_by_pattern import FusionPattern, as_fusion_pattern
+
+_REGISTERED: list[FusionPattern] = []
+
+
+def register_patterns(patterns: Sequence[Any]) -> None:
+    """Register FusionPatterns or tuples of their arguments; later ones have higher priority."""
+    _REGISTERED.extend([as_fusion_pattern(item) for item in patterns])
+
+
+def remove_patterns(names: Iterable[str]) -> None:
+    """Forget the patterns of these names."""
+    gone = set(names)
+    _REGISTERED[:] = [item for item in _REGISTERED if item.name not in gone]
+
+
+def get_patterns_with_prefix(prefix: str) -> list[FusionPattern]:
+    """The patterns whose names begin with ``prefix``, highest priority first."""
+    return [item for item in reversed(_REGISTERED) if item.name.startswith(prefix)]
+
+
+def get_pattern(name: str) -> FusionPattern | None:
+    """The pattern of a name, the one registered last; None if there is none."""
+    return next((item for item in reversed(_REGISTERED) if item.name == name), None)
