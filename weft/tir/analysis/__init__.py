@@ -9,6 +9,8 @@ from weft.tir.analysis.undefined_vars import undefined_vars as undefined_vars
 from weft.tir.analysis.verify_well_formed import verify_well_formed as verify_well_formed
 
 _NAMES = {
+    "ThreadMemoryError": "weft.tir.analysis.thread_memory",
+    "ThreadMemoryFault": "weft.tir.analysis.thread_memory",
     "AccessBound": "weft.tir.analysis.bounds",
     "AccessStatus": "weft.tir.analysis.bounds",
     "OOBChecker": "weft.tir.analysis.bounds",
@@ -20,6 +22,7 @@ _NAMES = {
     "domain_touched": "weft.tir.analysis.domain_touched",
     "estimate_tir_flops": "weft.tir.analysis.resources",
     "expr_deep_equal": "weft.arith.deep_equal",
+    "find_thread_memory_fault": "weft.tir.analysis.thread_memory",
     "get_block_access_region": "weft.tir.analysis.block_access_region",
     "get_block_read_write_region": "weft.tir.analysis.block_access_region",
     "has_unknown_bounds": "weft.tir.analysis.bounds",
@@ -27,6 +30,7 @@ _NAMES = {
     "is_pure_function": "weft.tir.analysis.purity",
     "undefined_vars": "weft.tir.analysis.undefined_vars",
     "verify_ssa": "weft.tir.analysis.verify_well_formed",
+    "verify_thread_memory": "weft.tir.analysis.thread_memory",
     "verify_well_formed": "weft.tir.analysis.verify_well_formed",
 }
 __getattr__, __dir__ = module_getattr(

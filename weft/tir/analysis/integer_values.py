@@ -1,0 +1,71 @@
+"""Values of integer expressions at many points at once, as numpy arrays.
+
+``values_of(i * 4 + j, lookup)`` asks ``lookup`` for the arrays of ``i`` and ``j``. What cannot be
+computed so (loads, calls, floats) raises ``UnknownValueError``, which callers take as "may be
+anything".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.expr import IntImm
+from weft.tir import expr as e
+from weft.tir.expr import Call, Cast, Not, Select, Var
+
+Lookup = Callable[[Var], np.ndarray]
+
+_BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    e.Add: np.add, e.Sub: np.subtract, e.Mul: np.multiply,
+    e.FloorDiv: np.floor_divide, e.FloorMod: np.mod, e.Min: np.minimum, e.Max: np.maximum,
+    e.EQ: np.equal, e.NE: np.not_equal, e.LT: np.less, e.LE: np.less_equal,
+    e.GT: np.greater, e.GE: np.greater_equal, e.And: np.logical_and, e.Or: np.logical_or,
+}  # fmt: skip
+_DIVISIONS: Final = (e.FloorDiv, e.FloorMod)
+_CALLS: Final[dict[str, Callable[..., Any]]] = {
+    "tir.likely": lambda x: x,
+    "tir.if_then_else": np.where,
+    "tir.shift_left": np.left_shift,
+    "tir.shift_right": np.right_shift,
+    "tir.bitwise_and": np.bitwise_and,
+    "tir.bitwise_or": np.bitwise_or,
+    "tir.bitwise_xor": np.bitwise_xor,
+}
+
+
+class UnknownValueError(Exception):
+    """The value depends on more than the variables that are given."""
+
+
+def values_of(expr: Any, lookup: Lookup) -> Any:
+    """The values of an integer (or bool) expression, where its variables have those of ``lookup``.
+
+    Raises:
+        UnknownValueError: the expression reads memory, calls a function, or divides by zero.
+    """
+    kind = type(expr)
+    if kind is IntImm:
+        return np.int64(expr.value)
+    if kind is Var:
+        return lookup(expr)
+    combine = _BINARY.get(kind)
+    if combine is not None:
+        a, b = values_of(expr.a, lookup), values_of(expr.b, lookup)
+        if kind in _DIVISIONS and np.any(b == 0):
+            raise UnknownValueError
+        return combine(a, b)
+    if kind is Not:
+        return np.logical_not(values_of(expr.a, lookup))
+    if kind is Cast and not expr.dtype.is_float and not expr.value.dtype.is_float:
+        return values_of(expr.value, lookup)
+    if kind is Select:
+        parts = (expr.condition, expr.true_value, expr.false_value)
+        return np.where(*[values_of(part, lookup) for part in parts])
+    if kind is Call:
+        call = _CALLS.get(getattr(expr.op, "name", ""))
+        if call is not None:
+            return call(*[values_of(argument, lookup) for argument in expr.args])
+    raise UnknownValueError

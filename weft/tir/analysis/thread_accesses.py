@@ -1,0 +1,364 @@
+"""Every access of a function's buffers with what decides where and by whom it is made.
+
+An access knows the loops around it (and which of them are indices of threads), the conditions
+under which it is made, and the kernel it belongs to: the nest below one outermost loop over
+threads. ``points`` gives the elements that it touches, for all threads or for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect
+from weft.tir import expr as e
+from weft.tir.analysis.integer_values import UnknownValueError, values_of
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Let, Select, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    While,
+)
+from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
+
+POINTS: Final = 1 << 17
+"""Accesses are followed element by element up to that many; in larger ones loops are sampled."""
+SYMBOL: Final = 69
+"""Stands for every symbolic extent: no multiple of what one usually splits by."""
+EDGE: Final = 4
+_AFFINE: Final = (e.Add, e.Sub, e.Mul, IntImm, Var)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop around an access; ``tag`` names the axis of threads that it is bound to."""
+
+    var: Var
+    low: PrimExpr
+    extent: PrimExpr
+    tag: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load or store.
+
+    Attributes:
+        buffer: None where memory is passed by pointer.
+        indices: None where the element is unknown.
+        guards: conditions, and whether they hold (or not) at the access; None for one that is
+            unknown.
+        kernel: the number of its nest of threads, None outside of all.
+        statement: the number of the store (or evaluation) that makes the access.
+        place: increases in the order of execution within one iteration of all loops.
+        block: the name of the innermost block, or "".
+    """
+
+    data: Var
+    buffer: Buffer | None
+    indices: tuple[PrimExpr, ...] | None
+    is_write: bool
+    loops: tuple[Loop, ...]
+    guards: tuple[tuple[PrimExpr, bool] | None, ...]
+    definitions: Mapping[Var, PrimExpr]
+    symbols: frozenset[Var]
+    kernel: int | None
+    statement: int
+    place: int
+    block: str
+
+    def points(self, fixed: Mapping[str, int]) -> tuple[np.ndarray, bool]:
+        """The elements as rows of an array, and whether they are all.
+
+        Args:
+            fixed: the index of the thread along some axes; along others all threads count.
+
+        Raises:
+            UnknownValueError: the elements depend on data.
+        """
+        return _Points(self, fixed).rows()
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the extremes of the indices are at the extremes of the loops."""
+        seen: list[Any] = list(self.indices or ())
+        while seen:
+            item = seen.pop()
+            if not isinstance(item, _AFFINE):
+                return False
+            if isinstance(item, Var) and item in self.definitions:
+                seen.append(self.definitions[item])
+            elif not isinstance(item, IntImm | Var):
+                seen += [item.a, item.b]
+        return True
+
+
+class _Points:
+    """Runs through the loops around an access that matter for its elements."""
+
+    def __init__(self, access: Access, fixed: Mapping[str, int]) -> None:
+        self.access, self.fixed = access, fixed
+        self.values: dict[Var, Any] = {}
+        self.count = 1
+        self.exact = True
+
+    def rows(self) -> tuple[np.ndarray, bool]:
+        access = self.access
+        if access.indices is None or None in access.guards:
+            raise UnknownValueError
+        guards = [guard for guard in access.guards if guard is not None]
+        needed = self.needed([*access.indices, *[condition for condition, _ in guards]])
+        for loop in access.loops:
+            self.enter(loop, loop.var in needed)
+        for condition, wanted in guards:
+            self.keep(np.broadcast_to(self.value(condition), self.count) == wanted)
+        columns = [np.broadcast_to(self.value(index), self.count) for index in access.indices]
+        stacked = np.stack(columns, axis=1) if columns else np.zeros((min(self.count, 1), 0), int)
+        return stacked.astype(np.int64), self.exact
+
+    def needed(self, exprs: list[Any]) -> set[Var]:
+        """The variables that decide some values, those in the bounds of loops included."""
+        bounds: dict[Var, Any] = {loop.var: (loop.low, loop.extent) for loop in self.access.loops}
+        found: set[Var] = set()
+        waiting = list(collect(exprs, Var))
+        while waiting:
+            var = waiting.pop()
+            if var in found:
+                continue
+            found.add(var)
+            waiting += collect(bounds.get(var, self.access.definitions.get(var)), Var)
+        return found
+
+    def value(self, expr: Any) -> Any:
+        return values_of(expr, self.lookup)
+
+    def lookup(self, var: Var) -> Any:
+        if var not in self.values:
+            definition = self.access.definitions.get(var)
+            if definition is not None:
+                self.values[var] = self.value(definition)
+            elif var in self.access.symbols:
+                return np.int64(SYMBOL)
+            else:
+                raise UnknownValueError
+        return self.values[var]
+
+    def enter(self, loop: Loop, matters: bool) -> None:
+        """Values for the variable of a loop, and those of outer ones repeated to match."""
+        low = np.broadcast_to(self.value(loop.low), self.count)
+        extent = np.broadcast_to(self.value(loop.extent), self.count)
+        if loop.tag is not None and loop.tag in self.fixed:
+            index = self.fixed[loop.tag]
+            self.values[loop.var] = low + index
+            self.keep(extent > index)
+            return
+        self.keep(extent > 0)
+        if not matters or not self.count:
+            self.values[loop.var] = low[extent > 0]
+            return
+        low, extent = low[extent > 0], extent[extent > 0]
+        steps = np.arange(int(extent.max()))
+        if self.count * len(steps) > POINTS:
+            self.exact = False
+            middle = len(steps) // 2
+            steps = np.unique([*steps[:EDGE], middle, *steps[-EDGE:]])
+            if self.count * len(steps) > POINTS:
+                raise UnknownValueError
+        length = len(steps)
+        outer = np.repeat(np.arange(self.count), length)
+        self.select(outer)
+        self.values[loop.var] = low[outer] + np.tile(steps, len(low))
+        self.keep(np.tile(steps, len(low)) < extent[outer])
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Only the points of the mask."""
+        if not mask.all():
+            self.select(np.flatnonzero(mask))
+
+    def select(self, places: np.ndarray) -> None:
+        for var, value in self.values.items():
+            if np.ndim(value):
+                self.values[var] = value[places]
+        self.count = len(places)
+
+
+@dataclass
+class Accesses:
+    """All accesses of a function."""
+
+    found: list[Access] = field(default_factory=list)
+    kernels: list[dict[str, PrimExpr]] = field(default_factory=list)
+    """The axes of threads of each kernel."""
+    synchronised: set[int | None] = field(default_factory=set)
+    """The kernels with barriers of their own."""
+
+
+def accesses_of(func: PrimFunc) -> Accesses:
+    """The accesses of all buffers, in the order of execution."""
+    gather = _Gather(func)
+    gather.visit(func.body)
+    return gather.result
+
+
+class _Gather(Visitor):
+    def __init__(self, func: PrimFunc) -> None:
+        shapes = [[*buffer.shape, *buffer.strides] for buffer in func.buffer_map.values()]
+        symbols = [*func.params, *collect(shapes, Var)]
+        self.symbols = frozenset([var for var in symbols if var.dtype.is_int])
+        self.result = Accesses()
+        self.loops: tuple[Loop, ...] = ()
+        self.guards: tuple[tuple[PrimExpr, bool] | None, ...] = ()
+        self.definitions: dict[Var, PrimExpr] = {}
+        self.kernel: int | None = None
+        self.statement = 0
+        self.block = ""
+
+    def record(self, buffer: Buffer, indices: Any, is_write: bool) -> None:
+        places = None if indices is None else tuple(indices)
+        if places and any(index.dtype.lanes != 1 for index in places):
+            places = None
+        self.add(buffer.data, buffer, places, is_write)
+
+    def add(self, data: Var, buffer: Buffer | None, places: Any, is_write: bool) -> None:
+        self.result.found.append(
+            Access(
+                data, buffer, places, is_write, self.loops, self.guards, self.definitions,
+                self.symbols, self.kernel, self.statement, len(self.result.found), self.block,
+            )
+        )  # fmt: skip
+
+    def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Any) -> None:
+        """Visit what runs under a condition."""
+        outer, self.guards = self.guards, (*self.guards, guard)
+        for part in parts:
+            self.visit(part)
+        self.guards = outer
+
+    # Statements.
+
+    def visit_For(self, loop: For) -> None:
+        binding = binding_of(loop)
+        if binding is not None:
+            self.bound(binding)
+            return
+        self.visit([loop.min, loop.extent])
+        self.inside(Loop(loop.loop_var, loop.min, loop.extent, None), loop.body)
+
+    def visit_AttrStmt(self, attr: Any) -> None:
+        binding = binding_of(attr)
+        if binding is None:
+            self.visit_default(attr)
+        else:
+            self.bound(binding)
+
+    def bound(self, binding: Binding) -> None:
+        """A loop over threads; the outermost one begins a kernel."""
+        outer = self.kernel
+        if outer is None:
+            self.kernel = len(self.result.kernels)
+            self.result.kernels.append({})
+        assert self.kernel is not None
+        self.result.kernels[self.kernel].setdefault(binding.tag, binding.extent)
+        low = IntImm(binding.var.dtype, 0) if binding.low is None else binding.low
+        self.inside(Loop(binding.var, low, binding.extent, binding.tag), binding.body)
+        self.kernel = outer
+
+    def inside(self, loop: Loop, body: Stmt) -> None:
+        outer, self.loops = self.loops, (*self.loops, loop)
+        self.visit(body)
+        self.loops = outer
+
+    def visit_While(self, stmt: While) -> None:
+        self.visit(stmt.condition)
+        self.under(None, stmt.body)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        self.visit(stmt.condition)
+        self.under((stmt.condition, True), stmt.then_case)
+        if stmt.else_case is not None:
+            self.under((stmt.condition, False), stmt.else_case)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.visit(let.value)
+        self.defined({let.var: let.value}, let.body)
+
+    def defined(self, values: Mapping[Var, PrimExpr], *parts: Any) -> None:
+        outer, self.definitions = self.definitions, {**self.definitions, **values}
+        for part in parts:
+            self.visit(part)
+        self.definitions = outer
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        block = realize.block
+        self.visit([realize.iter_values, realize.predicate])
+        axes = [axis.var for axis in block.iter_vars]
+        outer, self.block = self.block, block.name_hint
+        values = dict(zip(axes, realize.iter_values, strict=True))
+        outer_definitions, self.definitions = self.definitions, {**self.definitions, **values}
+        self.under((realize.predicate, True), block)
+        self.block, self.definitions = outer, outer_definitions
+
+    def visit_Block(self, block: Block) -> None:
+        """The body; of a view, that it may read and write its source anywhere."""
+        for match in block.match_buffers:
+            self.record(match.buffer, None, True)
+            self.record(match.source.buffer, None, True)
+        if block.init is not None:
+            self.visit(block.init)
+        self.visit(block.body)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.statement += 1
+        self.visit([store.value, store.indices])
+        self.record(store.buffer, store.indices, True)
+
+    def visit_Evaluate(self, stmt: Evaluate) -> None:
+        self.statement += 1
+        if sync_of(stmt) is not None:
+            self.result.synchronised.add(self.kernel)
+        self.visit(stmt.value)
+
+    # Expressions.
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.visit(load.indices)
+        self.record(load.buffer, load.indices, False)
+
+    def visit_Let(self, let: Let) -> None:
+        self.visit(let.value)
+        self.defined({let.var: let.value}, let.body)
+
+    def visit_Select(self, select: Select) -> None:
+        self.chosen(select.condition, select.true_value, select.false_value)
+
+    def visit_Call(self, call: Call) -> None:
+        """What a condition chooses; memory that is passed by pointer may be written anywhere."""
+        name = getattr(call.op, "name", "")
+        if name == "tir.if_then_else":
+            self.chosen(*call.args)
+            return
+        if name == "tir.address_of":
+            self.visit(call.args[0].indices)
+            self.record(call.args[0].buffer, None, True)
+            return
+        for argument in call.args:
+            if isinstance(argument, Var) and argument.dtype.is_handle:
+                self.add(argument, None, None, True)
+        self.visit_default(call)
+
+    def chosen(self, condition: Any, yes: Any, no: Any) -> None:
+        self.visit(condition)
+        self.under((condition, True), yes)
+        self.under((condition, False), no)
