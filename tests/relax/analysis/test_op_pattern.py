@@ -185,3 +185,10 @@ def test_symbolic_shapes():
     assert op_pattern(kernel([a, b], topi.add(a, b))) is Kind.ELEMWISE
     assert op_pattern(kernel([a], topi.sum(a, 1))) is Kind.COMM_REDUCE
     assert op_pattern(kernel([a], topi.transpose(a))) is Kind.INJECTIVE
+
+
+def test_the_rounding_of_a_wider_accumulator_belongs_to_the_reduction():
+    """A sum stays a sum, so that what comes before it is still fused into it."""
+    wide = topi.sum(topi.cast(A, "float64"), 1)
+    assert op_pattern(kernel([A], topi.cast(wide, "float32"))) is Kind.COMM_REDUCE
+    assert op_pattern(kernel([A], topi.divide(topi.sum(A, 1), 4.0))) is Kind.OUT_ELEMWISE_FUSABLE

@@ -75,11 +75,14 @@ def op_pattern(func: PrimFunc) -> OpPatternKind:
         targets = {store.buffer for store in stores}
         if targets & written or _has_effects(realize):
             return _OPAQUE  # an element that is written twice is no function of an index
-        written |= targets
         found = _block_pattern(realize, stores)
         if kind is _REDUCE and found <= _INJECTIVE and targets & outside:
-            kind = _OUT_FUSABLE  # softmax: what is reduced is read again
+            if found is _ELEMWISE and all(_is_rounding(store, written) for store in stores):
+                found = _REDUCE  # the end of a sum in a wider accumulator
+            else:
+                kind = _OUT_FUSABLE  # softmax: what is reduced is read again
         kind = max(kind, found)
+        written |= targets
     return kind
 
 
@@ -207,6 +210,14 @@ def _is_dense(index: IterSumExpr, wanted: Range | None) -> bool:
             return False
         extent = extent * split.extent
     return same_dim(extent, wanted.extent)
+
+
+def _is_rounding(store: BufferStore, computed: set[Buffer]) -> bool:
+    """Whether a store only converts what an earlier block has computed."""
+    source = _without_casts(store.value)
+    return (
+        source is not store.value and isinstance(source, BufferLoad) and source.buffer in computed
+    )
 
 
 def _block_pattern(realize: BlockRealize, stores: Sequence[BufferStore]) -> OpPatternKind:

@@ -310,11 +310,18 @@ class GroupedFunction:
         body = SeqExpr([block], outputs[0] if len(outputs) == 1 else Tuple(outputs))
         marked = {**attrs, "Primitive": 1}
         func = Function(self.params, body, None, True, marked)
-        free = list(free_symbolic_vars(func)) if _has_symbols(self.bindings) else []
+        if not self.has_symbols():
+            return func
+        free = list(free_symbolic_vars(func))
         if free:
             self.parameter("tir_vars", ShapeExpr(free), "tir_vars")
             func = Function(self.params, body, None, True, marked)
         return _own_symbols(func)
+
+    def has_symbols(self) -> bool:
+        """Whether the function speaks of symbolic variables."""
+        infos = [param.struct_info for param in self.params]
+        return bool(symbolic_vars([infos, [(b.value, b.var.struct_info) for b in self.bindings]]))
 
     def body(self) -> tuple[DataflowBlock, list[Var]]:
         """The block in terms of the parameters, and its outputs in order."""
@@ -387,10 +394,6 @@ def _called_name(call: Call) -> str:
     if isinstance(call.op, GlobalVar):
         return call.op.name_hint.removeprefix("fused_")
     return str(getattr(call.op, "name", getattr(call.op, "global_symbol", "call")))
-
-
-def _has_symbols(bindings: Sequence[Any]) -> bool:
-    return any(symbolic_vars([b.value, b.var.struct_info]) for b in bindings)
 
 
 def _own_symbols(func: Function) -> Function:
