@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from weft.codegen.build import compile_cached
 from weft.codegen.llvm.compile import CompiledObject
+from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -19,7 +20,9 @@ from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
+from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
+from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
@@ -239,3 +242,6 @@ def compile(  # noqa: A001 - TVM's name
     if any(isinstance(func, Function) for func in module.functions.values()):
         return relax_build(module, target, None, relax_pipeline, tir_pipeline)
     return build(module, target, pipeline=tir_pipeline)
+
+
+register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

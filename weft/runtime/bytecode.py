@@ -10,7 +10,8 @@ An instruction is a tuple whose first item is its opcode::
 
 A callee is ``(kind, name)``: ``kernel`` (a compiled PrimFunc, outputs last), ``packed`` (a
 registered function, looked up at each call), ``function`` (another VM function), ``builtin``
-(weft.runtime.vm_builtins) or ``register`` (a closure held in a register).
+(weft.runtime.vm_builtins), ``operator`` (a graph operator that the compiler compiles for the shapes
+at hand; the first operand has its attributes) or ``register`` (a closure held in a register).
 
 An operand is ``("reg", i)``, ``("const", i)``, ``("value", plain)``, ``("expr", text)`` for an
 integer expression over the frame's symbols, ``("shape", texts)`` or ``("tuple", operands)``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
@@ -20,7 +21,7 @@ from weft.runtime.native_entry import make_entry
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
-from weft.runtime.vm_builtins import BUILTINS
+from weft.runtime.vm_builtins import BUILTINS, operator_runner
 from weft.runtime.vm_library import alloc_shape_heap
 from weft.runtime.vm_patterns import bind, evaluate, match
 from weft.support.errors import (
@@ -406,6 +407,8 @@ class _Interpreted:
             return get_global_func(name), name
         if kind == "function":
             return machine._callable(name), name  # noqa: SLF001 - the same module
+        if kind == "operator":
+            return partial(operator_runner(name), name), name
         if kind == "register":
             value = frame.registers[name]
             if not callable(value):

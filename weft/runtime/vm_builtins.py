@@ -11,7 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from weft.runtime.ndarray import NDArray, empty
+from weft.runtime.registry import get_global_func
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, RuntimeFault
+
+RUN_OPERATOR: Final = "weft.run_operator"
+"""What compiles and runs an operator; weft.driver registers it."""
 
 
 def _alloc_tensor(shape: Any, dtype: str) -> NDArray:
@@ -82,6 +86,18 @@ def check_limit(function: str, symbol: str, value: int, limit: int) -> None:
             f"{function}: {symbol} is {value}, but memory was planned for at most {limit}, which "
             "the function's tir_var_upper_bound says"
         )
+
+
+def operator_runner(operator: str) -> Callable[..., Any]:
+    """The compiler's function that runs operators; RuntimeFault where there is no compiler."""
+    found = get_global_func(RUN_OPERATOR, allow_missing=True)
+    if found is None:
+        raise RuntimeFault(
+            f"{operator} works on a tensor of unknown rank, dtype or shape: it is compiled when it "
+            "is called, and the compiler is not loaded; import weft.driver.build, or give the "
+            "tensor its shape by a match_cast"
+        )
+    return found
 
 
 BUILTINS: Final[dict[str, Callable[..., Any]]] = {

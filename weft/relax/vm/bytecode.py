@@ -32,6 +32,7 @@ from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
 from weft.relax.vm.extents import Symbols
+from weft.relax.vm.operator_calls import call_operator, waits_for_shapes
 from weft.runtime.bytecode import Instruction, Operand, Program, VMFunction
 from weft.support.errors import LegalizeError, UnsupportedError
 from weft.tir.expr import Var as TirVar
@@ -206,6 +207,8 @@ class FunctionBuilder:
         target = call.op
         if isinstance(target, Op):
             lower = OPERATORS.get(target.name)
+            if lower is None and waits_for_shapes(call):
+                lower = call_operator
             if lower is None:
                 raise LegalizeError(
                     f"{self.name}: {target.name} has no lowering here; run "
