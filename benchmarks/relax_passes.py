@@ -5,9 +5,9 @@
 The graph mixes element-wise operators, products, convolutions, reshapes, concatenations, splits
 and reductions. Every pass of ``relax.transform`` that can be made without arguments runs alone, on
 the graph of operators and on the graph of kernels (LegalizeOps, AnnotateTIROpPattern), or on the
-form that its place in the pipeline gives it (``STAGES``); the slower of the two counts. Printed:
-milliseconds, and by how much time grows for each tenfold size (10 is linear). LegalizeOps and
-FuseTIR are also given per distinct kernel.
+form that its place in the pipeline gives it (``stages``); the slower of the two counts. Printed:
+milliseconds of processor time, and by how much it grows for each tenfold size (10 is linear).
+LegalizeOps and FuseTIR are also given per distinct kernel.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def seconds(run: Pass, modules: list[IRModule], repeats: int) -> float:
     for mod in modules:
         best = float("inf")
         for _ in range(repeats):
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 run(mod)
             except TVMError:  # a pass for a form that this module has not
                 best = 0.0
                 break
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         worst = max(worst, best)
     return worst
 
