@@ -279,3 +279,15 @@ def test_an_operator_without_reference_is_an_error_that_says_so():
         builder.emit_func_output(builder.emit(call))
     with pytest.raises(TVMError, match=r"relax.nn.dropout has no numpy reference"):
         run(builder.get(), "main", floats(2))
+
+
+def test_boundaries_out_of_order_are_a_fault():
+    @R.function
+    def find(x: R.Tensor((1,), "int32"), b: R.Tensor((2,), "int32")):
+        y = R.bucketize(x, b)
+        return y
+
+    one = np.array([1], "int32")
+    assert run(find, "find", one, np.array([0, 5], "int32")).tolist() == [1]
+    with pytest.raises(TVMError, match="bucketize: the boundaries are not in order"):
+        run(find, "find", one, np.array([5, 0], "int32"))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.relax.reference.rule import by_wide, convert, is_float, numpy_dtype, quiet, table, wide
+from weft.support.errors import RuntimeFault
 
 
 def _reversed(x: Any) -> Any:
@@ -45,6 +46,8 @@ def _topk(
 def _bucketize(
     input_tensor: Any, boundaries: Any, out_int32: bool = False, right: bool = False
 ) -> Any:
+    if np.any(boundaries[1:] < boundaries[:-1]):
+        raise RuntimeFault("bucketize: the boundaries are not in order")
     made = np.searchsorted(boundaries, input_tensor, "right" if right else "left")
     return np.asarray(made, np.int32 if out_int32 else np.int64)
 
