@@ -193,6 +193,11 @@ def reshape(value: NDArray, shape: Sequence[int]) -> NDArray:
     return compact._create_view(tuple(shape))  # noqa: SLF001 - the same room
 
 
+def reshape_into(value: NDArray, out: NDArray) -> None:
+    """Copy the elements to a tensor of another shape; both must have as many."""
+    out._array[...] = reshape(value, tuple(out.shape))._array  # noqa: SLF001 - the same room
+
+
 def view(value: NDArray, shape: Any = (), dtype: Any = (), offset: Any = ()) -> NDArray:
     """The memory of a tensor seen with another shape, dtype or start; ``()`` keeps the old."""
     wanted = tuple(shape) if shape != () or value.ndim == 0 else tuple(value.shape)
@@ -246,6 +251,7 @@ LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "plan_offsets": plan_tensors,
     "read_if_cond": BUILTINS["to_condition"],
     "reshape": reshape,
+    "reshape_into": reshape_into,
     "to_device": to_device,
     "view": view,
     **{

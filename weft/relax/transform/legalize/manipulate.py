@@ -9,8 +9,9 @@ import numpy as np
 
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, PrimValue, ShapeExpr, const
-from weft.relax.shape_arith import constant_value, product
+from weft.relax.expr import Call, PrimValue, ShapeExpr, Tuple, const
+from weft.relax.op.base import call_dps_packed
+from weft.relax.shape_arith import constant_value, product, same_dim
 from weft.relax.struct_info import ShapeStructInfo
 from weft.relax.transform.legalize.rule import (
     Rule,
@@ -44,6 +45,17 @@ def _to_shape(te_func: Any, hint: str) -> Rule:
         return bb.call_te(te_func, call.args[0], shape, primfunc_name_hint=hint)
 
     return rule
+
+
+def _reshape(bb: BlockBuilder, call: Call) -> Any:
+    """A kernel; where the numbers of elements are not proved equal, a function that compares."""
+    shape = _shape(call, 1)
+    if shape is None:
+        return call
+    x = call.args[0]
+    if not same_dim(product(dims(x)), product(shape.values)):
+        return call_dps_packed("vm.builtin.reshape_into", Tuple([x]), call.struct_info)
+    return bb.call_te(topi.reshape, x, shape, primfunc_name_hint="reshape")
 
 
 def _flatten(bb: BlockBuilder, call: Call) -> Any:
@@ -249,7 +261,7 @@ def _layout_transform(bb: BlockBuilder, call: Call) -> Any:
 TABLE = table(
     {
         "broadcast_to": _to_shape(topi.broadcast_to, "broadcast_to"),
-        "reshape": _to_shape(topi.reshape, "reshape"),
+        "reshape": _reshape,
         "flatten": _flatten,
         "concat": _concat,
         "stack": _stack,
