@@ -145,7 +145,7 @@ FAULTS = [
     ("sum", "global", "threadIdx.x", ["rows_before", "producer", "to_producer"],
      r"reads B\[\d\], which block B_write_back writes in another thread"),
     ("sum", "shared", "threadIdx.x", ["scope", "to_consumer", "rows", "consumer"],
-     "several threads update one element"),
+     "threads run one statement in no order"),
 ]  # fmt: skip
 
 

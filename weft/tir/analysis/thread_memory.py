@@ -73,7 +73,7 @@ class ThreadMemoryFault:
             why = f"{scope} memory belongs to one {owner} of one nest"
             return "in another nest of threads", why, _MOVE
         if self.reader.statement == self.writer.statement:
-            why = "several threads update one element"
+            why = "threads run one statement in no order"
             return "in another thread too", why, _ONCE
         if owner is _ANYONE:
             why = "no barrier orders accesses of global memory in one nest"
