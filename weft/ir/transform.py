@@ -19,6 +19,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.support import slots
 from weft.support.errors import PassError
+from weft.support.garbage import rare_collections
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,11 @@ class Pass:
                 f"{self.info.name}: expected an IRModule, got {type(mod).__name__}; wrap a "
                 "function with IRModule.from_expr"
             )
-        context = PassContext.current()
+        with rare_collections:
+            return self._observed(mod, PassContext.current())
+
+    def _observed(self, mod: IRModule, context: PassContext) -> IRModule:
+        """Run the pass between the hooks of the instruments."""
         for instrument in context.instruments:
             wanted = _hook(instrument, "should_run", mod, self.info)
             if wanted is False and self.info.name not in context.required_pass:
