@@ -210,3 +210,9 @@ class _Renamer(Mutator):
 
     def visit_GlobalVar(self, var: GlobalVar) -> GlobalVar:
         return self.mapping.get(var, var)
+
+    def visit_default(self, node: Node) -> Any:
+        made = super().visit_default(node)
+        if made is not node and getattr(made, "struct_info", node) is None:
+            made.struct_info = getattr(node, "struct_info", None)
+        return made

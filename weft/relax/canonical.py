@@ -89,7 +89,7 @@ class _Plan(PyExprVisitor):
                 value = whole.fields[value.index]
         elif isinstance(value, Tuple) and value.fields:
             value = self.retupled(value) or value
-        return self.root.get(value, value) if isinstance(value, Var) else value
+        return self.root_of(value) if isinstance(value, Var) else value
 
     def retupled(self, value: Tuple) -> Var | None:
         """The tuple whose fields, all of them in order, ``value`` puts together again."""
@@ -97,14 +97,18 @@ class _Plan(PyExprVisitor):
         whole: Any = getattr(items[0], "tuple_value", None)
         if not isinstance(whole, Var) or not isinstance(whole.struct_info, TupleStructInfo):
             return None
-        whole = self.root.get(whole, whole)
+        whole = self.root_of(whole)
         same = len(whole.struct_info.fields) == len(items) and all(
             isinstance(item, TupleGetItem)
             and item.index == index
-            and self.root.get(item.tuple_value, item.tuple_value) is whole
+            and self.root_of(item.tuple_value) is whole
             for index, item in enumerate(items)
         )
         return whole if same else None
+
+    def root_of(self, var: Any) -> Any:
+        """The first name of a variable's value."""
+        return self.root.get(var, var)
 
     def is_visible(self, var: Var) -> bool:
         """Whether the variable may be used here: a dataflow variable only in its block."""

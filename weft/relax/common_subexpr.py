@@ -3,21 +3,26 @@
 Value numbering (Cocke and Schwartz, "Programming Languages and Their Compilers", 1970) over
 bindings in order: in graphs every variable is bound once, so two structurally equal pure values are
 the same value wherever the first one's variable is visible. The later binding becomes a renaming
-(``y = x``), which the canonical form drops.
+(``y = x``), which the canonical form drops. Two allocations are two values.
+
+What a scope adds to the table is taken out again at its end by a log, so the cost is linear.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from weft.ir.structural import structural_equal
+from weft.ir.op import Op
+from weft.ir.structural import structural_equal, structural_hash
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.expr import (
+    BindingBlock,
     Call,
     DataflowBlock,
     DataflowVar,
     Function,
     If,
+    MatchCast,
     Tuple,
     TupleGetItem,
     Var,
@@ -25,22 +30,39 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 
+_ALLOCATORS: Final = frozenset(
+    Op.get(f"relax.{name}")
+    for name in (
+        "builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage",
+        "vm.alloc_tensor",
+    )
+)  # fmt: skip
+
 
 class _Eliminator(PyExprMutator):
-    """Remembers values, scope by scope."""
+    """Remembers values by structural hash, scope by scope."""
 
     def __init__(self, call_only: bool) -> None:
         super().__init__()
         self.kinds = Call if call_only else Call | Tuple | TupleGetItem
         self.seen: dict[Any, list[tuple[Any, Var]]] = {}
+        self.log: list[tuple[Any, tuple[Any, Var]]] = []
 
     def scoped(self, method: Any, node: Any) -> Any:
         """Visit ``node`` so that what it remembers is forgotten afterwards."""
-        outer = self.seen
-        self.seen = {key: list(found) for key, found in outer.items()}
+        start = len(self.log)
         made = method(node)
-        self.seen = outer
+        self.forget(start)
         return made
+
+    def forget(self, start: int, keep: Any = None) -> None:
+        """Take out of the table what was added since ``start``, except what ``keep`` says."""
+        added, self.log[start:] = self.log[start:], []
+        for key, entry in added:
+            if keep is not None and keep(entry[1]):
+                self.log.append((key, entry))
+            else:
+                self.seen[key] = [item for item in self.seen[key] if item is not entry]
 
     def visit_function_(self, op: Function) -> Any:
         return self.scoped(super().visit_function_, op)
@@ -51,43 +73,70 @@ class _Eliminator(PyExprMutator):
         other = self.scoped(self.visit_with_new_scope, op.false_branch)
         return op.with_(cond=cond, true_branch=then, false_branch=other)
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        start = len(self.log)
         made = super().visit_dataflow_block_(block)
-        for found in self.seen.values():
-            found[:] = [entry for entry in found if not isinstance(entry[1], DataflowVar)]
+        self.forget(start, keep=lambda var: not isinstance(var, DataflowVar))
+        for binding in made.bindings:  # an output that renames a dataflow variable: its own name
+            var = binding.var
+            if not isinstance(var, DataflowVar) and isinstance(
+                self.get_var_remap(var.vid), DataflowVar
+            ):
+                self.set_var_remap(var.vid, var)
         return made
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         value = self.visit_expr(binding.value)
-        entries = self.entries(value)
-        for known, name in entries:
-            if structural_equal(known, value) and name.struct_info == value.struct_info:
-                self.builder_.emit_normalized(VarBinding(binding.var, name, span=binding.span))
-                if isinstance(binding.var, DataflowVar) or not isinstance(name, DataflowVar):
-                    self.set_var_remap(binding.var.vid, name)
-                return
+        if not self.is_eligible(value):
+            self.emit(binding, value)
+            return
+        key = structural_hash(value)
+        name = self.lookup(key, value, value.struct_info)
+        if name is None:
+            self.emit(binding, value)
+            self.remember(key, value, self.get_var_remap(binding.var.vid))
+            return
+        self.builder_.emit_normalized(VarBinding(binding.var, name, span=binding.span))
+        self.set_var_remap(binding.var.vid, name)
+        if isinstance(name, DataflowVar) and not isinstance(binding.var, DataflowVar):
+            self.remember(key, value, binding.var)  # what later blocks see
+
+    def emit(self, binding: VarBinding, value: Any) -> None:
+        """Emit a binding with the rewritten value."""
         if value is binding.value:
             self.builder_.emit_normalized(binding)
         else:
             self.reemit(binding, binding.var, value)
-        entries.append((value, self.get_var_remap(binding.var)))
 
-    def entries(self, value: Any) -> list[tuple[Any, Var]]:
-        """Values that may be equal to this one, with their variables."""
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        value = self.visit_expr(binding.value)
+        key = ("cast", structural_hash(value))
+        name = self.lookup(key, value, binding.struct_info)
+        if name is None:
+            self.builder_.emit_normalized(binding.with_(value=value))
+            self.remember(key, value, binding.var)
+        else:
+            self.builder_.emit_normalized(VarBinding(binding.var, name, span=binding.span))
+            self.set_var_remap(binding.var.vid, name)
+
+    def is_eligible(self, value: Any) -> bool:
+        """Whether a value computed twice may be computed once."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
-            return []
-        return self.seen.setdefault(_key(value), [])
+            return False
+        return not (isinstance(value, Call) and value.op in _ALLOCATORS)
 
+    def lookup(self, key: Any, value: Any, info: Any) -> Var | None:
+        """The variable of an equal value, or None."""
+        for known, name in self.seen.get(key, ()):
+            if structural_equal(known, value) and name.struct_info == info:
+                return name
+        return None
 
-def _key(value: Any) -> Any:
-    """What equal values have in common, and most others have not; variables count by identity."""
-    if isinstance(value, Call):
-        return (value.op, *map(_key, value.args))
-    if isinstance(value, Tuple):
-        return (Tuple, *map(_key, value.fields))
-    if isinstance(value, TupleGetItem):
-        return (TupleGetItem, value.tuple_value, value.index)
-    return value if isinstance(value, Var) else type(value)
+    def remember(self, key: Any, value: Any, name: Var) -> None:
+        """Enter a value into the table."""
+        entry = (value, name)
+        self.seen.setdefault(key, []).append(entry)
+        self.log.append((key, entry))
 
 
 def eliminate_common_subexpr(func: Function, call_only: bool = False) -> Function:

@@ -400,7 +400,11 @@ class If(Expr):
 
 @node
 class Function(BaseFunc, Expr):
-    """A graph function. ``ret_struct_info`` None is derived from the body."""
+    """A graph function.
+
+    ``ret_struct_info`` None is derived from the body; if the body tells more than it, the body's
+    counts.
+    """
 
     params: Array[Var] = field(defines=True)
     body: SeqExpr
@@ -430,6 +434,11 @@ class Function(BaseFunc, Expr):
         self.params, self.body, self.is_pure = Array(params), body, bool(is_pure)
         if ret_struct_info is None:
             ret_struct_info = body.struct_info
+        elif body.struct_info is not None and body.struct_info is not ret_struct_info:
+            infos = [param.struct_info for param in self.params]
+            ret_struct_info = slots.relax_operators.get().result_info(
+                infos, ret_struct_info, body.struct_info
+            )
         self.ret_struct_info = ret_struct_info
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
         self.provenance = None

@@ -44,7 +44,7 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
-from weft.relax.lattice import erase_to_well_defined
+from weft.relax.lattice import erase_to_well_defined, struct_info_is_base_of
 from weft.relax.normalize import LEAVES, collect_symbols, merged_blocks
 from weft.relax.struct_info import StructInfo
 from weft.support.errors import IRTypeError
@@ -354,8 +354,8 @@ class PyExprMutator(_Functor):
             return op
         known = {**self.builder_.known_symbols(), **collect_symbols(params)}
         ret = erase_to_well_defined(body.struct_info, known)
-        if op.ret_struct_info is not None and ret == op.ret_struct_info:
-            ret = op.ret_struct_info
+        if op.ret_struct_info is not None and struct_info_is_base_of(ret, op.ret_struct_info):
+            ret = op.ret_struct_info  # what was known of the result is known still
         return op.with_(
             params=op.params if same else type(op.params)(params), body=body, ret_struct_info=ret
         )

@@ -361,6 +361,17 @@ def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = No
     return erase_to_well_defined(func_info.ret, {**outer, **known})
 
 
+def result_info(params: Any, declared: StructInfo, derived: StructInfo) -> StructInfo:
+    """What is known of a function's result: as declared, or more if its body tells more."""
+    if declared is derived or not struct_info_is_base_of(declared, derived):
+        return declared
+    known = {symbol: symbol for info in [*params, declared] for symbol in symbolic_vars(info)}
+    seen = erase_to_well_defined(derived, known)
+    if struct_info_is_base_of(seen, declared):
+        return declared  # it is the same, or its extents are not visible outside
+    return seen
+
+
 def combined(infos: Any) -> StructInfo:
     """One info from a call's ``sinfo_args``: none is Object, several are a tuple."""
     if not infos:

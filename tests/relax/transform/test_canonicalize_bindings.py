@@ -1,4 +1,5 @@
 """CanonicalizeBindings: renamings, known extents, and where variables must not leave a block."""
+# ruff: noqa: F841 - scripts are no plain Python
 
 import numpy as np
 import pytest

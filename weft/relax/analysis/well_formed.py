@@ -51,6 +51,12 @@ def find_problem(obj: Any, check_struct_info: bool = True) -> str | None:
     for gvar, func in functions_of(obj):
         if not isinstance(func, Function):
             return f"expected a graph function or a module, got {type(func).__name__}"
+        symbol = func.attrs.get("global_symbol")
+        if gvar is not None and symbol not in (None, gvar.name_hint):
+            return (
+                f"{gvar.name_hint}: its global_symbol is {str(symbol)!r}, expected its name; "
+                "relax.transform.NormalizeGlobalVar renames it"
+            )
         checker = _Checker(module, check_struct_info)
         checker.function(func)
         if checker.problem is None:

@@ -354,6 +354,7 @@ class RelaxOperators:
     make_shape = staticmethod(ShapeExpr)
     struct_info_equal = staticmethod(lattice.struct_info_equal)
     struct_info_is_base_of = staticmethod(lattice.struct_info_is_base_of)
+    result_info = staticmethod(lattice.result_info)
 
     def __getattr__(self, name: str) -> Any:
         """A function of _LATE, or the operator of that name."""

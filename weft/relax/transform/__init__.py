@@ -5,11 +5,15 @@ from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.assign_offsets import AssignOffsets
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
+from weft.relax.transform.bundle_model_params import BundleModelParams
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.compute_prim_value import ComputePrimValue
+from weft.relax.transform.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.eliminate_common_subexpr import EliminateCommonSubexpr
+from weft.relax.transform.expand_tuple_arguments import ExpandTupleArguments
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_ops_by_pattern import (
@@ -18,17 +22,22 @@ from weft.relax.transform.fuse_ops_by_pattern import (
     PatternCheckContext,
 )
 from weft.relax.transform.fuse_tir import FuseTIR
+from weft.relax.transform.inline_private_functions import InlinePrivateFunctions
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.merge_composite_functions import MergeCompositeFunctions
 from weft.relax.transform.normalize import Normalize
+from weft.relax.transform.normalize_global_var import NormalizeGlobalVar
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.remove_unused_outputs import RemoveUnusedOutputs
+from weft.relax.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.run_codegen import RunCodegen
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
+from weft.relax.transform.update_param_struct_info import UpdateParamStructInfo
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin, VMBuiltinLower
 from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
@@ -39,30 +48,39 @@ __all__ = [
     "AttachGlobalSymbol",
     "BindParams",
     "BindSymbolicVars",
+    "BundleModelParams",
     "CallTIRRewrite",
     "CanonicalizeBindings",
     "ComputePrimValue",
+    "ConvertToDataflow",
     "DataflowUseInplaceCalls",
     "DeadCodeElimination",
+    "EliminateCommonSubexpr",
+    "ExpandTupleArguments",
     "FoldConstant",
     "FuseOps",
     "FuseOpsByPattern",
     "FuseTIR",
     "FusionPattern",
+    "InlinePrivateFunctions",
     "KillAfterLastUse",
     "LegalizeOps",
     "LowerAllocTensor",
     "LowerRuntimeBuiltin",
     "MergeCompositeFunctions",
     "Normalize",
+    "NormalizeGlobalVar",
     "PassContext",
     "PatternCheckContext",
     "RemovePurityChecking",
+    "RemoveUnusedOutputs",
+    "RemoveUnusedParameters",
     "RewriteDataflowReshape",
     "RunCodegen",
     "Sequential",
     "StaticPlanBlockMemory",
     "ToNonDataflow",
+    "UpdateParamStructInfo",
     "VMBuiltinLower",
     "VMShapeLower",
     "dataflowblock_pass",
@@ -72,18 +90,18 @@ __all__ = [
 
 _PLANNED = dict.fromkeys(
     "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
-    "AttachAttrLayoutFreeBuffers BundleModelParams CombineParallelMatmul "
-    "ConvertLayout ConvertToDataflow "
-    "DecomposeOpsForInference DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum "
-    "ExpandTupleArguments FewShotTuning FoldBatchnormToConv2D "
-    "FuseTransposeMatmul Gradient InlinePrivateFunctions IPCAllReduceRewrite "
+    "AttachAttrLayoutFreeBuffers CombineParallelMatmul "
+    "ConvertLayout "
+    "DecomposeOpsForInference DecomposeOpsForTraining ExpandMatmulOfSum "
+    "FewShotTuning FoldBatchnormToConv2D "
+    "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
     "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
     "LowerGPUIPCAllocStorage "
-    "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR NormalizeGlobalVar "
-    "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape RemoveUnusedOutputs "
-    "RemoveUnusedParameters ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
+    "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
+    "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape "
+    "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
     "SplitCallTIRByPattern SplitLayoutRewritePreproc "
-    "ToMixedPrecision TopologicalSort UpdateParamStructInfo "
+    "ToMixedPrecision TopologicalSort "
     "UpdateVDevice".split(),
     "more passes over graphs",
 )

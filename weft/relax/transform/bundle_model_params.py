@@ -1,0 +1,76 @@
+"""BundleModelParams: the weights of a function become one tuple.
+
+Before: ``main(x, w, b)`` with the attribute ``num_input`` 1. After: ``main(x, model_params)``, a
+tuple; ``w = model_params[0]`` stands before the first use of w. A function whose parameters are all
+inputs takes an empty tuple, so that callers need not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.node import Array
+from weft.relax.expr import BindingBlock, Function, SeqExpr, TupleGetItem, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.struct_info import TupleStructInfo
+from weft.relax.transform.passes import over_functions
+from weft.support.errors import PassError
+
+
+class _Bundler(PyExprMutator):
+    """Binds each weight where a block uses it first."""
+
+    def __init__(self, weights: dict[Var, int], bundle: Var) -> None:
+        super().__init__()
+        self.weights, self.bundle = weights, bundle
+        self.bound: dict[Var, Var] = {}
+
+    def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
+        outer, self.bound = self.bound, {}
+        made = super().visit_binding_block(block)
+        self.bound = outer
+        return made
+
+    def visit_var_(self, op: Var) -> Any:
+        index = self.weights.get(op)
+        if index is None:
+            return super().visit_var_(op)
+        if op not in self.bound:
+            field = TupleGetItem(self.bundle, index)
+            self.bound[op] = self.builder_.emit(field, op.name_hint)
+        return self.bound[op]
+
+    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+        outer, self.bound = self.bound, {}
+        made = super().visit_seq_expr_(op)
+        self.bound = outer
+        return made
+
+
+def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> Function:
+    """The function with its weights, the parameters after ``num_input``, in one tuple."""
+    count = func.attrs.get("num_input")
+    if count is None:
+        return func
+    if not 0 <= int(count) <= len(func.params):
+        raise PassError(
+            f"BundleModelParams: num_input is {int(count)}, but the function has only "
+            f"{len(func.params)} parameters"
+        )
+    weights = func.params[int(count) :]
+    info = TupleStructInfo([weight.struct_info for weight in weights])
+    bundle = Var(param_tuple_name or "model_params", info)
+    positions = {weight: index for index, weight in enumerate(weights)}
+    bundled = func.with_(params=Array([*func.params[: int(count)], bundle]))
+    made: Function = _Bundler(positions, bundle).visit_expr(bundled)
+    return made
+
+
+def BundleModelParams(param_tuple_name: str | None = None) -> Any:  # noqa: N802 - TVM's name
+    """The pass that makes one tuple of the weights, named "model_params" if not told otherwise."""
+
+    def run(func: Function, mod: IRModule) -> Function:  # noqa: ARG001 - a function of the module
+        return bundle_model_params(func, param_tuple_name)
+
+    return over_functions("BundleModelParams", run, opt_level=1)

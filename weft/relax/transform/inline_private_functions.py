@@ -1,0 +1,45 @@
+"""InlinePrivateFunctions: calls of private graph functions become their bodies.
+
+Before: ``main(x): y = f(x); return y`` and a private ``f(x): return R.exp(x)``. After: ``main(x):
+y = R.exp(x); return y``. A function that is recursive, or that is used otherwise than by a call
+(in a closure), stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.purity import detect_recursion
+from weft.relax.binding import inline_functions
+from weft.relax.canonical import canonicalize_bindings
+from weft.relax.expr import Function
+from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.private_functions import private_functions
+
+
+def inline_private_functions(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    """The module without private functions that can be inlined; the same if there are none."""
+    recursive = {gvar.name_hint for group in detect_recursion(mod) for gvar in group}
+    inlined = {
+        name: func for name, func in private_functions(mod).items() if name not in recursive
+    }
+    if not inlined:
+        return mod
+    functions: dict[Any, Any] = {}
+    for gvar, func in mod.functions.items():
+        if gvar.name_hint in inlined:
+            continue
+        functions[gvar] = _inlined(func, inlined) if isinstance(func, Function) else func
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def _inlined(func: Function, callees: dict[str, Function]) -> Function:
+    made = inline_functions(func, callees)
+    return func if made is func else canonicalize_bindings(made)
+
+
+def InlinePrivateFunctions() -> Any:  # noqa: N802 - TVM's name
+    """The pass that inlines private graph functions."""
+    return make_module_pass("InlinePrivateFunctions", inline_private_functions)

@@ -1,0 +1,55 @@
+"""NormalizeGlobalVar: every public function is named by its ``global_symbol``.
+
+Before: a private ``f`` and a public ``f1`` whose ``global_symbol`` is "f". After: the public one is
+``f``; the private one moves out of its way to ``f1``. Calls follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule, rename_functions
+from weft.ir.transform import PassContext
+from weft.relax.block_builder import NameSupply
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import IRValueError
+
+
+def normalize_global_var(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    """The module with functions renamed where needed; the same if none is."""
+    public = {
+        gvar: str(func.attrs["global_symbol"])
+        for gvar, func in mod.functions.items()
+        if "global_symbol" in func.attrs
+    }
+    if all(gvar.name_hint == name for gvar, name in public.items()):
+        return mod
+    names = NameSupply()
+    taken: dict[str, GlobalVar] = {}
+    for gvar, name in public.items():
+        if name in taken:
+            raise IRValueError(
+                "NormalizeGlobalVar: expected one public function a name, but both "
+                f"{taken[name].name_hint} and {gvar.name_hint} have the global_symbol {name!r}"
+            )
+        taken[name] = gvar
+        names.fresh(name)
+    renamed = dict(public)
+    for gvar in mod.functions:
+        if gvar not in public:
+            renamed[gvar] = names.fresh(gvar.name_hint)
+    return rename_functions(mod, {
+        gvar: _named(gvar, name) for gvar, name in renamed.items() if gvar.name_hint != name
+    })  # fmt: skip
+
+
+def _named(gvar: GlobalVar, name: str) -> GlobalVar:
+    made = GlobalVar(name, gvar.type_)
+    made.struct_info = gvar.struct_info
+    return made
+
+
+def NormalizeGlobalVar() -> Any:  # noqa: N802 - TVM's name
+    """The pass that names public functions by their ``global_symbol``."""
+    return make_module_pass("NormalizeGlobalVar", normalize_global_var)

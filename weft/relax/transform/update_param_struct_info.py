@@ -1,0 +1,115 @@
+"""UpdateParamStructInfo: parameters get other struct infos, and what follows from them.
+
+Before: ``main(x: R.Tensor([16]), w: R.Tensor([32, 16])): return R.matmul(w, x)``, 32 numbers.
+After, with a function that answers ``R.Tensor([64, 16])`` for w: 64 numbers. Operators and calls
+are inferred anew; what an operator cannot take raises its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.variables import all_global_vars
+from weft.relax.expr import Function, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.struct_info import FuncStructInfo, StructInfo
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import PassError
+
+
+class _Updater(PyExprMutator):
+    """Rewrites functions, callees before callers."""
+
+    def __init__(self, mod: IRModule, sinfo_func: Callable[[Var], StructInfo | None]) -> None:
+        super().__init__()
+        self.sinfo_func = sinfo_func
+        self.functions = {gvar.name_hint: func for gvar, func in mod.functions.items()}
+        self.renewed: dict[str, GlobalVar] = {}
+
+    def run(self) -> None:
+        """Rewrite every graph function."""
+        before = {name: f for name, f in self.functions.items() if isinstance(f, Function)}
+        for name, func in before.items():
+            params = [self.asked(param) for param in func.params]
+            if any(new is not old for new, old in zip(params, func.params, strict=True)):
+                infos = [param.struct_info for param in params]
+                self.renew(name, FuncStructInfo(infos, func.struct_info.ret, func.is_pure))
+        for name in _callees_first(before):
+            made = self.functions[name] = self.visit_expr(before[name])
+            if made.struct_info != before[name].struct_info:
+                self.renew(name, made.struct_info)
+
+    def renew(self, name: str, info: StructInfo) -> None:
+        """Let calls of a function, from here on, see ``info``."""
+        self.renewed.setdefault(name, GlobalVar(name)).struct_info = info
+
+    def asked(self, param: Var) -> Var:
+        """The parameter with the struct info that the user's function answers."""
+        if param not in self._var_remap:
+            info = self.sinfo_func(param)
+            if not isinstance(info, StructInfo | None):
+                raise PassError(
+                    "UpdateParamStructInfo: expected the function to return struct info or None, "
+                    f"got {type(info).__name__} for {param.name_hint}"
+                )
+            self.set_var_remap(param.vid, self.with_struct_info(param, info))
+        made: Var = self.get_var_remap(param.vid)
+        return made
+
+    def visit_function_(self, op: Function) -> Any:
+        for param in op.params:
+            self.asked(param)
+        return super().visit_function_(op)
+
+    def visit_var_def_(self, var: Var) -> Var:
+        made: Var = self.get_var_remap(var.vid)
+        return made
+
+    def visit_global_var_(self, op: GlobalVar) -> GlobalVar:
+        return self.renewed.get(op.name_hint, op)
+
+
+def _callees_first(functions: Mapping[str, Function]) -> list[str]:
+    """The functions in an order in which callees come before their callers (but for cycles)."""
+    order: dict[str, None] = {}
+    started: set[str] = set()
+    todo = [*functions][::-1]
+    while todo:
+        name = todo[-1]
+        if name in started:
+            order[todo.pop()] = None
+            continue
+        started.add(name)
+        callees = [gvar.name_hint for gvar in all_global_vars(functions[name])]
+        todo += [callee for callee in callees if callee in functions and callee not in started]
+    return [*order]
+
+
+def update_param_struct_info(
+    mod: IRModule, sinfo_func: Callable[[Var], StructInfo | None]
+) -> IRModule:
+    """The module with other struct infos of parameters, callers included; the same if none is."""
+    updater = _Updater(mod, sinfo_func)
+    updater.run()
+    made = {
+        updater.renewed.get(gvar.name_hint, gvar): updater.functions[gvar.name_hint]
+        for gvar in mod.functions
+    }
+    if all(func is old for func, old in zip(made.values(), mod.functions.values(), strict=True)):
+        return mod
+    return IRModule(made, None, mod.attrs, mod.global_infos)
+
+
+def UpdateParamStructInfo(  # noqa: N802 - TVM's name
+    sinfo_func: Callable[[Var], StructInfo | None],
+) -> Any:
+    """The pass that asks ``sinfo_func`` for the struct info of each parameter (None: unchanged)."""
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        return update_param_struct_info(mod, sinfo_func)
+
+    return make_module_pass("UpdateParamStructInfo", run, opt_level=1)
