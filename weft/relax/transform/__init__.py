@@ -8,12 +8,15 @@ from weft.relax.transform.bind import BindParams, BindSymbolicVars
 from weft.relax.transform.bundle_model_params import BundleModelParams
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
+from weft.relax.transform.combine_parallel_matmul import CombineParallelMatmul
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.decompose_ops import DecomposeOpsForInference
 from weft.relax.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from weft.relax.transform.expand_tuple_arguments import ExpandTupleArguments
+from weft.relax.transform.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_ops_by_pattern import (
@@ -32,6 +35,7 @@ from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.normalize_global_var import NormalizeGlobalVar
 from weft.relax.transform.passes import dataflowblock_pass, function_pass
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.remove_redundant_reshape import RemoveRedundantReshape
 from weft.relax.transform.remove_unused_outputs import RemoveUnusedOutputs
 from weft.relax.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
@@ -51,12 +55,15 @@ __all__ = [
     "BundleModelParams",
     "CallTIRRewrite",
     "CanonicalizeBindings",
+    "CombineParallelMatmul",
     "ComputePrimValue",
     "ConvertToDataflow",
     "DataflowUseInplaceCalls",
     "DeadCodeElimination",
     "EliminateCommonSubexpr",
+    "DecomposeOpsForInference",
     "ExpandTupleArguments",
+    "FoldBatchnormToConv2D",
     "FoldConstant",
     "FuseOps",
     "FuseOpsByPattern",
@@ -73,6 +80,7 @@ __all__ = [
     "PassContext",
     "PatternCheckContext",
     "RemovePurityChecking",
+    "RemoveRedundantReshape",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
     "RewriteDataflowReshape",
@@ -90,15 +98,15 @@ __all__ = [
 
 _PLANNED = dict.fromkeys(
     "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
-    "AttachAttrLayoutFreeBuffers CombineParallelMatmul "
+    "AttachAttrLayoutFreeBuffers "
     "ConvertLayout "
-    "DecomposeOpsForInference DecomposeOpsForTraining ExpandMatmulOfSum "
-    "FewShotTuning FoldBatchnormToConv2D "
+    "DecomposeOpsForTraining ExpandMatmulOfSum "
+    "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
     "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
     "LowerGPUIPCAllocStorage "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
-    "OptimizeLayoutTransform RealizeVDevice RemoveRedundantReshape "
+    "OptimizeLayoutTransform RealizeVDevice "
     "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
     "SplitCallTIRByPattern SplitLayoutRewritePreproc "
     "ToMixedPrecision TopologicalSort "

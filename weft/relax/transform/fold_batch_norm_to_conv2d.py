@@ -1,0 +1,104 @@
+"""FoldBatchnormToConv2D: a batch norm of a convolution becomes other weights and a bias.
+
+Before: ``y = conv2d(x, w); n = batch_norm(y, gamma, beta, mean, var)[0]``. After:
+``n = conv2d(x, w * scale) + (beta - mean * scale)`` with ``scale = gamma / sqrt(var + epsilon)``
+(Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+Inference", CVPR 2018, section 3.2). All of it but the convolution is constant; FoldConstant
+computes it. The statistics are the moving ones, as inference uses them.
+
+Weights and parameters must be constants of one dtype, the normalised axis the channels of the
+convolution, and the normalisation the only user of its result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import Call, Constant, Function, TupleGetItem, Var, const
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.lattice import tensor_dims
+from weft.relax.transform.passes import make_function_pass
+
+_CONV2D, _BATCH_NORM = Op.get("relax.nn.conv2d"), Op.get("relax.nn.batch_norm")
+
+
+class _Folder(PyExprMutator):
+    def __init__(self, counts: dict[Var, int]) -> None:
+        super().__init__()
+        self.counts = counts
+        self.original: dict[Var, Var] = {}
+
+    def visit_var_binding_(self, binding: Any) -> None:
+        super().visit_var_binding_(binding)
+        self.original[self.get_var_remap(binding.var)] = binding.var
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+        made = super().visit_tuple_getitem_(op)
+        norm = self.lookup_binding(made.tuple_value)
+        if made.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
+            return made
+        product = norm.args[0]
+        conv = self.lookup_binding(product)
+        if not isinstance(conv, Call) or conv.op is not _CONV2D:
+            return made
+        if self.counts.get(self.original.get(product, product)) != 1:
+            return made
+        return self.folded(conv, norm) or made
+
+    def constant(self, arg: Any) -> Any:
+        """The constant that an argument is, or None."""
+        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
+        return value if isinstance(value, Constant) else None
+
+    def folded(self, conv: Call, norm: Call) -> Any:
+        """The convolution with scaled weights and a bias, or None."""
+        weight, *params = [self.constant(arg) for arg in (conv.args[1], *norm.args[1:])]
+        axes = _channel_axes(conv, norm)
+        if weight is None or None in params or axes is None:
+            return None
+        dtypes = {c.struct_info.dtype for c in (weight, *params)} | {conv.struct_info.dtype}
+        if len(dtypes) != 1:
+            return None
+        gamma, beta, mean, variance = params
+        epsilon = const(norm.attrs["epsilon"], variance.struct_info.dtype)
+        one = const(1.0, variance.struct_info.dtype)
+        deviation = op.sqrt(op.add(variance, epsilon))
+        scale = op.divide(gamma if norm.attrs["scale"] else one, deviation)
+        shift = op.multiply(mean, scale)
+        bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
+        channels = tensor_dims(variance.struct_info)[0]  # type: ignore[index] # a constant's are known
+        out_axis, weight_axis = axes
+        weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
+        made = Call(_CONV2D, [conv.args[0], weights], conv.attrs)
+        return op.add(made, op.reshape(bias, _at(out_axis, channels)))
+
+
+def _at(axis: int, extent: Any) -> list[Any]:
+    """A shape of four dimensions, 1 but for one."""
+    return [extent if position == axis else 1 for position in range(4)]
+
+
+def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
+    """Where the channels are in the result and in the weights, if the norm is over them."""
+    out_layout = conv.attrs["out_layout"] or conv.attrs["data_layout"]
+    kernel_layout = conv.attrs["kernel_layout"]
+    if len(out_layout) != 4 or len(kernel_layout) != 4:
+        return None  # blocked: two axes hold the channels
+    if norm.attrs["axis"] % 4 != out_layout.index("C"):
+        return None
+    return out_layout.index("C"), kernel_layout.index("O")
+
+
+def _fold(func: Function) -> Function:
+    made = _Folder(uses(func)).visit_expr(func)
+    return func if made is func else remove_all_unused(made)
+
+
+def FoldBatchnormToConv2D() -> FunctionPass:  # noqa: N802 - as TVM
+    """Fold batch norms into the convolutions before them."""
+    return make_function_pass("FoldBatchnormToConv2D", _fold)
