@@ -12,12 +12,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.ir.expr import StringImm
 from weft.ir.json_text import load_json
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, DataTypeImm, PrimValue, ShapeExpr, Tuple, Var
+from weft.relax.expr import Call, DataTypeImm, PrimValue, ShapeExpr, StringImm, Tuple, Var
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm import Executable, VirtualMachine

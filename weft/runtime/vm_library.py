@@ -256,8 +256,8 @@ LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "view": view,
     **{
         name: BUILTINS[name]
-        for name in ("copy", "null_value", "shape_of", "shape_to_tensor", "tensor_to_shape",
-                     "tuple_getitem")
+        for name in ("assert_op", "copy", "null_value", "print", "shape_of", "shape_to_tensor",
+                     "tensor_to_shape", "tuple_getitem")
     },
 }  # fmt: skip
 """Name without ``vm.builtin.`` -> function."""

@@ -88,13 +88,16 @@ def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
         for var in symbolic_vars(value):
             used[var] = None
 
-    for param in func.params:
-        for var in defining_vars(param.struct_info):
-            defined[var] = None
-        use(param.struct_info)
+    def define(params: Any) -> None:
+        for param in params:
+            for var in defining_vars(param.struct_info):
+                defined[var] = None
+            use(param.struct_info)
 
     def visit(item: Any) -> None:
-        if isinstance(item, MatchCast):
+        if isinstance(item, Function):
+            define(item.params)
+        elif isinstance(item, MatchCast):
             for var in defining_vars(item.struct_info):
                 defined[var] = None
             use(item.struct_info)
@@ -104,6 +107,7 @@ def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
             use(item.sinfo_args)
             use(item.args)
 
+    define(func.params)
     post_order_visit(func.body, visit)
     use(func.ret_struct_info)
     return used, defined

@@ -5,25 +5,23 @@ a table of the constants' addresses; its body declares every intermediate tensor
 arena and calls kernels and registered functions in order. Code generation compiles it beside the
 kernels, so that an inference is one call from Python. Shapes are expressions over symbols of the
 inputs, so that the entry does what a match_cast checks before the call. A branch on data writes its
-result where the ``if`` as a whole has its own. What cannot be expressed so (objects, closures,
-recursion, values of unknown shape) raises ``NotNative`` with the reason, and the function runs as
-bytecode.
+result where the ``if`` as a whole has its own. Functions are expanded where they are called. What
+cannot be expressed so (objects, closures that escape, recursion, values of unknown shape) raises
+``NotNative`` with the reason, and the function runs as bytecode. Operators are rows of
+``host_calls``, symbols are kept by ``host_symbols``.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
-from weft.ir.functor import substitute
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.structural import structural_equal
 from weft.ir.type import PointerType, PrimType, TupleType
 from weft.relax.expr import (
     Call,
     Constant,
-    ExternFunc,
     Function,
     If,
     MatchCast,
@@ -34,7 +32,6 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -42,22 +39,21 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.assign_offsets import PLAN
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
+from weft.relax.vm.host_calls import HOST_OPERATORS
 from weft.relax.vm.host_parts import (
     HostFunction,
+    LocalFunction,
     NotNative,
     Shape,
-    ShapeCheck,
     State,
     Step,
-    as_tensor,
-    bind_symbols,
     identifier,
     implicit_values,
     nested,
 )
+from weft.relax.vm.host_symbols import HostSymbols
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
@@ -76,30 +72,22 @@ from weft.tir.stmt import (
 
 INT64: Final = DataType("int64")
 MAX_INLINE_DEPTH: Final = 64
-ALLOCATIONS: Final = frozenset({"relax.builtin.alloc_tensor", "relax.memory.alloc_tensor"})
-"""Operators that make a tensor; the host places it itself, whatever storage was planned."""
-NO_STEPS: Final = frozenset(
-    {"relax.memory.alloc_storage", "relax.memory.kill_tensor", "relax.memory.kill_storage"}
-)
-"""Operators that a planned arena makes needless."""
-
 
 class HostBuilder:
     """Lowers one function. A value is a Buffer, a PrimExpr, a list (tuple) or a ``Shape``.
 
-    ``symbols`` says what each symbolic variable is over those of the inputs; ``label`` is the name
-    of the graph function that is being lowered, for errors.
+    A function is a ``LocalFunction``. ``symbols`` says what each symbolic variable is over those of
+    the inputs; ``label`` is the name of the graph function, for errors.
     """
 
     def __init__(self, mod: IRModule, name: str, function: Function, label: str = "") -> None:
         self.mod, self.name, self.function = mod, name, function
-        self.label = label or name
-        self.symbols: dict[TirVar, PrimExpr] = {
-            var: var for param in function.params for var in defining_vars(param.struct_info)
-        }
         self.state = State()
+        self.symbols = HostSymbols(function, label or name, self.state)
+        self.symbols.define([param.struct_info for param in function.params])
         self.values: dict[int, Any] = {}
         self.params: list[Any] = []
+        self.numbers: list[tuple[PrimExpr, TirVar, str]] = []
         self.inlined: list[Function] = []
         self.bounds = UpperBounds(function)
 
@@ -108,8 +96,11 @@ class HostBuilder:
         layouts = []
         for index, param in enumerate(self.function.params):
             name = param.name_hint or f"arg{index}"
-            self.values[id(param)], layout = self.parameter(name, param.struct_info)
+            where = f"{self.symbols.label}: argument {index} ({name})"
+            self.values[id(param)], layout = self.parameter(name, param.struct_info, where)
             layouts.append(layout)
+        for value, number, where in self.numbers:
+            self.symbols.compare("prim", [value], [number], where, self.symbols.known)
         params = self.params
         result = self.body(self.function.body)
         inputs = {id(param) for param in params}
@@ -121,19 +112,23 @@ class HostBuilder:
         host.layout = layouts if any(kind != "leaf" for kind, _ in layouts) else None
         return host
 
-    def parameter(self, name: str, info: StructInfo | None) -> tuple[Any, Any]:
+    def parameter(self, name: str, info: StructInfo | None, where: str) -> tuple[Any, Any]:
         """The value of a parameter and its layout; adds what it is natively to ``params``."""
         if isinstance(info, TensorStructInfo):
             if info.shape is None and info.ndim >= 0:
                 info = TensorStructInfo(self.extents(name, info.ndim), info.dtype)
             return self.native(self.tensor(name, info))
-        if isinstance(info, PrimStructInfo) and info.value is None:
-            return self.native(TirVar(name, info.dtype))
-        if isinstance(info, PrimStructInfo) and self.is_new(info.value):
-            return self.native(info.value)
+        if isinstance(info, PrimStructInfo):
+            if self.is_new(info.value):
+                return self.native(info.value)
+            number = TirVar(name, info.dtype)
+            if info.value is not None:
+                self.numbers.append((info.value, number, where))
+            return self.native(number)
         if isinstance(info, TupleStructInfo):
             pairs = [
-                self.parameter(f"{name}_{index}", field) for index, field in enumerate(info.fields)
+                self.parameter(f"{name}_{index}", field, f"{where}[{index}]")
+                for index, field in enumerate(info.fields)
             ]
             return [value for value, _ in pairs], ("tuple", [layout for _, layout in pairs])
         if isinstance(info, ShapeStructInfo) and info.ndim >= 0:
@@ -157,7 +152,7 @@ class HostBuilder:
     def extents(self, name: str, ndim: int) -> list[PrimExpr]:
         """New symbols for the extents of a parameter of known rank."""
         found = [TirVar(f"{name}_{axis}", INT64) for axis in range(ndim)]
-        self.symbols.update({extent: extent for extent in found})
+        self.symbols.known.update({extent: extent for extent in found})
         return list(found)
 
     def tensor(self, name: str, info: TensorStructInfo) -> Buffer:
@@ -169,7 +164,7 @@ class HostBuilder:
 
     def resolved(self, values: Any) -> list[PrimExpr]:
         """Expressions with every symbol replaced by what it is over those of the inputs."""
-        return [substitute(value, self.symbols) for value in values]
+        return self.symbols.resolved(values)
 
     # Bodies.
 
@@ -180,56 +175,13 @@ class HostBuilder:
         for block in body.blocks:
             for binding in block.bindings:
                 if isinstance(binding, MatchCast):
-                    self.match_cast(binding)
+                    value = self.value(binding.value)
+                    self.symbols.match_cast(binding.struct_info, value, binding.var.name_hint)
+                    self.values[id(binding.var)] = value
                 else:
                     name = binding.var.name_hint
                     self.values[id(binding.var)] = self.value(binding.value, name)
         return self.value(body.body)
-
-    def match_cast(self, binding: MatchCast) -> None:
-        """Shapes are known over the symbols of the inputs, so that the entry checks them."""
-        value = self.value(binding.value)
-        info = binding.struct_info
-        kind = "shape"
-        if isinstance(value, Buffer) and isinstance(info, TensorStructInfo):
-            actual = list(value.shape)
-            wanted = None if info.shape is None else getattr(info.shape, "values", ())
-            if info.dtype not in (value.dtype, "void"):
-                raise NotNative(f"match_cast of {value.dtype} to {info.dtype} always fails")
-        elif isinstance(value, Shape) and isinstance(info, ShapeStructInfo):
-            actual, wanted = list(value.values), info.values
-        elif isinstance(value, PrimExpr) and isinstance(info, PrimStructInfo):
-            kind, actual = "prim", [value]
-            wanted = None if info.value is None else [info.value]
-            if info.dtype != value.dtype or not info.dtype.is_int:
-                raise NotNative(f"match_cast of {value.dtype} to {info.dtype}")
-        else:
-            raise NotNative("match_cast of a value that is no tensor, shape or number")
-        rank = len(wanted) if wanted is not None else getattr(info, "ndim", -1)
-        if rank not in (-1, len(actual)):
-            raise NotNative("match_cast to another number of dimensions always fails")
-        if wanted is not None:
-            what = f"{self.label}: match_cast {binding.var.name_hint}"
-            self.match(kind, list(wanted), actual, what)
-        self.values[id(binding.var)] = value
-
-    def match(
-        self, kind: str, wanted: list[PrimExpr], actual: list[PrimExpr], what: str
-    ) -> None:
-        """Give new symbols their values; what is left to compare becomes a check."""
-        used = symbolic_vars(wanted)
-        known = {var: self.symbols[var] for var in used if var in self.symbols}
-        for mine, its in zip(wanted, actual, strict=True):
-            if isinstance(mine, TirVar):
-                self.symbols.setdefault(mine, its)
-        if any(var not in self.symbols for var in used):
-            raise NotNative("match_cast to an expression over a symbol without a value")
-        resolved = self.resolved(wanted)
-        pairs = zip(resolved, actual, strict=True)
-        if not all(structural_equal(mine, its) for mine, its in pairs):
-            if self.state.branches:
-                raise NotNative("match_cast in a branch, which may fail only if it is taken")
-            self.state.checks.append(ShapeCheck(kind, what, wanted, resolved, actual, known))
 
     def value(self, expr: Any, name: str = "t") -> Any:
         """Lower an expression."""
@@ -248,7 +200,7 @@ class HostBuilder:
                 raise NotNative("a field of a value that is no tuple here")
             return base[expr.index]
         if isinstance(expr, PrimValue):
-            return substitute(expr.value, self.symbols)
+            return self.resolved([expr.value])[0]
         if isinstance(expr, ShapeExpr):
             return Shape(self.resolved(expr.values))
         if isinstance(expr, SeqExpr):
@@ -257,6 +209,12 @@ class HostBuilder:
             return self.call(expr, name)
         if isinstance(expr, If):
             return self.branch(expr, name)
+        if isinstance(expr, Function):
+            return LocalFunction(
+                expr, f"{self.symbols.label}.{name}", self.values, dict(self.symbols.known), []
+            )
+        if isinstance(expr, GlobalVar):
+            return self.global_function(expr)
         raise NotNative(f"{type(expr).__name__} runs as bytecode")
 
     # Branches.
@@ -272,13 +230,13 @@ class HostBuilder:
         result = self.allocated(expr.struct_info, name)
         self.state.branches += 1
         self.state.steps.append(Step(None, self.rooted(used), op.cast("bool", condition), "if"))
-        known = dict(self.symbols)
+        known = dict(self.symbols.known)
         self.copy(self.body(expr.true_branch), result)
         self.state.steps.append(Step(None, [], None, "else"))
-        self.symbols = dict(known)
+        self.symbols.known = dict(known)
         self.copy(self.body(expr.false_branch), result)
         self.state.steps.append(Step(None, [], None, "end"))
-        self.symbols = known
+        self.symbols.known = known
         self.state.branches -= 1
         return result
 
@@ -313,23 +271,13 @@ class HostBuilder:
         target = call.op
         if isinstance(target, GlobalVar):
             return self.inline(target, call)
+        if isinstance(target, Var | Function):
+            return self.enter(self.value(target), [self.value(arg) for arg in call.args])
         if not isinstance(target, Op):
             raise NotNative("a call of an object or of a function that returns one")
-        if target.name == "relax.call_tir":
-            return self.call_tir(call, name)
-        if target.name == "relax.call_tir_inplace":
-            return self.call_tir_inplace(call, name)
-        if target.name == "relax.call_dps_packed" and isinstance(call.args[0], ExternFunc):
-            return self.call_dps_packed(call, name)
-        if target.name in ALLOCATIONS:
-            return self.allocated(call.struct_info, name)
-        if target.name == "relax.reshape":
-            return self.view(self.value(call.args[0]), call.struct_info, name)
-        if target.name in NO_STEPS:
-            return []
-        if target.name == "relax.call_pure_packed" and _is_plan(call):
-            count = call.struct_info.ndim  # the host plans itself: offsets do not matter
-            return Shape([IntImm(INT64, 0)] * count)
+        lower = HOST_OPERATORS.get(target.name)
+        if lower is not None:
+            return lower(self, call, name)
         raise NotNative(f"{target.name} runs as bytecode")
 
     def view(self, source: Any, info: StructInfo | None, name: str) -> Buffer:
@@ -343,30 +291,40 @@ class HostBuilder:
         return made
 
     def inline(self, target: GlobalVar, call: Call) -> Any:
-        """A call of another graph function: its body with the arguments in place."""
+        """A call of another function: a kernel, or a graph function's body in place."""
         function = self.mod[target]
+        arguments = [self.value(arg) for arg in call.args]
         if isinstance(function, PrimFunc):
-            return self.kernel_call(target, function, [self.value(arg) for arg in call.args])
+            return self.kernel_call(target, function, arguments)
+        return self.enter(self.global_function(target), arguments)
+
+    def global_function(self, target: GlobalVar) -> LocalFunction:
+        """A graph function of the module as a value."""
+        function = self.mod[target]
         if not isinstance(function, Function):
-            raise NotNative(f"a call of {target.name_hint}, which is no function of a graph")
+            raise NotNative(f"{target.name_hint} is no function of a graph")
+        return LocalFunction(function, target.name_hint, {}, {}, [])
+
+    def enter(self, local: Any, given: list[Any]) -> Any:
+        """A function's body with the arguments in place."""
+        if not isinstance(local, LocalFunction):
+            raise NotNative("a call of an object or of a function that returns one")
+        function, arguments = local.function, [*given, *local.captured]
         if any(function is running for running in self.inlined) or (
             len(self.inlined) >= MAX_INLINE_DEPTH
         ):
-            raise NotNative(f"{target.name_hint} calls itself")
-        arguments = [self.value(arg) for arg in call.args]
-        symbols: dict[Any, Any] = {}
-        for param, argument in zip(function.params, arguments, strict=True):
-            bind_symbols(param.struct_info, argument, symbols)
-        if any(value is not var for var, value in symbols.items()):
-            raise NotNative(f"{target.name_hint} is called with other symbolic shapes")
-        outer, outer_symbols = dict(self.values), dict(self.symbols)
-        outer_label, self.label = self.label, target.name_hint
+            raise NotNative(f"{local.label} calls itself")
+        if len(arguments) != len(function.params):
+            raise NotNative(f"{local.label} takes {len(function.params)} arguments")
+        outer, symbols = self.values, self.symbols
+        self.symbols = symbols.called(local, arguments)
+        self.values = {**local.values}
         for param, argument in zip(function.params, arguments, strict=True):
             self.values[id(param)] = argument
         self.inlined.append(function)
         result = self.body(function.body)
         self.inlined.pop()
-        self.values, self.symbols, self.label = outer, outer_symbols, outer_label
+        self.values, self.symbols = outer, symbols
         return result
 
     def allocated(self, info: StructInfo | None, name: str) -> Any:
@@ -378,45 +336,6 @@ class HostBuilder:
         buffer = self.tensor(name, info)
         self.state.temporaries.append(buffer)
         return buffer
-
-    def arguments(self, args: Any) -> list[Any]:
-        """The arguments of a destination-passing call."""
-        value = self.value(args)
-        values = value if isinstance(value, list) else [value]
-        for item in values:
-            if isinstance(item, list | Shape):
-                raise NotNative("a tuple or a shape as an argument of a kernel")
-        return values
-
-    def call_tir(self, call: Call, name: str) -> Any:
-        """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
-        kernel = self.mod[call.args[0]]
-        if not isinstance(kernel, PrimFunc):
-            raise NotNative(f"call_tir of {call.args[0].name_hint}, which is no PrimFunc")
-        inputs = self.arguments(call.args[1])
-        result = self.allocated(call.sinfo_args[0], name)
-        outputs = result if isinstance(result, list) else [result]
-        scalars = self.resolved(call.args[2].values) if len(call.args) > 2 else []
-        self.kernel_call(call.args[0], kernel, [*inputs, *outputs, *scalars])
-        return result
-
-    def call_tir_inplace(self, call: Call, name: str) -> Any:
-        """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
-        inputs, info = self.arguments(call.args[1]), call.sinfo_args[0]
-        infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
-        outputs, fresh = [], []
-        for place, item in zip(call.attrs["inplace_indices"], infos, strict=True):
-            index = int(place)
-            if index < 0:
-                fresh.append(self.allocated(item, name))
-                outputs.append(fresh[-1])
-                continue
-            root = self.rooted([inputs[index]])[0]
-            if any(root is constant for _, constant in self.state.constants):
-                inputs[index] = self.copied(inputs[index])
-            outputs.append(inputs[index])
-        self.kernel_call(call.args[0], self.mod[call.args[0]], [*inputs, *fresh])
-        return outputs if isinstance(info, TupleStructInfo) else outputs[0]
 
     def kernel_call(self, target: GlobalVar, kernel: PrimFunc, passed: list[Any]) -> list[Any]:
         """A call of a kernel for its effect, with its implicit symbols."""
@@ -430,18 +349,6 @@ class HostBuilder:
         stmt = Evaluate(TirCall(DataType("int32"), GlobalVar(symbol), [*passed, *extra]))
         self.step(stmt, passed)
         return []
-
-    def call_dps_packed(self, call: Call, name: str) -> Any:
-        """Call a registered function on inputs and outputs."""
-        inputs = self.arguments(call.args[1])
-        result = self.allocated(call.sinfo_args[0], name)
-        outputs = result if isinstance(result, list) else [result]
-        symbol = StringImm(call.args[0].global_symbol)
-        passed = [*inputs, *outputs]
-        callee = Op.get("tir.tvm_call_packed")
-        arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
-        self.step(Evaluate(TirCall(DataType("handle"), callee, [symbol, *arguments])), passed)
-        return result
 
     def step(self, stmt: Stmt, passed: list[Any]) -> None:
         """Add a statement to the body."""
@@ -464,6 +371,8 @@ class HostBuilder:
             return ("shape", list(value.values))
         if isinstance(value, PrimExpr):
             return ("expr", value)
+        if isinstance(value, LocalFunction):
+            raise NotNative("a function as a result")
         if id(value) in inputs:
             return ("input", next(i for i, p in enumerate(params) if p is value))
         if not any(value is temporary for temporary in self.state.temporaries):
@@ -523,8 +432,3 @@ class HostBuilder:
             func, len(params), outputs, result, plan, constants, self.state.checks, limits
         )
 
-
-def _is_plan(call: Call) -> bool:
-    """Whether a call places tensors (AssignOffsets)."""
-    callee = call.args[0]
-    return isinstance(callee, ExternFunc) and callee.global_symbol == PLAN

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.op import Op
-from weft.relax.expr import Constant
-from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TensorStructInfo
+from weft.relax.expr import Constant, Function
 from weft.relax.vm.arena import ArenaPlan
+from weft.relax.vm.extents import Symbols
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -19,8 +19,6 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import IfThenElse, Stmt, seq
 
 INT64: Final = DataType("int64")
-
-
 
 
 class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an error
@@ -43,6 +41,8 @@ class ShapeCheck:
     actual: list[PrimExpr]
     known: dict[TirVar, PrimExpr]
     """What the symbols in ``wanted`` stand for that have a value before."""
+    names: Symbols
+    """The names that the function gives them."""
 
 
 @dataclass
@@ -116,6 +116,17 @@ def nested(steps: list[Step]) -> Stmt:
     return seq(*open_parts[0])
 
 
+@dataclass(frozen=True, eq=False)
+class LocalFunction:
+    """A function as a value: what is known around it, and what it captured, its last arguments."""
+
+    function: Function
+    label: str
+    values: dict[int, Any]
+    known: dict[TirVar, PrimExpr]
+    captured: list[Any]
+
+
 class Shape:
     """A shape value."""
 
@@ -137,18 +148,6 @@ def as_tensor(buffer: Buffer) -> TirCall:
 def identifier(name: str) -> str:
     """The name with what a buffer's name may not hold replaced."""
     return "".join(letter if letter.isalnum() else "_" for letter in name) or "t"
-
-
-def bind_symbols(info: Any, argument: Any, symbols: dict[Any, Any]) -> None:
-    """Which symbols of a callee's parameter stand for what in the caller."""
-    if isinstance(info, TensorStructInfo) and isinstance(argument, Buffer):
-        for mine, its in zip(getattr(info.shape, "values", ()) or (), argument.shape, strict=False):
-            if isinstance(mine, TirVar):
-                symbols[mine] = its
-    elif isinstance(info, PrimStructInfo) and isinstance(info.value, TirVar):
-        symbols[info.value] = argument
-    elif isinstance(info, ShapeStructInfo):
-        raise NotNative("a shape as an argument of a function")
 
 
 def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:

@@ -18,7 +18,8 @@ from weft.relax.expr import ExternFunc, Function
 from weft.relax.lattice import symbolic_vars
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
-from weft.relax.vm.host import HostBuilder, HostFunction, NotNative, ShapeCheck
+from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
+from weft.relax.vm.host_parts import ShapeCheck
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import LegalizeError
@@ -153,8 +154,8 @@ def _layout(layout: Any, symbols: Symbols) -> tuple[Any, ...]:
 def _check(check: ShapeCheck, symbols: Symbols) -> tuple[Any, ...]:
     """A check as plain data; see NativeEntry."""
     actual, resolved = symbols.extents(check.actual), symbols.extents(check.resolved)
-    known = [(symbols.name(var), symbols.text(value)) for var, value in check.known.items()]
-    wanted = symbols.extents(check.wanted)
+    known = [(check.names.name(var), symbols.text(value)) for var, value in check.known.items()]
+    wanted = check.names.extents(check.wanted)
     return check.kind, check.what, wanted, resolved, actual, tuple(known)
 
 

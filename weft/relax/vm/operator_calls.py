@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.expr import StringImm
 from weft.ir.json_text import save_json
 from weft.ir.node import Map
 from weft.ir.op import Op
-from weft.relax.expr import Call, DataTypeImm
+from weft.relax.expr import Call, DataTypeImm, StringImm
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,

@@ -248,6 +248,8 @@ def _with_format(name: str) -> Callable[[nodes.Call, Docsifier], Doc | None]:
         if not isinstance(template, nodes.StringImm) or node.attrs or node.sinfo_args:
             return None
         rest = [d.doc(a) for i, a in enumerate(node.args) if i != position]
+        if position and len(rest) > 2:  # several arguments of assert_op are one list
+            rest = [rest[0], ListDoc(rest[1:])]
         return CallDoc(d.relax(name), rest, ("format",), (d.doc(template),))
 
     return make

@@ -1,0 +1,205 @@
+"""Operators in a host function: one row for each that has a native form.
+
+A row is ``(builder, call, name) -> value``: it adds steps to the builder, and ``name`` is what the
+value is called. The twin for bytecode is ``weft.relax.vm.bytecode_calls``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.op import Op
+from weft.relax.expr import Call, ExternFunc
+from weft.relax.expr import StringImm as RelaxStringImm
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.transform.assign_offsets import PLAN
+from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, as_tensor
+from weft.support.dtype import DataType
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call as TirCall
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore, Evaluate, IfThenElse, seq
+
+if TYPE_CHECKING:
+    from weft.relax.vm.host import HostBuilder
+
+INT64: Final = DataType("int64")
+
+
+def _call_tir(builder: HostBuilder, call: Call, name: str) -> Any:
+    """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
+    kernel = builder.mod[call.args[0]]
+    if not isinstance(kernel, PrimFunc):
+        raise NotNative(f"call_tir of {call.args[0].name_hint}, which is no PrimFunc")
+    inputs = _arguments(builder, call.args[1])
+    result = builder.allocated(call.sinfo_args[0], name)
+    outputs = result if isinstance(result, list) else [result]
+    builder.kernel_call(call.args[0], kernel, [*inputs, *outputs, *_scalars(builder, call)])
+    return result
+
+
+def _scalars(builder: HostBuilder, call: Call) -> list[PrimExpr]:
+    """``tir_vars``: the kernel's scalar parameters."""
+    values: Any = call.args[2] if len(call.args) > 2 else None
+    return [] if values is None else builder.resolved(values.values)
+
+
+def _call_tir_inplace(builder: HostBuilder, call: Call, name: str) -> Any:
+    """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
+    inputs, info = _arguments(builder, call.args[1]), call.sinfo_args[0]
+    infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
+    outputs, fresh = [], []
+    for place, item in zip(call.attrs["inplace_indices"], infos, strict=True):
+        index = int(place)
+        if index < 0:
+            fresh.append(builder.allocated(item, name))
+            outputs.append(fresh[-1])
+            continue
+        root = builder.rooted([inputs[index]])[0]
+        if any(root is constant for _, constant in builder.state.constants):
+            inputs[index] = builder.copied(inputs[index])
+        outputs.append(inputs[index])
+    passed = [*inputs, *fresh, *_scalars(builder, call)]
+    builder.kernel_call(call.args[0], builder.mod[call.args[0]], passed)
+    return outputs if isinstance(info, TupleStructInfo) else outputs[0]
+
+
+def _call_dps_packed(builder: HostBuilder, call: Call, name: str) -> Any:
+    """Call a registered function on inputs and outputs."""
+    if not isinstance(call.args[0], ExternFunc):
+        raise NotNative("call_dps_packed of a value")
+    inputs = _arguments(builder, call.args[1])
+    result = builder.allocated(call.sinfo_args[0], name)
+    outputs = result if isinstance(result, list) else [result]
+    passed = [*inputs, *outputs]
+    builder.step(_packed(call.args[0].global_symbol, passed), passed)
+    return result
+
+
+def _packed(name: str, passed: list[Any]) -> Evaluate:
+    """A call of a registered function on tensors, numbers and texts."""
+    callee = Op.get("tir.tvm_call_packed")
+    arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
+    return Evaluate(TirCall(DataType("handle"), callee, [StringImm(name), *arguments]))
+
+
+def _arguments(builder: HostBuilder, args: Any) -> list[Any]:
+    """The arguments of a destination-passing call."""
+    value = builder.value(args)
+    values = value if isinstance(value, list) else [value]
+    for item in values:
+        if not isinstance(item, Buffer | PrimExpr):
+            raise NotNative("an argument of a kernel that is no tensor or number")
+    return values
+
+
+def _allocated(builder: HostBuilder, call: Call, name: str) -> Any:
+    return builder.allocated(call.struct_info, name)
+
+
+def _reshape(builder: HostBuilder, call: Call, name: str) -> Any:
+    return builder.view(builder.value(call.args[0]), call.struct_info, name)
+
+
+def _nothing(builder: HostBuilder, call: Call, name: str) -> Any:
+    return []
+
+
+def _call_pure_packed(builder: HostBuilder, call: Call, name: str) -> Any:
+    """The call that places tensors (AssignOffsets): the host plans itself."""
+    callee = call.args[0]
+    if isinstance(callee, ExternFunc) and callee.global_symbol == PLAN:
+        return Shape([IntImm(INT64, 0)] * call.struct_info.ndim)
+    raise NotNative("relax.call_pure_packed runs as bytecode")
+
+
+def _shape_of(builder: HostBuilder, call: Call, name: str) -> Shape:
+    value = builder.value(call.args[0])
+    if not isinstance(value, Buffer):
+        raise NotNative("shape_of a value that is no tensor")
+    return Shape(list(value.shape))
+
+
+def _shape_to_tensor(builder: HostBuilder, call: Call, name: str) -> Any:
+    shape = builder.value(call.args[0])
+    if not isinstance(shape, Shape):
+        raise NotNative("shape_to_tensor of a value that is no shape")
+    extents = [op.cast(INT64, extent) for extent in shape.values]
+    made = builder.allocated(TensorStructInfo([len(extents)], "int64"), name)
+    stores = [
+        BufferStore(made, extent, [IntImm(INT64, axis)]) for axis, extent in enumerate(extents)
+    ]
+    if stores:
+        builder.step(seq(*stores), [made])
+    return made
+
+
+def _print(builder: HostBuilder, call: Call, name: str) -> Any:
+    """``print`` is the machine's, called with the values."""
+    passed = _printed(builder, call.args)
+    builder.step(_packed("vm.builtin.print", passed), passed)
+    return []
+
+
+def _assert(builder: HostBuilder, call: Call, name: str) -> Any:
+    """The machine's ``assert_op`` is called where the condition does not hold."""
+    condition = builder.value(call.args[0])
+    passed = _printed(builder, call.args[1:])
+    used = [condition, *passed]
+    if isinstance(condition, Buffer):
+        if condition.shape:
+            raise NotNative("a condition that is no scalar")
+        condition = condition[()]
+    failed = _packed("vm.builtin.assert_op", [op.const(False, "bool"), *passed])
+    builder.step(IfThenElse(op.logical_not(op.cast("bool", condition)), failed), used)
+    return []
+
+
+def _printed(builder: HostBuilder, args: Any) -> list[Any]:
+    values = [
+        StringImm(arg.value) if isinstance(arg, RelaxStringImm) else builder.value(arg)
+        for arg in args
+    ]
+    if any(not isinstance(value, Buffer | PrimExpr | StringImm) for value in values):
+        raise NotNative("a tuple or a shape that is printed")
+    return values
+
+
+def _invoke_closure(builder: HostBuilder, call: Call, name: str) -> Any:
+    function = builder.value(call.args[0])
+    return builder.enter(function, _fields(builder, call.args[1]))
+
+
+def _make_closure(builder: HostBuilder, call: Call, name: str) -> LocalFunction:
+    made = builder.global_function(call.args[0])
+    captured = _fields(builder, call.args[1])
+    return LocalFunction(made.function, made.label, {}, {}, captured)
+
+
+def _fields(builder: HostBuilder, arg: Any) -> list[Any]:
+    found = builder.value(arg)
+    return found if isinstance(found, list) else [found]
+
+
+HOST_OPERATORS: Final[dict[str, Callable[[HostBuilder, Call, str], Any]]] = {
+    "relax.assert_op": _assert,
+    "relax.builtin.alloc_tensor": _allocated,
+    "relax.call_dps_packed": _call_dps_packed,
+    "relax.call_pure_packed": _call_pure_packed,
+    "relax.call_tir": _call_tir,
+    "relax.call_tir_inplace": _call_tir_inplace,
+    "relax.invoke_closure": _invoke_closure,
+    "relax.invoke_pure_closure": _invoke_closure,
+    "relax.make_closure": _make_closure,
+    "relax.memory.alloc_storage": _nothing,  # the host places tensors itself,
+    "relax.memory.alloc_tensor": _allocated,  # whatever storage was planned
+    "relax.memory.kill_storage": _nothing,
+    "relax.memory.kill_tensor": _nothing,
+    "relax.print": _print,
+    "relax.reshape": _reshape,
+    "relax.shape_of": _shape_of,
+    "relax.shape_to_tensor": _shape_to_tensor,
+}

@@ -1,0 +1,161 @@
+"""Symbols of a host function: what each one is over those of the inputs, and what to compare.
+
+A callee's symbols and those of a match_cast get their value where they stand alone; every other
+extent must be equal to what is there. What is not equal as it is written becomes a ``ShapeCheck``
+for the entry, with the error of the bytecode and the names that the function has there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import substitute
+from weft.ir.structural import structural_equal
+from weft.relax.expr import Function
+from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.transform.upper_bound import UpperBounds
+from weft.relax.vm.extents import Symbols
+from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, ShapeCheck, State
+from weft.support.dtype import DataType
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var as TirVar
+
+
+class HostSymbols:
+    """The symbols of one function in a host, those of the functions around it among them."""
+
+    def __init__(
+        self, function: Function, label: str, state: State,
+        known: Mapping[TirVar, PrimExpr] | None = None,
+    ) -> None:  # fmt: skip
+        self.label, self.state = label, state
+        self.known: dict[TirVar, PrimExpr] = dict(known or {})
+        self.names = Symbols()
+        for param in function.params:
+            self.names.pattern(param.struct_info)
+
+    def define(self, infos: Sequence[StructInfo | None]) -> None:
+        """The symbols that parameters of the host define stand for themselves."""
+        for info in infos:
+            self.known.update({var: var for var in defining_vars(info)})
+
+    def resolved(self, values: Any) -> list[PrimExpr]:
+        """Expressions over the symbols of the inputs."""
+        return [substitute(value, self.known) for value in values]
+
+    def called(self, local: LocalFunction, arguments: Sequence[Any]) -> HostSymbols:
+        """The symbols of a callee: those that stand alone are bound first, then all is compared."""
+        function, label = local.function, local.label
+        if UpperBounds(function).limits:
+            raise NotNative(f"{label} has upper bounds of its own")
+        inner = HostSymbols(function, label, self.state, local.known)
+        for param in function.params:
+            for var in defining_vars(param.struct_info):
+                inner.known.pop(var, None)
+        pairs = list(zip(function.params, arguments, strict=True))
+        parts = [
+            part
+            for position, (param, argument) in enumerate(pairs)
+            for part in _parts(
+                param.struct_info, argument, f"{label}: argument {position} ({param.name_hint})"
+            )
+        ]
+        for _, wanted, actual, _ in parts:
+            inner.bind(wanted, actual)
+        for kind, wanted, actual, what in parts:
+            inner.compare(kind, wanted, actual, what, inner.known)
+        return inner
+
+    def match_cast(self, info: StructInfo | None, value: Any, name: str) -> None:
+        """Compare a value with a struct info, which may define symbols."""
+        before = dict(self.known)
+        parts = _parts(info, value, f"{self.label}: match_cast {name}")
+        for _, wanted, actual, _ in parts:
+            self.bind(wanted, actual)
+        if isinstance(info, TupleStructInfo):
+            before = self.known
+        for kind, wanted, actual, what in parts:
+            self.compare(kind, wanted, actual, what, before)
+
+    def bind(self, wanted: Sequence[PrimExpr], actual: Sequence[PrimExpr]) -> None:
+        """Give symbols that stand alone their values."""
+        for mine, its in zip(wanted, actual, strict=True):
+            if isinstance(mine, TirVar):
+                self.known.setdefault(mine, its)
+
+    def compare(
+        self, kind: str, wanted: list[PrimExpr], actual: list[PrimExpr], what: str,
+        before: Mapping[TirVar, PrimExpr],
+    ) -> None:  # fmt: skip
+        """What is not seen to be equal becomes a check; ``before`` are values its error shows."""
+        used = symbolic_vars(wanted)
+        if any(var not in self.known for var in used):
+            raise NotNative(f"{what}: an expression over a symbol without a value")
+        resolved = self.resolved(wanted)
+        pairs = zip(resolved, actual, strict=True)
+        if all(structural_equal(mine, its) for mine, its in pairs):
+            return
+        if any(not var.dtype.is_int for var in used):
+            raise NotNative(f"{what}: an expression that is no integer")
+        if self.state.branches:
+            raise NotNative(f"{what}, which may fail only if its branch is taken")
+        shown = {var: before[var] for var in used if var in before}
+        self.state.checks.append(
+            ShapeCheck(kind, what, wanted, resolved, actual, shown, self.names)
+        )
+
+
+Part = tuple[str, list[PrimExpr], list[PrimExpr], str]
+"""What to compare: ``shape`` or ``prim``, wanted and actual extents, the place in an error."""
+
+
+def _parts(info: StructInfo | None, value: Any, what: str) -> list[Part]:
+    """The comparisons that a struct info asks for; NotNative where one always fails."""
+    if isinstance(info, TensorStructInfo):
+        return _tensor(info, value, what)
+    if isinstance(info, ShapeStructInfo):
+        if not isinstance(value, Shape):
+            raise NotNative(f"{what}: no shape")
+        rank = info.ndim if info.values is None else len(info.values)
+        if rank not in (-1, len(value.values)):
+            raise NotNative(f"{what}: a shape of another number of dimensions")
+        return [] if info.values is None else [("shape", list(info.values), value.values, what)]
+    if isinstance(info, PrimStructInfo):
+        if not isinstance(value, PrimExpr) or value.dtype != info.dtype:
+            raise NotNative(f"{what}: no number of type {info.dtype}")
+        if info.value is None:
+            return []
+        if not DataType(info.dtype).is_int:
+            raise NotNative(f"{what}: a number of type {info.dtype} that has a value")
+        return [("prim", [info.value], [value], what)]
+    if isinstance(info, TupleStructInfo):
+        if not isinstance(value, list) or len(value) != len(info.fields):
+            raise NotNative(f"{what}: no tuple of {len(info.fields)}")
+        found = zip(info.fields, value, strict=True)
+        return [
+            part
+            for index, (field, item) in enumerate(found)
+            for part in _parts(field, item, f"{what}[{index}]")
+        ]
+    return []
+
+
+def _tensor(info: TensorStructInfo, value: Any, what: str) -> list[Part]:
+    if not isinstance(value, Buffer):
+        raise NotNative(f"{what}: no tensor")
+    if info.dtype not in (value.dtype, "void"):
+        raise NotNative(f"{what}: {value.dtype} where {info.dtype} is expected always fails")
+    wanted = None if info.shape is None else getattr(info.shape, "values", None)
+    rank = info.ndim if wanted is None else len(wanted)
+    if rank not in (-1, len(value.shape)):
+        raise NotNative(f"{what}: another number of dimensions always fails")
+    return [] if wanted is None else [("shape", list(wanted), list(value.shape), what)]
