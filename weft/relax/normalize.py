@@ -241,14 +241,15 @@ class Normalizer:
     def visible(self, info: StructInfo, params: Any = None) -> StructInfo:
         """The info without symbols that are defined inside.
 
-        With ``params``, seen from outside of the function whose scope is the innermost one.
+        With ``params``, seen from outside of the function whose scope is the innermost one; then
+        a shape that is a variable must be one of them.
         """
-        if not symbolic_vars(info):
-            return info
         if params is None:
+            if not symbolic_vars(info):
+                return info
             return erase_to_well_defined(info, self.builder.known_symbols())
         known = {**self.builder.known_symbols(skip=1), **collect_symbols(params)}
-        return erase_to_well_defined(info, known)
+        return erase_to_well_defined(info, known, {param: param for param in params})
 
 
 def _is_plain(expr: Any) -> bool:

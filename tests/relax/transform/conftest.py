@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import weft
+from weft import relax
 from weft.ir.structural import assert_structural_equal
 from weft.relax.analysis import well_formed
 from weft.relax.reference import run
@@ -32,3 +34,32 @@ def check():
         return made
 
     return check_pass
+
+
+def _numpy(value):
+    return tuple(map(_numpy, value)) if isinstance(value, tuple | list) else value.numpy()
+
+
+def _assert_close_values(left, right, tolerance):
+    if isinstance(left, tuple):
+        assert len(left) == len(right)
+        for one, other in zip(left, right, strict=True):
+            _assert_close_values(one, other, tolerance)
+    else:
+        assert left.dtype == right.dtype
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture
+def check_native():
+    """``check_native(before, after, *arrays, tolerance=0)``: compiled, both compute the same."""
+
+    def check_modules(before, after, *arrays, tolerance=0.0):
+        assert well_formed(after)
+        results = []
+        for mod in (before, after):
+            machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu())
+            results.append(_numpy(machine["main"](*map(weft.nd.array, arrays))))
+        _assert_close_values(*results, tolerance)
+
+    return check_modules

@@ -77,6 +77,23 @@ def test_graph_function_by_hand_equals_its_script():
     assert_structural_equal(builder.get(), main)
 
 
+def test_a_parameter_may_be_declared_after_bindings():
+    with IRBuilder() as builder:
+        with R.function():
+            R.func_name("main")
+            x = R.arg("x", TensorStructInfo((4,), "float32"))
+            with R.dataflow() as block:
+                y = R.emit(R.exp(x))
+                z = R.arg("z", TensorStructInfo((4,), "float32"))
+                out = R.emit(R.add(y, z))
+                R.output(out)
+            R.func_ret_value(block.output_vars[0])
+    func = builder.get()
+    (made,) = func.body.blocks
+    assert [param.name_hint for param in func.params] == ["x", "z"]
+    assert [binding.value.op.name for binding in made.bindings] == ["relax.exp", "relax.add"]
+
+
 def test_module_by_hand():
     with IRBuilder() as builder:
         with IB.ir_module():

@@ -67,18 +67,23 @@ def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa:
     return make_function_pass("CombineParallelMatmul", run)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Branch:
-    """A product and what follows it: ``root`` is the last variable of the chain."""
+    """A product and what follows it: ``root`` is the result, ``inner`` the variables before it."""
 
     matmul: Call
     root: Var
-    chain: tuple[Var, ...]
+    inner: tuple[Var, ...] = ()
     bias: Any = None
     activation: Any = None
 
+    def chain(self) -> tuple[Var, ...]:
+        """All variables, the product first."""
+        return (*self.inner, self.root)
+
     @property
     def rhs(self) -> Any:
+        """The right side."""
         return self.matmul.args[1]
 
     @property
@@ -116,7 +121,7 @@ class _Combiner(PyExprMutator):
         for group in groups:
             for index, branch in enumerate(group.branches):
                 self.part[branch.root] = group, index
-                self.dropped.update(branch.chain[:-1])
+                self.dropped.update(branch.inner)
         self.builder_.begin_dataflow_block()
         for item in plan.items():
             if isinstance(item, _Group):
@@ -206,8 +211,9 @@ class _Plan:
         first = branches[0].dims[:-1]
         if not all(same_dims(first, branch.dims[:-1]) for branch in branches):
             return None
-        branches = self.independent(_of_one_kind(branches))
-        branches = _cuttable(branches)
+        whole, bare = _of_one_kind(branches), [_Branch(b.matmul, b.chain()[0]) for b in branches]
+        # a product that is added to another one is no bias of it
+        branches = _cuttable(max(self.independent(whole), self.independent(bare), key=len))
         lhs = matmuls[0].value.args[0]
         biases = [branch.bias for branch in branches if branch.bias is not None]
         if len(branches) < 2:
@@ -220,17 +226,17 @@ class _Plan:
 
     def branch(self, binding: Any) -> _Branch:
         """The product with the bias and the activation that follow it."""
-        made = _Branch(binding.value, binding.var, (binding.var,))
+        made = _Branch(binding.value, binding.var)
         user = self.only_user(binding.var)
         if user is not None and user.value.op is _ADD:
             left, right = user.value.args
             bias = right if left is binding.var else left
             if _is_bias(bias, made, binding.var):
-                made.bias, made.root, made.chain = bias, user.var, (*made.chain, user.var)
+                made.bias, made.root, made.inner = bias, user.var, (binding.var,)
                 user = self.only_user(user.var)
         if user is not None and user.value.op in ACTIVATIONS:
             made.activation = user.value.op
-            made.root, made.chain = user.var, (*made.chain, user.var)
+            made.root, made.inner = user.var, (*made.inner, made.root)
         return made
 
     def only_user(self, var: Var) -> Any:
@@ -257,7 +263,7 @@ class _Plan:
     def independent(self, branches: list[_Branch]) -> list[_Branch]:
         """The branches without those that need the result of another one."""
         roots = {branch.root: branch for branch in branches}
-        places = [self.place[var] for branch in branches for var in branch.chain]
+        places = [self.place[var] for branch in branches for var in branch.chain()]
         tainted: set[Any] = set()
         kept = []
         for slot in self.slots[min(places) : max(places) + 1]:
@@ -290,7 +296,7 @@ class _Plan:
         self.slots[first + len(early)].insert(0, group)
         for branch in group.branches:
             self.group_of[branch.root] = group
-            for var in branch.chain[:-1]:
+            for var in branch.inner:
                 self.slots[self.place[var]] = []
         for index in range(first, last + 1):
             for item in self.slots[index]:
@@ -337,8 +343,8 @@ def _of_one_kind(branches: list[_Branch]) -> list[_Branch]:
     if len(kinds) == 1 and (has_bias or is_bare):
         return branches
     if has_bias:
-        return [_Branch(b.matmul, b.chain[1], b.chain[:2], b.bias) for b in branches]
-    return [_Branch(b.matmul, b.chain[0], b.chain[:1]) for b in branches]
+        return [_Branch(b.matmul, b.chain()[1], b.chain()[:1], b.bias) for b in branches]
+    return [_Branch(b.matmul, b.chain()[0]) for b in branches]
 
 
 def _cuttable(branches: list[_Branch]) -> list[_Branch]:

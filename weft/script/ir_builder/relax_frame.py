@@ -95,10 +95,8 @@ class FunctionFrame(SeqFrame):
         """A parameter; the symbols of its struct info are defined from here on."""
         var = Var(name, info)
         self.params.append(var)
-        self.bb.end_block()
         self.bb.end_scope()
         self.bb.begin_scope(self.params)
-        self.bb.begin_binding_block()
         return var
 
     def _exit(self) -> None:

@@ -1,0 +1,86 @@
+"""FoldBatchnormToConv2D: weights and a bias in the place of a batch norm."""
+
+import numpy as np
+import pytest
+
+from weft import relax
+from weft.relax import op
+from weft.relax.transform import FoldBatchnormToConv2D, FoldConstant
+
+RNG = np.random.default_rng(0)
+
+
+def constant(*shape, low=-1.0):
+    return relax.const(RNG.uniform(low, 1.0, shape).astype("float32"))
+
+
+def model(weight=None, axis=1, shape=(2, 3, 5, 5), use_twice=False, **attrs):
+    """A batch norm of a convolution with constant parameters."""
+    norm = {name: attrs.pop(name) for name in ("scale", "center") if name in attrs}
+    x = relax.Var("x", relax.TensorStructInfo(shape, "float32"))
+    weight = constant(4, 3, 3, 3) if weight is None else weight
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            conv = bb.emit(op.nn.conv2d(x, weight, **attrs))
+            made = bb.emit(
+                op.nn.batch_norm(
+                    conv, constant(4), constant(4), constant(4), constant(4, low=0.0), axis=axis,
+                    epsilon=1e-3, training=False, **norm,
+                )
+            )  # fmt: skip
+            out = bb.emit(relax.TupleGetItem(made, 0))
+            out = bb.emit_output(op.add(out, conv) if use_twice else op.nn.relu(out))
+        bb.emit_func_output(out)
+    return bb.get(), RNG.standard_normal(shape).astype("float32")
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {},
+        {"scale": False},
+        {"center": False},
+        {"strides": 2, "padding": 1},
+        {"weight": constant(4, 1, 3, 3), "shape": (1, 2, 5, 5), "groups": 2},
+        {
+            "weight": constant(3, 3, 3, 4), "shape": (2, 5, 5, 3), "axis": -1,
+            "data_layout": "NHWC", "kernel_layout": "HWIO",
+        },
+        {"weight": constant(4, 3, 3, 3), "axis": 3, "out_layout": "NHWC"},
+    ],
+)  # fmt: skip
+def test_weights_take_the_norm(attrs, check_native):
+    before, data = model(**attrs)
+    made = FoldConstant()(FoldBatchnormToConv2D()(before))
+    values = relax.analysis.get_var2val(made["main"]).values()
+    assert [value.op.name for value in values] == ["relax.nn.conv2d", "relax.add", "relax.nn.relu"]
+    check_native(before, made, data, tolerance=1e-4)
+    assert FoldBatchnormToConv2D()(made) is made
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"use_twice": True},
+        {"shape": (2, 3, 6, 6), "axis": 2},  # another axis, as large as the channels
+        {"weight": relax.Var("x", relax.TensorStructInfo((4, 3, 3, 3), "float32"))},
+    ],
+)
+def test_what_is_left_alone(attrs):
+    if isinstance(attrs.get("weight"), relax.Var):
+        before = variable_weights(attrs["weight"])
+    else:
+        before, _ = model(**attrs)
+    assert FoldBatchnormToConv2D()(before) is before
+
+
+def variable_weights(weight):
+    x = relax.Var("x", relax.TensorStructInfo((2, 3, 5, 5), "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x, weight]):
+        conv = bb.emit(op.nn.conv2d(x, weight))
+        stats = [constant(4) for _ in range(4)]
+        made = bb.emit(op.nn.batch_norm(conv, *stats, axis=1))
+        bb.emit_func_output(relax.TupleGetItem(made, 0))
+    return bb.get()
