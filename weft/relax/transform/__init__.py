@@ -27,6 +27,7 @@ from weft.relax.transform.fuse_ops_by_pattern import (
 from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.inline_private_functions import InlinePrivateFunctions
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
+from weft.relax.transform.lambda_lift import LambdaLift
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
@@ -41,6 +42,7 @@ from weft.relax.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.run_codegen import RunCodegen
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
+from weft.relax.transform.topological_sort import TopologicalSort
 from weft.relax.transform.update_param_struct_info import UpdateParamStructInfo
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin, VMBuiltinLower
 from weft.relax.transform.vm_shape_lower import VMShapeLower
@@ -60,8 +62,8 @@ __all__ = [
     "ConvertToDataflow",
     "DataflowUseInplaceCalls",
     "DeadCodeElimination",
-    "EliminateCommonSubexpr",
     "DecomposeOpsForInference",
+    "EliminateCommonSubexpr",
     "ExpandTupleArguments",
     "FoldBatchnormToConv2D",
     "FoldConstant",
@@ -71,6 +73,7 @@ __all__ = [
     "FusionPattern",
     "InlinePrivateFunctions",
     "KillAfterLastUse",
+    "LambdaLift",
     "LegalizeOps",
     "LowerAllocTensor",
     "LowerRuntimeBuiltin",
@@ -88,6 +91,7 @@ __all__ = [
     "Sequential",
     "StaticPlanBlockMemory",
     "ToNonDataflow",
+    "TopologicalSort",
     "UpdateParamStructInfo",
     "VMBuiltinLower",
     "VMShapeLower",
@@ -103,13 +107,13 @@ _PLANNED = dict.fromkeys(
     "DecomposeOpsForTraining ExpandMatmulOfSum "
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
-    "LambdaLift LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
+    "LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
     "LowerGPUIPCAllocStorage "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
     "OptimizeLayoutTransform RealizeVDevice "
     "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
     "SplitCallTIRByPattern SplitLayoutRewritePreproc "
-    "ToMixedPrecision TopologicalSort "
+    "ToMixedPrecision "
     "UpdateVDevice".split(),
     "more passes over graphs",
 )

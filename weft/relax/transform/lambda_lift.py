@@ -1,0 +1,204 @@
+"""LambdaLift: local functions become functions of the module.
+
+Before: ``main(x, y): def inner(z): return R.add(z, x); a = inner(y)``. After: a private
+``main_inner(z, x): return R.add(z, x)`` and ``main(x, y): inner = R.make_closure(main_inner, (x,));
+a = R.invoke_pure_closure(inner, (y,))``. A function that captures nothing is called by its name.
+
+What a function captures (its free variables, and the symbolic variables that only the function
+around it defines, as one shape) becomes parameters at the end. Inside of itself it calls the lifted
+function with the values captured (Johnsson, "Lambda lifting", 1985).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.purity import is_impure_call
+from weft.relax.analysis.variables import free_symbolic_vars, free_vars
+from weft.relax.expr import Call, Function, ShapeExpr, Tuple, Var, VarBinding
+from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.op.base import invoke_closure, invoke_pure_closure, make_closure
+from weft.relax.struct_info import FuncStructInfo, ShapeStructInfo
+from weft.relax.transform.passes import make_module_pass
+from weft.relax.utils import copy_with_new_vars
+
+
+class _Locations(PyExprVisitor):
+    """Where each local function stands: the names from the function of the module inwards."""
+
+    def __init__(self, name: str) -> None:
+        self.path = [name]
+        self.found: dict[Var, tuple[Function, tuple[str, ...]]] = {}
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        if not isinstance(binding.value, Function):
+            self.visit_expr(binding.value)
+            return
+        self.path.append(binding.var.name_hint)
+        self.found[binding.var] = (binding.value, tuple(self.path))
+        self.visit_expr(binding.value)
+        self.path.pop()
+
+
+def _lifted_names(mod: IRModule) -> dict[Var, str]:
+    """A name for each local function: the first proposal that no other function makes too.
+
+    Its ``global_symbol``; the names of the outermost function and its own; all names on the way;
+    the outermost and its own with a number.
+    """
+    remaining: dict[Var, tuple[Function, tuple[str, ...]]] = {}
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function):
+            locations = _Locations(gvar.name_hint)
+            locations.visit_expr(func)
+            remaining.update(locations.found)
+    taken = {gvar.name_hint for gvar in mod.functions}
+    counts: Counter[str] = Counter()
+
+    def numbered(path: tuple[str, ...]) -> str:
+        name = f"{path[0]}_{path[-1]}"
+        counts[name] += 1
+        while f"{name}_{counts[name] - 1}" in taken:
+            counts[name] += 1
+        return f"{name}_{counts[name] - 1}"
+
+    proposals: tuple[Callable[[Function, tuple[str, ...]], str | None], ...] = (
+        lambda func, path: func.attrs.get("global_symbol"),
+        lambda func, path: f"{path[0]}_{path[-1]}",
+        lambda func, path: "_".join(path) if len(path) > 2 else None,
+        lambda func, path: numbered(path),
+    )
+    names: dict[Var, str] = {}
+    for propose in proposals:
+        proposed = {var: propose(*where) for var, where in remaining.items()}
+        votes = Counter(proposed.values())
+        for var, name in proposed.items():
+            if name is not None and votes[name] == 1 and name not in taken:
+                names[var] = str(name)
+                del remaining[var]
+        taken.update(names.values())
+    return names
+
+
+@dataclass
+class _Lifted:
+    """A local function while it is lifted: its new name, what it captures, and as which params."""
+
+    own: Var
+    gvar: GlobalVar
+    captured: list[Any] = field(default_factory=list)
+    params: list[Var] = field(default_factory=list)
+    sources: list[Var] = field(default_factory=list)
+
+    def closure(self, values: Any) -> Call:
+        """The closure over ``values``."""
+        return make_closure(self.gvar, Tuple(values))
+
+
+class _Lifter(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.names = _lifted_names(mod)
+        self.lifted: dict[GlobalVar, Function] = {}
+        self.closures: set[Var] = set()
+        self.current: _Lifted | None = None
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value = binding.value
+        if isinstance(value, Function):
+            self.lift(binding, value)
+            return
+        if isinstance(value, Call) and isinstance(value.struct_info, FuncStructInfo):
+            self.closures.add(binding.var)  # a function that a call returns is a closure
+        elif isinstance(value, Var) and value in self.closures:
+            self.closures.add(binding.var)
+        super().visit_var_binding_(binding)
+
+    def lift(self, binding: VarBinding, func: Function) -> None:
+        """Move a local function to the module; bind its closure if it captures something."""
+        job = _Lifted(binding.var, GlobalVar(self.names[binding.var]))
+        self.capture(job, func)
+        params = [*func.params, *job.params]
+        info: Any = func.struct_info
+        job.gvar.struct_info = FuncStructInfo(
+            [param.struct_info for param in params], info.ret, func.is_pure
+        )
+        if job.captured:
+            self.closures.add(binding.var)
+        else:
+            callee: Any = job.gvar
+            self._var_remap[binding.var] = callee
+        made = copy_with_new_vars(self.body_of(job, func, params))
+        job.gvar.struct_info = made.struct_info
+        self.lifted[job.gvar] = made
+        if job.captured:
+            closure = self.builder_.normalize(job.closure(job.captured))
+            self.reemit(binding, binding.var, closure)
+
+    def capture(self, job: _Lifted, func: Function) -> None:
+        """Find what a function captures: variables, then symbols as one shape."""
+        for var in free_vars(func):
+            now = None if var is job.own else self.visit_expr(var)
+            if not isinstance(now, Var):
+                continue  # itself, or a function of the module by now
+            job.sources.append(var)
+            job.captured.append(now)
+            job.params.append(Var(var.name_hint, now.struct_info))
+        seen = Function([*func.params, *job.params], func.body, func.ret_struct_info, func.is_pure)
+        symbols = free_symbolic_vars(seen)
+        if symbols:
+            job.captured.append(ShapeExpr(symbols))
+            job.params.append(Var("symbols", ShapeStructInfo(symbols)))
+
+    def body_of(self, job: _Lifted, func: Function, params: list[Var]) -> Function:
+        """The lifted function, with local functions inside of it lifted too."""
+        outer = {var: self.get_var_remap(var.vid) for var in job.sources}
+        self._var_remap.update(zip(job.sources, job.params, strict=False))
+        enclosing, self.current = self.current, job
+        body = self.visit_with_new_scope(func.body, params)
+        self.current = enclosing
+        self._var_remap.update(outer)
+        return Function(params, body, body.struct_info, func.is_pure, func.attrs, func.span)
+
+    def is_own(self, callee: Any) -> bool:
+        """Whether a function names itself, and is a closure."""
+        job = self.current
+        return job is not None and callee is job.own and bool(job.captured)
+
+    def visit_var_(self, op: Var) -> Any:
+        if self.current is not None and self.is_own(op):
+            return self.builder_.emit(self.current.closure(self.current.params), op.name_hint)
+        return super().visit_var_(op)
+
+    def visit_call_(self, op: Call) -> Any:
+        if self.current is not None and self.is_own(op.op):
+            args = [*(self.visit_expr(arg) for arg in op.args), *self.current.params]
+            return Call(self.current.gvar, args, op.attrs, op.sinfo_args, op.span)
+        call = super().visit_call_(op)
+        if not isinstance(op.op, Var) or op.op not in self.closures:
+            return call
+        invoke = invoke_closure if is_impure_call(op) else invoke_pure_closure
+        return invoke(call.op, Tuple(call.args), op.struct_info)
+
+
+def lambda_lift(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    """The module without local functions; the same if there are none."""
+    lifter = _Lifter(mod)
+    if not lifter.names:
+        return mod
+    functions: dict[Any, Any] = {
+        gvar: lifter.visit_expr(func) if isinstance(func, Function) else func
+        for gvar, func in mod.functions.items()
+    }
+    return IRModule({**functions, **lifter.lifted}, None, mod.attrs, mod.global_infos)
+
+
+def LambdaLift() -> Any:  # noqa: N802 - TVM's name
+    """The pass that moves local functions to the module."""
+    return make_module_pass("LambdaLift", lambda_lift, opt_level=1)
