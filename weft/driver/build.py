@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from weft.codegen.build import compile_cached
 from weft.codegen.llvm.compile import CompiledObject
+from weft.driver.flops import flops_of
 from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
@@ -227,7 +228,7 @@ def relax_build(
     functions = load(compiled)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    return Executable(lowered.program, kernels, hosts)
+    return Executable(lowered.program, kernels, hosts, flops_of(lowered.tir))
 
 
 def compile(  # noqa: A001 - TVM's name

@@ -21,6 +21,7 @@ _NAMES = {
     "PyExprMutator": "weft.relax.expr_functor",
     "PyExprVisitor": "weft.relax.expr_functor",
     "VMExecutable": "weft.runtime.vm:Executable",
+    "VMInstrumentReturnKind": "weft.runtime.vm",
     "VirtualMachine": "weft.runtime.vm",
     "build": "weft.driver.build:relax_build",
     "get_pipeline": "weft.driver.pipeline",

@@ -73,5 +73,5 @@ NAMES: Final = {
 }
 
 __getattr__, __dir__ = module_getattr(
-    __name__, NAMES, ("abi", "module", "native", "ndarray", "registry", "threads")
+    __name__, NAMES, ("abi", "module", "native", "ndarray", "profiling", "registry", "threads")
 )

@@ -8,6 +8,8 @@ all. A machine holds no state between calls but its stateful inputs, so threads 
 from __future__ import annotations
 
 import difflib
+import enum
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +21,7 @@ from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
 from weft.runtime.ndarray import NDArray
+from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.runtime.vm_builtins import BUILTINS, operator_runner
@@ -38,16 +41,19 @@ from weft.support.recursion import deep_recursion
 class Executable:
     """A built Relax module: its program, its kernels (a runtime Module), its sources.
 
-    ``hosts`` are the native host functions by the name of the VM function. ``type(ex)`` prints as
-    the course shows it, ``weft.relax.vm.Executable``.
+    ``hosts`` are the native host functions by the name of the VM function; ``flops`` counts the
+    operations of a kernel on given arguments. ``type(ex)`` prints as the course shows it,
+    ``weft.relax.vm.Executable``.
     """
 
     def __init__(
-        self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None
-    ) -> None:
+        self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None,
+        flops: Callable[[str, Sequence[Any]], float | None] | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.kernels = kernels
         self.hosts = dict(hosts or {})
+        self.flops = flops
 
     @property
     def mod(self) -> Module:
@@ -99,6 +105,13 @@ def _first_names(functions: Mapping[str, Any]) -> str:
 Executable.__module__ = "weft.relax.vm"
 
 
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument answers before a call: run it, or leave it out."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
+
+
 class Closure:
     """A function value with captured values."""
 
@@ -144,6 +157,7 @@ class VirtualMachine:
         self.executable = rt_mod
         self.module = rt_mod
         self._instrument: Callable[..., Any] | None = None
+        self._recorder: Recorder | None = None
         self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -253,6 +267,19 @@ class VirtualMachine:
             get_global_func(instrument) if isinstance(instrument, str) else instrument
         )
         self._callables.clear()
+
+    def profile(self, func_name: str, *args: Any) -> Report:
+        """Run a function once as bytecode and report what each operator took.
+
+        Without arguments it runs on those that ``set_input`` kept. A run before it warms up.
+        """
+        arguments = self._inputs[func_name] if not args and func_name in self._inputs else args
+        observed = VirtualMachine(self.executable, exec_mode="bytecode")
+        observed.run(func_name, arguments)
+        observed._recorder = recorder = Recorder(self.executable.flops)
+        start = time.perf_counter()
+        observed.run(func_name, arguments)
+        return recorder.report((time.perf_counter() - start) * 1e6)
 
     def time_evaluator(
         self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
@@ -385,10 +412,13 @@ class _Interpreted:
     def call(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
         """Call what an instruction names, observed by the machine's instrument if there is one."""
         function, name = self.resolve(callee, frame)
+        recorder = self.machine._recorder  # noqa: SLF001 - the same module
+        if recorder is not None:
+            return recorder.timed(callee[0], name, function, arguments)
         instrument = self.machine._instrument  # noqa: SLF001 - the same module
         if instrument is None:
             return function(*arguments)
-        if instrument(function, name, True, None, *arguments) == 1:
+        if instrument(function, name, True, None, *arguments) == VMInstrumentReturnKind.SKIP_RUN:
             return None
         result = function(*arguments)
         instrument(function, name, False, result, *arguments)

@@ -12,7 +12,13 @@ import numpy as np
 
 from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import get_global_func
-from weft.support.errors import IRIndexError, IRTypeError, IRValueError, RuntimeFault
+from weft.support.errors import (
+    AssertionFault,
+    IRIndexError,
+    IRTypeError,
+    IRValueError,
+    RuntimeFault,
+)
 
 RUN_OPERATOR: Final = "weft.run_operator"
 """What compiles and runs an operator; weft.driver registers it."""
@@ -61,7 +67,7 @@ def _assert_op(condition: Any, *values: Any) -> tuple[()]:
     if not _to_condition(condition):
         fmt, rest = ("", values) if not values else (values[0], values[1:])
         text = _format(fmt, rest) if values else ""
-        raise RuntimeFault(f"Assertion Failed: {text}" if text else "Assertion Failed")
+        raise AssertionFault(f"Assertion Failed: {text}" if text else "Assertion Failed")
     return ()
 
 

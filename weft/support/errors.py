@@ -93,3 +93,7 @@ class UnsupportedError(TVMError, NotImplementedError):
 
 class RuntimeFault(TVMError):
     """A compiled program stopped: an assertion, a bad index or a failed allocation."""
+
+
+class AssertionFault(RuntimeFault, AssertionError):
+    """An assertion of a graph (``R.assert_op``) does not hold."""

@@ -171,6 +171,8 @@ def test_prints_assertions_and_shapes_as_values(capsys):
     np.testing.assert_array_equal(t, np.array([3], "int64"))
     np.testing.assert_array_equal(y, 2 * ramp(3))
     assert capsys.readouterr().out == "[0. 2. 4.] of 3\n" * 2
+    with pytest.raises(AssertionError):
+        both(Effects, ramp(2), np.array(False))
     assert both_errors(Effects, ramp(2), np.array(False)) == "Assertion Failed: [0. 2.] 2"
     assert both_errors(Effects, ramp(5), np.array(True)) == "Assertion Failed: too long: 5"
 
