@@ -49,12 +49,16 @@ class _Subscripts:
 
     def _meet(self, letter: str, extent: Any, text: str) -> None:
         known = self.extents.get(letter)
-        if known is None or (is_const(known, 1) and letter.isdigit()):
+        if known is None or is_const(known, 1):
             self.extents[letter] = extent
-        elif not may_be_equal(known, extent) and not (letter.isdigit() and is_const(extent, 1)):
+        elif not may_be_equal(known, extent) and not is_const(extent, 1):
             raise IRValueError(
                 f"einsum: {letter!r} of {text!r} has the extents {known} and {extent}"
             )
+
+    def is_broadcast(self, letter: str, extent: Any) -> bool:
+        """Whether a tensor's one element along a letter stands for all."""
+        return is_const(extent, 1) and (letter.isdigit() or not is_const(self.extents[letter], 1))
 
 
 def einsum(subscripts: str, *operand: Any) -> Tensor:
@@ -71,7 +75,7 @@ def einsum(subscripts: str, *operand: Any) -> Tensor:
         value: Any = None
         for term, tensor in zip(plan.terms, tensors, strict=True):
             source = [
-                op.const(0, "int32") if c.isdigit() and is_const(extent, 1) else at[c]
+                op.const(0, "int32") if plan.is_broadcast(c, extent) else at[c]
                 for c, extent in zip(term, tensor.shape, strict=True)
             ]
             factor = tensor(*source)

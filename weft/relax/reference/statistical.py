@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.relax.reference.rule import all_axes, by_wide, convert, is_float, quiet, table, wide
+from weft.support.errors import IRValueError
 
 
 def _sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -52,6 +53,8 @@ def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     moved = np.moveaxis(values, axes, range(values.ndim - len(axes), values.ndim))
     outer = moved.shape[: values.ndim - len(axes)]
     count = math.prod([values.shape[item] for item in axes])
+    if count == 0:
+        raise IRValueError("median: expected at least one element along the axes, got none")
     flat = moved.reshape(*outer, count)
     order = np.argsort(flat, -1, kind="stable")
     place = order[..., (count - 1) // 2]

@@ -42,7 +42,7 @@ def single_inplace_call(
 
 def inplace_call(builder: BlockBuilder, call: Call, index: int) -> Call:
     """``call`` as call_tir_inplace of a new kernel, which writes over argument ``index``."""
-    kernel, arguments = _kernel_of(call)
+    kernel, arguments, scalars = _kernel_of(call)
     params = [param for param in kernel.params if param in kernel.buffer_map]
     buffers = [kernel.buffer_map[param] for param in params]
     target, result = buffers[index], buffers[-1]
@@ -55,11 +55,11 @@ def inplace_call(builder: BlockBuilder, call: Call, index: int) -> Call:
         made = made.without_attr("tir.noalias")  # the same tensor is read as another argument
     name = call.op.name.rpartition(".")[2]
     callee = builder.add_func(made, f"{name}_inplace")
-    return call_tir_inplace(callee, Tuple(arguments), [index], [call.struct_info])
+    return call_tir_inplace(callee, Tuple(arguments), [index], [call.struct_info], scalars)
 
 
-def _kernel_of(call: Call) -> tuple[PrimFunc, list[Any]]:
-    """The PrimFunc that computes an operator, and its arguments."""
+def _kernel_of(call: Call) -> tuple[PrimFunc, list[Any], Any]:
+    """The PrimFunc that computes an operator, its tensors, and its scalars or None."""
     mutator = LegalizeMutator(IRModule(), {})
     builder = mutator.builder_
     builder.begin_binding_block()
@@ -71,7 +71,7 @@ def _kernel_of(call: Call) -> tuple[PrimFunc, list[Any]]:
     arguments = list(lowered.args[1].fields)
     if list(call.args) != arguments:
         raise LegalizeError(f"DataflowUseInplaceCalls: the kernel of {call} takes other arguments")
-    return kernel, arguments
+    return kernel, arguments, lowered.args[2] if len(lowered.args) > 2 else None
 
 
 class _InplaceMutator(PyExprMutator):

@@ -24,15 +24,19 @@ def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
     """``call_tir(kernel, args, tir_vars)``: outputs are allocated and passed last."""
     arguments = _arguments(builder, call.args[1])
     outputs, result = builder.destinations(call)
-    scalars: list[Operand] = []
-    if len(call.args) > 2:
-        extents = builder.symbols.extents(call.args[2].values)
-        scalars = [
-            ("expr", extent) if isinstance(extent, str) else ("value", extent) for extent in extents
-        ]
+    scalars = _scalars(builder, call)
     callee = ("kernel", call.args[0].name_hint)
     builder.code.append(("call", -1, callee, (*arguments, *outputs, *scalars)))
     builder.builtin(register, "identity", result)
+
+
+def _scalars(builder: FunctionBuilder, call: Call) -> list[Operand]:
+    """The operands of ``tir_vars``: the kernel's scalar parameters."""
+    if len(call.args) < 3:
+        return []
+    values: Any = call.args[2]
+    extents = builder.symbols.extents(values.values)
+    return [("expr", item) if isinstance(item, str) else ("value", item) for item in extents]
 
 
 def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> None:
@@ -56,7 +60,7 @@ def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> No
         if position < 0:
             extra.append(output)
     callee = ("kernel", call.args[0].name_hint)
-    builder.code.append(("call", -1, callee, (*arguments, *extra)))
+    builder.code.append(("call", -1, callee, (*arguments, *extra, *_scalars(builder, call))))
     result = ("tuple", tuple(results)) if isinstance(info, TupleStructInfo) else results[0]
     builder.builtin(register, "identity", result)
 

@@ -55,7 +55,7 @@ def _pool(rank: int, is_max: bool) -> Reference:
             else:
                 inside = np.pad(inside, sides)
             counts = sum(inside[at] for at in _windows(extents, pool_size, strides, dilation))
-            made = np.add.reduce(taps) / counts
+            made = np.add.reduce(taps) / np.maximum(counts, 1)  # of no element: 0
         return from_canonical(made, out_layout, order)
 
     return quiet(run)
@@ -75,7 +75,8 @@ def _adaptive(rank: int, is_max: bool) -> Reference:
             ])  # fmt: skip
             part = x[(..., *window)]
             axes = tuple(range(2, part.ndim))
-            made[(..., *place)] = part.max(axes) if is_max else part.mean(axes)
+            count = max(1, math.prod(part.shape[2:]))
+            made[(..., *place)] = part.max(axes) if is_max else part.sum(axes) / count
         return from_canonical(made, out_layout, order)
 
     return quiet(run)
