@@ -38,7 +38,7 @@ from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import array as ndarray
 from weft.runtime.vm import VirtualMachine
-from weft.script import from_source
+from weft.script.parser.entry import from_source
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError, IRValueError, TVMError
 from weft.testing.graph_pool import Pool, Value, is_exact
