@@ -1,5 +1,4 @@
 """CombineParallelMatmul: products with one left side are one product and a split."""
-# ruff: noqa: F841 - scripts are no plain Python
 
 import time
 

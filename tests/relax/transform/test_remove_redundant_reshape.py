@@ -1,5 +1,4 @@
 """RemoveRedundantReshape: reshapes that change nothing, or that another one follows."""
-# ruff: noqa: F841 - scripts are no plain Python
 
 import time
 

@@ -10,6 +10,7 @@ from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.combine_parallel_matmul import CombineParallelMatmul
 from weft.relax.transform.compute_prim_value import ComputePrimValue
+from weft.relax.transform.convert_layout import ConvertLayout
 from weft.relax.transform.convert_to_dataflow import ConvertToDataflow
 from weft.relax.transform.dataflow_use_inplace_calls import DataflowUseInplaceCalls
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
@@ -30,6 +31,7 @@ from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.lambda_lift import LambdaLift
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.lift_transform_params import LiftTransformParams
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.merge_composite_functions import MergeCompositeFunctions
 from weft.relax.transform.normalize import Normalize
@@ -59,6 +61,7 @@ __all__ = [
     "CanonicalizeBindings",
     "CombineParallelMatmul",
     "ComputePrimValue",
+    "ConvertLayout",
     "ConvertToDataflow",
     "DataflowUseInplaceCalls",
     "DeadCodeElimination",
@@ -75,6 +78,7 @@ __all__ = [
     "KillAfterLastUse",
     "LambdaLift",
     "LegalizeOps",
+    "LiftTransformParams",
     "LowerAllocTensor",
     "LowerRuntimeBuiltin",
     "MergeCompositeFunctions",
@@ -103,11 +107,11 @@ __all__ = [
 _PLANNED = dict.fromkeys(
     "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
     "AttachAttrLayoutFreeBuffers "
-    "ConvertLayout "
+    ""
     "DecomposeOpsForTraining ExpandMatmulOfSum "
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
-    "LazyGetInput LazySetOutput LazyTransformParams LiftTransformParams "
+    "LazyGetInput LazySetOutput LazyTransformParams "
     "LowerGPUIPCAllocStorage "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
     "OptimizeLayoutTransform RealizeVDevice "

@@ -1,0 +1,136 @@
+"""Layouts through operators that compute: element-wise, broadcasting, reductions, norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.transform.layouts.order import AxisOrder, Order, identity
+from weft.relax.transform.layouts.rule import Answer, Request, Rule
+
+
+def elementwise(request: Request) -> Answer:
+    """As the data."""
+    return Answer([request.data], request.data)
+
+
+def broadcasting(request: Request) -> Answer:
+    """One order for all operands.
+
+    Between operands of one rank the first of the most stored dimensions decides; among several
+    ranks the lowest, since what it lacks stands before its axes. Scalars say nothing. Split axes
+    must be split in all operands, so an extent of 1 there takes the program's order.
+    """
+    ndims = [order.ndim for order in request.have if isinstance(order, AxisOrder) and order.ndim]
+    if not ndims:
+        return Answer(list(request.have), identity(0))
+    lowest, highest = min(ndims), max(ndims)
+    deciding = [o for o in request.have if isinstance(o, AxisOrder) and o.ndim == lowest]
+    chosen = max(deciding, key=lambda order: len(order.axes))
+    if lowest != highest and chosen.is_blocked:
+        chosen = identity(lowest)
+    dims = [request.dims(i) for i, order in enumerate(request.have)
+            if isinstance(order, AxisOrder) and order.ndim]  # fmt: skip
+    if not all(chosen.divides(shape) for shape in dims):
+        chosen = next((o for o in deciding if not o.is_blocked), identity(lowest))
+    inputs: list[Order] = [
+        chosen.below(order.ndim) if isinstance(order, AxisOrder) and order.ndim else order
+        for order in request.have
+    ]
+    return Answer(inputs, chosen.below(highest))
+
+
+def reduction(request: Request) -> Answer | None:
+    """The axes that are left, in the order in which they are stored."""
+    axis, keepdims, order = request.attrs["axis"], request.attrs["keepdims"], request.data
+    axes = [a % order.ndim for a in (range(order.ndim) if axis is None else axis)]
+    if keepdims and any(a in axes for a, _ in order.blocks()):
+        order = request.unsplit
+    stored = [place for place, (a, _) in enumerate(order.axes) if a in axes]
+    output = order if keepdims else order.without(axes)
+    return Answer([order], output, {"axis": stored})
+
+
+def arg_reduction(request: Request) -> Answer | None:
+    """As a reduction of one axis; an index into the flat tensor needs the program's order."""
+    axis, order = request.attrs["axis"], request.unsplit
+    if axis is None:
+        return None
+    output = order if request.attrs["keepdims"] else order.without([axis % order.ndim])
+    return Answer([order], output, {"axis": order.position(axis)})
+
+
+def along_axis(request: Request) -> Answer | None:
+    """As the data, along the axis where it is stored; along the flat tensor as the program says."""
+    if request.attrs["axis"] is None:
+        return None
+    order = request.unsplit
+    return Answer([order], order, {"axis": order.position(request.attrs["axis"])})
+
+
+def prelu(request: Request) -> Answer:
+    """As the data; the slopes belong to one axis."""
+    order = request.unsplit
+    axis = order.position(request.attrs["axis"])
+    return Answer([order, request.have[1]], order, {"axis": axis})
+
+
+def batch_norm(request: Request) -> Answer:
+    """As the data; scale, shift and statistics belong to one axis."""
+    order, stats = request.unsplit, [identity(1)] * 4
+    attrs = {"axis": order.position(request.attrs["axis"])}
+    return Answer([order, *stats], (order, identity(1), identity(1)), attrs)
+
+
+def axes_norm(request: Request) -> Answer | None:
+    """As the data, where the normalised axes stay in their order: scale and shift have them."""
+    order = request.unsplit
+    axes = [order.position(axis) for axis in request.attrs["axes"]]
+    if axes != sorted(axes):
+        return None
+    params = [_plain(other) for other in request.have[1:]]
+    return Answer([order, *params], order, {"axes": axes})
+
+
+def channel_norm(request: Request) -> Answer:
+    """As the data; scale and shift belong to the axis of channels."""
+    order = request.unsplit
+    attrs = {
+        "channel_axis": order.position(request.attrs["channel_axis"]),
+        "axes": [order.position(axis) for axis in request.attrs["axes"]],
+    }
+    return Answer([order, *[_plain(other) for other in request.have[1:]]], order, attrs)
+
+
+def _plain(order: Order) -> Order:
+    return identity(order.ndim) if isinstance(order, AxisOrder) else order
+
+
+def _each(rule: Rule, names: str) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+def _nn(rule: Rule, names: str) -> dict[str, Any]:
+    return {f"nn.{name}": rule for name in names.split()}
+
+
+RULES: dict[str, Rule] = {
+    **_each(elementwise,
+            "abs acos acosh asin asinh astype atan atanh bitwise_not ceil clip cos cosh erf exp "
+            "floor isfinite isinf isnan log logical_not negative round rsqrt sigmoid sign sin sinh "
+            "sqrt square tan tanh trunc"),
+    **_nn(elementwise,
+          "celu elu gelu gelu_tanh hardshrink hardsigmoid hardswish hardtanh leakyrelu log_sigmoid "
+          "mish relu relu6 selu silu softplus softshrink softsign tanhshrink"),
+    **_each(broadcasting,
+            "add bitwise_and bitwise_or bitwise_xor divide equal ewise_fma floor_divide floor_mod "
+            "greater greater_equal left_shift less less_equal log_add_exp logical_and logical_or "
+            "logical_xor maximum minimum mod multiply not_equal power right_shift subtract where"),
+    **_each(reduction, "max mean min prod std sum variance"),
+    **_each(arg_reduction, "argmax argmin"),
+    **_each(along_axis, "cumprod cumsum flip"),
+    **_nn(along_axis, "log_softmax softmax"),
+    **_nn(axes_norm, "layer_norm rms_norm"),
+    **_nn(channel_norm, "group_norm instance_norm"),
+    **_nn(batch_norm, "batch_norm"),
+    **_nn(prelu, "prelu"),
+}  # fmt: skip
