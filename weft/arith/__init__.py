@@ -24,6 +24,7 @@ _NAMES = {
     "detect_common_subexpr": "weft.arith.common_subexpr",
     "detect_iter_map": "weft.arith.iter_map",
     "detect_linear_equation": "weft.arith.linear",
+    "domain_touched": "weft.tir.analysis.domain_touched",
     "estimate_region_lower_bound": "weft.arith.region",
     "estimate_region_strict_bound": "weft.arith.region",
     "estimate_region_upper_bound": "weft.arith.region",

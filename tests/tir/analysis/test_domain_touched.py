@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tir import op
@@ -110,3 +111,7 @@ def test_random_nests(random):
     for axis, rng in enumerate(domain_touched(stmt, buffer)):
         both = domain_touched(stmt, buffer, consider_loads=False)
         assert rng.min.value <= min(both[axis].min.value, both[1 - axis].min.value)
+
+
+def test_it_is_a_name_of_arith_too():
+    assert weft.arith.domain_touched is domain_touched
