@@ -234,6 +234,13 @@ def plan_tensors(sizes: Sequence[int], lives: Sequence[int]) -> tuple[int, ...]:
     return _planned(tuple(sizes), tuple(lives))
 
 
+def tuple_reset_item(value: Any, index: int) -> tuple[()]:
+    """Let go of an item of a list; a tuple cannot lose its items and keeps it."""
+    if isinstance(value, list):
+        value[index] = None
+    return ()
+
+
 LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "alloc_storage": alloc_storage,
     "alloc_tensor": alloc_tensor,
@@ -253,6 +260,7 @@ LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "reshape": reshape,
     "reshape_into": reshape_into,
     "to_device": to_device,
+    "tuple_reset_item": tuple_reset_item,
     "view": view,
     **{
         name: BUILTINS[name]
