@@ -108,7 +108,8 @@ class HostSymbols:
             raise NotNative(f"{what}: an expression that is no integer")
         if self.state.branches:
             raise NotNative(f"{what}, which may fail only if its branch is taken")
-        shown = {var: before[var] for var in used if var in before}
+        written = {id(var) for var in used}
+        shown = {var: value for var, value in before.items() if id(var) in written}
         self.state.checks.append(
             ShapeCheck(kind, what, wanted, resolved, actual, shown, self.names)
         )

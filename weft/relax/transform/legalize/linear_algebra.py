@@ -8,7 +8,7 @@ from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
-from weft.relax.transform.legalize.rule import plain, table, tuple_fields
+from weft.relax.transform.legalize.rule import dims, plain, table, tuple_fields, with_dims
 from weft.support.dtype import DataType
 from weft.topi.moments import wide
 
@@ -59,7 +59,11 @@ def _own(outer: Any, dims: list[Any]) -> list[Any]:
 
 def _matmul(bb: BlockBuilder, call: Call) -> Any:
     dtype = plain(call.attrs["out_dtype"])
-    return bb.call_te(te_matmul, *call.args, dtype, primfunc_name_hint="matmul")
+    lhs, rhs = call.args
+    wanted = dims(rhs)
+    wanted[-2 if len(wanted) > 1 else -1] = dims(lhs)[-1]
+    rhs = with_dims(bb, rhs, wanted, "matmul_rhs")
+    return bb.call_te(te_matmul, lhs, rhs, dtype, primfunc_name_hint="matmul")
 
 
 def te_dense(x: Any, weight: Any, out_dtype: str | None) -> Any:

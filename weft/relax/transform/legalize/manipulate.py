@@ -21,6 +21,7 @@ from weft.relax.transform.legalize.rule import (
     table,
     tuple_fields,
     with_attrs,
+    with_dims,
 )
 from weft.tir.index_map import IndexMap
 from weft.tir.op import const as tir_const
@@ -64,8 +65,13 @@ def _flatten(bb: BlockBuilder, call: Call) -> Any:
 
 
 def _concat(bb: BlockBuilder, call: Call) -> Any:
-    axis = call.attrs["axis"]
-    return bb.call_te(topi.concatenate, tuple_fields(bb, call.args[0]), 0 if axis is None else axis)
+    axis = call.attrs["axis"] or 0
+    fields = tuple_fields(bb, call.args[0])
+    for index, field in enumerate(fields[1:], 1):
+        wanted = dims(fields[0])
+        wanted[axis] = dims(field)[axis]
+        fields[index] = with_dims(bb, field, wanted, f"concat_{index}")
+    return bb.call_te(topi.concatenate, fields, axis)
 
 
 def _stack(bb: BlockBuilder, call: Call) -> Any:

@@ -13,7 +13,8 @@ from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from weft.relax.lattice import tensor_dims
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.shape_arith import same_dims
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.tir.op import const as tir_const
 
 Rule = Callable[[BlockBuilder, Call], Any]
@@ -70,3 +71,12 @@ def tuple_fields(bb: BlockBuilder, arg: Any) -> list[Expr]:
 def dims(expr: Any) -> list[Any]:
     """The dimensions of a tensor; LegalizeOps has seen to it that they are known."""
     return list(tensor_dims(expr.struct_info) or ())
+
+
+def with_dims(bb: BlockBuilder, x: Expr, wanted: list[Any], name: str) -> Expr:
+    """The tensor; where its dimensions are not proved to be these, a match_cast compares them."""
+    if same_dims(dims(x), wanted):
+        return x
+    info = x.struct_info
+    dtype = info.dtype if isinstance(info, TensorStructInfo) else None
+    return bb.match_cast(x, TensorStructInfo(wanted, dtype), name)
