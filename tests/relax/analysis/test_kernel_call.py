@@ -74,3 +74,35 @@ def test_an_argument_that_is_written_keeps_its_shape():
     assert "output 0 is written into argument 0: expected shape" in find_problem(mod)
     mod = call(given, [given, made], "call_tir_inplace", inplace_indices=[0, -1])
     assert find_problem(mod) is None
+
+
+def scalar_before_output():
+    """A kernel whose scalar stands before its output."""
+    source = """
+@I.ir_module(check_well_formed=False)
+class Module:
+    @T.prim_func(private=True)
+    def fill(a: T.handle, k: T.int64, b: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n + k,))
+        for i in range(n + k):
+            with T.block("b"):
+                v = T.axis.spatial(n + k, i)
+                B[v] = T.if_then_else(v < n, A[v], T.float32(0))
+
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), s: R.Shape(["k"])):
+        n, k = T.int64(), T.int64()
+        y = R.call_tir(
+            Module.fill, (x,), out_sinfo=R.Tensor((n + k,), "float32"), tir_vars=R.shape([k])
+        )
+        return y
+"""
+    return weft.script.from_source(source)
+
+
+def test_scalars_come_after_outputs():
+    problem = find_problem(scalar_before_output())
+    assert "fill: output 0: parameter k is a scalar int64, got R.Tensor((n + k,)" in problem
+    assert "its inputs, then its outputs, then the scalars of tir_vars" in problem

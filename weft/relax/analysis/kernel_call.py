@@ -23,6 +23,8 @@ KERNEL_CALLS: Final = (
     "relax.call_tir", "relax.call_tir_inplace", "relax.call_tir_with_grad",
 )  # fmt: skip
 
+_ORDER: Final = "a kernel takes its inputs, then its outputs, then the scalars of tir_vars"
+
 
 def kernel_call_problem(call: Call, module: IRModule) -> str | None:
     """What is wrong with a call of a kernel of ``module``, or None."""
@@ -81,6 +83,9 @@ class _Signature:
 
     def compare(self, infos: list[Any], inputs: int) -> str | None:
         """The first argument that does not fit."""
+        kind = self.kind_problem(infos, inputs)
+        if kind is not None:
+            return kind
         buffers = [self.kernel.buffer_map.get(param) for param in self.kernel.params]
         pairs = list(zip(buffers, infos, strict=False))
         for buffer, info in pairs:
@@ -94,6 +99,20 @@ class _Signature:
             if reason is not None:
                 place = f"input {position}" if position < inputs else f"output {position - inputs}"
                 return f"{self.name}: {place} ({buffer.name}): {reason}"
+        return None
+
+    def kind_problem(self, infos: list[Any], inputs: int) -> str | None:
+        """A tensor where the kernel takes a scalar, or a scalar where it takes a buffer."""
+        for position, param in enumerate(self.kernel.params):
+            is_buffer = param in self.kernel.buffer_map
+            if position >= len(infos) and is_buffer:
+                where = f"scalar {position - len(infos)}"
+                return f"{self.name}: {where}: parameter {param.name} is a buffer; {_ORDER}"
+            given = infos[position] if position < len(infos) else None
+            if isinstance(given, TensorStructInfo) and not is_buffer and param.dtype != "handle":
+                where = f"input {position}" if position < inputs else f"output {position - inputs}"
+                what = f"parameter {param.name} is a scalar {param.dtype}, got {given}"
+                return f"{self.name}: {where}: {what}; {_ORDER}"
         return None
 
     def bind(self, buffer: Buffer, info: TensorStructInfo) -> None:
