@@ -91,7 +91,7 @@ SUPPORTED = {
 COMING = {
     "weft.tir": "bijective_layout",
     "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
-    "weft.relax": "ExecBuilder frontend",
+    "weft.relax": "frontend",
     "weft.relax.transform": "Gradient ToMixedPrecision",
 }
 

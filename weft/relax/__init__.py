@@ -17,6 +17,7 @@ _NAMES = {
     **dict.fromkeys(_STRUCT_INFO.split(), "weft.relax.struct_info"),
     **dict.fromkeys(_OP.split(), "weft.relax.op"),
     "BlockBuilder": "weft.relax.block_builder",
+    "ExecBuilder": "weft.relax.vm.exec_builder",
     "GlobalVar": "weft.ir.expr",
     "PyExprMutator": "weft.relax.expr_functor",
     "PyExprVisitor": "weft.relax.expr_functor",
@@ -30,7 +31,6 @@ _NAMES = {
 }
 _PLANNED = {
     "DataflowBlockRewrite": "pattern matching and rewriting",
-    "ExecBuilder": "writing bytecode by hand",
     "binding_rewrite": "pattern matching and rewriting",
     "distributed": "distributed execution",
     "frontend": "importers of models",

@@ -52,21 +52,31 @@ def _to_condition(value: Any) -> bool:
     return bool(value)
 
 
-def _format(fmt: str, values: tuple[Any, ...]) -> str:
-    shown = [item.numpy() if isinstance(item, NDArray) else item for item in values]
-    return fmt.format(*shown) if fmt else " ".join(str(item) for item in shown)
+def _format(fmt: str, values: tuple[Any, ...], between: str) -> str:
+    shown = [_shown(item) for item in values]
+    return fmt.format(*shown) if fmt else between.join([str(item) for item in shown])
+
+
+def _shown(value: Any) -> Any:
+    """A tensor as an array, which takes a format; a tuple with its fields as they are printed."""
+    if isinstance(value, NDArray):
+        return value.numpy()
+    if isinstance(value, tuple | list):
+        fields = ", ".join([str(_shown(item)) for item in value])
+        return f"({fields},)" if len(value) == 1 else f"({fields})"
+    return value
 
 
 def _print(*values: Any) -> tuple[()]:
     fmt, rest = (values[0], values[1:]) if values and isinstance(values[0], str) else ("", values)
-    print(_format(fmt, rest))  # noqa: T201 - R.print prints
+    print(_format(fmt, rest, " "))  # noqa: T201 - R.print prints
     return ()
 
 
 def _assert_op(condition: Any, *values: Any) -> tuple[()]:
     if not _to_condition(condition):
         fmt, rest = ("", values) if not values else (values[0], values[1:])
-        text = _format(fmt, rest) if values else ""
+        text = _format(fmt, rest, ", ") if values else ""
         raise AssertionFault(f"Assertion Failed: {text}" if text else "Assertion Failed")
     return ()
 

@@ -165,6 +165,16 @@ class Effects:
         return (s, t, y)
 
 
+def test_tuples_are_printed_with_their_fields(capsys):
+    printed = weft.get_global_func("vm.builtin.print")
+    one = weft.nd.array(np.array(1))
+    printed("", (one, one), one, ((2,),))
+    printed("{0:.1f} {1}", weft.nd.array(np.array(0.25)), (one,))
+    assert capsys.readouterr().out == "(1, 1) 1 ((2,),)\n0.2 (1,)\n"
+    with pytest.raises(AssertionError, match="Assertion Failed: 1, 1"):
+        weft.get_global_func("vm.builtin.assert_op")(False, "", one, one)
+
+
 def test_prints_assertions_and_shapes_as_values(capsys):
     s, t, y = both(Effects, ramp(3), np.array(True))
     assert s == (3,)
