@@ -45,10 +45,8 @@ class Layout:
                     f"layout {self.name}: expected an extent of {factor} for its axis "
                     f"{factor}{letter.lower()}, got {dim}"
                 )
-            if factor and known is not None:
-                extents[letter] = simplified(known * int64(factor))
-            else:
-                extents[letter] = dim
+            part = int64(factor) if factor else dim
+            extents[letter] = part if known is None else simplified(known * part)
         return [extents[letter] for letter in order]
 
     def from_canonical(self, dims: Sequence[Any], order: str) -> list[Any]:

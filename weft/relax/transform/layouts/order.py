@@ -15,8 +15,9 @@ from typing import Any
 from weft.relax.op.infer import int64
 from weft.relax.op.layout import parse_layout
 from weft.relax.shape_arith import constant_value, simplified
+from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
-from weft.tir.op import floormod
+from weft.tir.op import floordiv, floormod
 
 
 @dataclass(frozen=True)
@@ -96,22 +97,21 @@ def permutation(have: AxisOrder, want: AxisOrder) -> list[int] | None:
 
 def index_map(have: AxisOrder, want: AxisOrder) -> IndexMap:
     """Where an element of one order is in another one."""
-
-    def final(*stored: Any) -> list[Any]:
-        axes: dict[int, Any] = {}
-        for (axis, factor), index in zip(have.axes, stored, strict=True):
-            if not factor:
-                axes[axis] = index
-        for (axis, factor), index in zip(have.axes, stored, strict=True):
-            if factor:
-                axes[axis] = axes[axis] * factor + index
-        factors = dict(want.blocks())
-        return [
-            axes[axis] % factor if factor else axes[axis] // factors.get(axis, 1)
-            for axis, factor in want.axes
-        ]
-
-    return IndexMap.from_func(final, len(have.axes))
+    stored = [Var(f"i{position}", "int32") for position in range(len(have.axes))]
+    places = dict(zip(have.axes, stored, strict=True))
+    have_factors, want_factors = dict(have.blocks()), dict(want.blocks())
+    final: list[Any] = []
+    for axis, part in want.axes:
+        index: Any = places[axis, 0]
+        if axis in have_factors:
+            factor = have_factors[axis]
+            index = index * factor + places[axis, factor]
+        if part:
+            index = floormod(index, part)
+        elif axis in want_factors:
+            index = floordiv(index, want_factors[axis])
+        final.append(index)
+    return IndexMap(stored, final)
 
 
 Order = AxisOrder | tuple[Any, ...] | None

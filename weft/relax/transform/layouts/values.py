@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from weft.relax.transform.layouts.order import AxisOrder, Order, identity
@@ -16,22 +17,28 @@ def elementwise(request: Request) -> Answer:
 def broadcasting(request: Request) -> Answer:
     """One order for all operands.
 
-    Between operands of one rank the first of the most stored dimensions decides; among several
-    ranks the lowest, since what it lacks stands before its axes. Scalars say nothing. Split axes
-    must be split in all operands, so an extent of 1 there takes the program's order.
+    The operands of the lowest rank decide, since what they lack stands before their axes: one of
+    unknown shape (it may not be splittable), else the order that most have, else the one with most
+    stored dimensions, else the first. Scalars say nothing. Split axes must be split in all
+    operands, so where one has an extent of 1 there, none is split.
     """
-    ndims = [order.ndim for order in request.have if isinstance(order, AxisOrder) and order.ndim]
-    if not ndims:
+    operands = [
+        (order, request.dims(index))
+        for index, order in enumerate(request.have)
+        if isinstance(order, AxisOrder) and order.ndim
+    ]
+    if not operands:
         return Answer(list(request.have), identity(0))
+    ndims = [order.ndim for order, _ in operands]
     lowest, highest = min(ndims), max(ndims)
-    deciding = [o for o in request.have if isinstance(o, AxisOrder) and o.ndim == lowest]
-    chosen = max(deciding, key=lambda order: len(order.axes))
+    deciding = [(order, dims) for order, dims in operands if order.ndim == lowest]
+    votes = Counter(order for order, _ in deciding)
+    chosen, _ = max(deciding, key=lambda o: (o[1] is None, votes[o[0]], len(o[0].axes)))
     if lowest != highest and chosen.is_blocked:
         chosen = identity(lowest)
-    dims = [request.dims(i) for i, order in enumerate(request.have)
-            if isinstance(order, AxisOrder) and order.ndim]  # fmt: skip
-    if not all(chosen.divides(shape) for shape in dims):
-        chosen = next((o for o in deciding if not o.is_blocked), identity(lowest))
+    if not all(chosen.divides(dims) for _, dims in operands):
+        unsplit = (order for order, _ in deciding if not order.is_blocked)
+        chosen = next(unsplit, identity(lowest))
     inputs: list[Order] = [
         chosen.below(order.ndim) if isinstance(order, AxisOrder) and order.ndim else order
         for order in request.have
@@ -83,8 +90,10 @@ def batch_norm(request: Request) -> Answer:
 
 def axes_norm(request: Request) -> Answer | None:
     """As the data, where the normalised axes stay in their order: scale and shift have them."""
-    order = request.unsplit
-    axes = [order.position(axis) for axis in request.attrs["axes"]]
+    normalised = [axis % request.data.ndim for axis in request.attrs["axes"]]
+    is_cut = any(axis in normalised for axis, _ in request.data.blocks())
+    order = request.unsplit if is_cut else request.data
+    axes = [order.position(axis) for axis in normalised]
     if axes != sorted(axes):
         return None
     params = [_plain(other) for other in request.have[1:]]

@@ -54,8 +54,7 @@ def pool(request: Request) -> Answer:
 
 def resize(request: Request) -> Answer | None:
     """The desired layout, else that of the data."""
-    names = request.attrs["layout"]
-    order = request.data
+    names, order = request.attrs["layout"], request.unsplit
     if request.desired is not None:
         order = order_of(names, request.desired[0])
     if _splits_space(order, names) or not order.divides(request.dims()):
