@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import weft
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir.functor import Mutator
-from weft.ir.structural import first_difference, structural_digest
+from weft.ir.structural import first_difference, structural_digest, structural_key
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
@@ -373,3 +373,14 @@ def test_scripts_are_compared_like_what_is_built_by_hand():
             "f"
         ],
     )
+
+
+def test_keys_tell_free_variables_apart_and_bound_ones_not():
+    x, y = tir.Var("x", "int64"), tir.Var("y", "int64")
+    assert ir.structural_hash(x + 1) == ir.structural_hash(y + 1)
+    assert structural_key(x + 1) != structural_key(y + 1)
+    assert structural_key(x + 1) == structural_key(x + 1)
+    assert structural_key(x + 1) != structural_key(x + 2)
+    A = te.placeholder((8,), name="A")
+    first, second = (te.create_prim_func([A, topi.exp(A)]) for _ in range(2))
+    assert structural_key(first) == structural_key(second)

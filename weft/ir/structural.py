@@ -284,6 +284,15 @@ class _Hasher:
             self.digest.update(b"free")
 
 
+class _Identifier(_Hasher):
+    """Feeds the identity of free variables too."""
+
+    def variable(self, item: Node, defines: bool) -> None:
+        super().variable(item, defines)
+        if not defines:
+            self.digest.update(b"%d" % id(item))
+
+
 def _key_text(key: Any) -> str:
     """Keys of maps: names; those of variables are no part of a program's structure."""
     if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
@@ -320,3 +329,15 @@ def structural_digest(root: Any, map_free_vars: bool = False) -> bytes:
 def structural_hash(root: Any, map_free_vars: bool = False) -> int:
     """A 64-bit hash that agrees with ``structural_equal``."""
     return int.from_bytes(structural_digest(root, map_free_vars)[:8], "little", signed=True)
+
+
+@deep_recursion
+def structural_key(root: Any) -> bytes:
+    """A key of tables within a process: as ``structural_digest``, but free variables count as such.
+
+    ``x + 1`` and ``y + 1`` have one hash, so a table of many such values by hash has one long row.
+    A table by this key must keep its programs: a variable that is gone may lend its identity.
+    """
+    hasher = _Identifier(False)
+    hasher.feed(root, False)
+    return hasher.digest.digest()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.ir.op import Op
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structural import structural_equal, structural_key
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.expr import (
     BindingBlock,
@@ -40,7 +40,7 @@ _ALLOCATORS: Final = frozenset(
 
 
 class _Eliminator(PyExprMutator):
-    """Remembers values by structural hash, scope by scope."""
+    """Remembers values by structure, scope by scope."""
 
     def __init__(self, call_only: bool) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Eliminator(PyExprMutator):
         if not self.is_eligible(value):
             self.emit(binding, value)
             return
-        key = structural_hash(value)
+        key = structural_key(value)
         name = self.lookup(key, value, value.struct_info)
         if name is None:
             self.emit(binding, value)
@@ -110,7 +110,7 @@ class _Eliminator(PyExprMutator):
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
         value = self.visit_expr(binding.value)
-        key = ("cast", structural_hash(value))
+        key = ("cast", structural_key(value))
         name = self.lookup(key, value, binding.struct_info)
         if name is None:
             self.builder_.emit_normalized(binding.with_(value=value))

@@ -31,7 +31,6 @@ import bisect
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
@@ -61,18 +60,22 @@ class Storage:
 
 @dataclass
 class _Pool:
-    """Free storages of one dtype and scope: static ones ordered by size, then by release."""
+    """Free storages of one dtype and scope: static ones ordered by size, then by release.
+
+    Symbolic ones stand by a sample of their size, so that few are left to prove equal.
+    """
 
     sizes: list[int] = field(default_factory=list)
     static: list[Storage] = field(default_factory=list)
-    symbolic: list[Storage] = field(default_factory=list)
+    symbolic: dict[int | None, list[Storage]] = field(default_factory=dict)
 
-    def take(self, size: PrimExpr, analyzer: Analyzer) -> Storage | None:
+    def take(self, size: PrimExpr, bounds: UpperBounds) -> Storage | None:
         """A free storage for that many bytes, or None."""
         if not isinstance(size, IntImm):
-            for index, storage in enumerate(self.symbolic):
-                if analyzer.can_prove_equal(size, storage.size):
-                    return self.symbolic.pop(index)
+            alike = self.symbolic.get(bounds.sample(size), [])
+            for index, storage in enumerate(alike):
+                if bounds.analyzer.can_prove_equal(size, storage.size):
+                    return alike.pop(index)
             return None
         wanted = size.value
         large = bisect.bisect_left(self.sizes, wanted)
@@ -86,14 +89,14 @@ class _Pool:
             return storage
         return None
 
-    def give(self, storage: Storage) -> None:
+    def give(self, storage: Storage, bounds: UpperBounds) -> None:
         """A storage is free again."""
         if isinstance(storage.size, IntImm):
             place = bisect.bisect_right(self.sizes, storage.size.value)
             self.sizes.insert(place, storage.size.value)
             self.static.insert(place, storage)
         else:
-            self.symbolic.append(storage)
+            self.symbolic.setdefault(bounds.sample(storage.size), []).append(storage)
 
 
 def plan_storages(
@@ -109,11 +112,11 @@ def plan_storages(
             key = (scope.value, str(dtype.value))
             size = bounds.size_in_bytes(shape.values, dtype.value)
             pool = pools.setdefault(key, _Pool())
-            storage = None if life.last is None else pool.take(size, bounds.analyzer)
+            storage = None if life.last is None else pool.take(size, bounds)
             planned[life.var] = storage or Storage(size, dtype.value, scope.value, device)
         for ended in found.ends.get(binding.var, ()):
             storage = planned[ended]
-            pools[storage.scope, str(storage.dtype)].give(storage)
+            pools[storage.scope, str(storage.dtype)].give(storage, bounds)
     return planned
 
 

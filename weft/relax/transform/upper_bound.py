@@ -9,6 +9,8 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.const_int_bound import POS_INF
 from weft.arith.interval import IntervalSet, pos_inf
 from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import substitute
+from weft.ir.node import Node
 from weft.relax.expr import Function
 from weft.relax.lattice import symbolic_vars
 from weft.relax.shape_arith import INT64
@@ -28,6 +30,7 @@ class UpperBounds:
         self.analyzer = Analyzer()
         self.limits: list[tuple[Var, int]] = []
         self.domains: dict[Var, IntervalSet] = {}
+        self._points: dict[Var, IntImm] = {}
         limits = _limits(func)
         non_negative = {str(name) for name in func.attrs.get(NON_NEGATIVE, ())}
         for var in symbolic_vars(func.struct_info):
@@ -70,6 +73,25 @@ class UpperBounds:
         for factor in rest:
             size = op.multiply(size, factor)
         return size
+
+    def sample(self, expr: PrimExpr) -> int | None:
+        """The value at one arbitrary point: expressions that are equal have equal samples.
+
+        None if it is no number there.
+        """
+        points: dict[Node, Node] = {var: self._point(var) for var in symbolic_vars(expr)}
+        value = self.analyzer.simplify(substitute(expr, points))
+        return value.value if isinstance(value, IntImm) else None
+
+    def _point(self, var: Var) -> IntImm:
+        """The value that a symbol has for samples, within its bounds; multiples of the golden ratio
+        scatter (Knuth, "The Art of Computer Programming" 3, 6.4).
+        """
+        if var not in self._points:
+            scattered = (len(self._points) + 1) * 40503 % 65536 + 1
+            limit = dict(self.limits).get(var, scattered)
+            self._points[var] = IntImm(var.dtype, min(scattered, limit))
+        return self._points[var]
 
 
 def _limits(func: Function) -> dict[str, int]:

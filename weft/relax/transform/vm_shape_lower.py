@@ -31,7 +31,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import Op
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structural import structural_key
 from weft.ir.transform import PassContext
 from weft.relax.expr import (
     BindingBlock,
@@ -87,7 +87,8 @@ class _Slot:
     def __init__(self, expr: PrimExpr, index: int) -> None:
         self.expr, self.index = expr, index
         self.computed = False
-        self.waits_for: set[Var] = set()
+        self.symbols: Sequence[Var] = ()
+        self.missing: set[PrimExpr] = set()
 
 
 class _Slots:
@@ -95,21 +96,22 @@ class _Slots:
 
     def __init__(self) -> None:
         self.all: list[_Slot] = []
-        self._by_hash: dict[int, list[_Slot]] = {}
+        self._by_key: dict[bytes, _Slot] = {}
+        self._waiting: dict[PrimExpr, list[_Slot]] = {}
+        self._ready: list[_Slot] = []
 
     def add(self, expr: PrimExpr) -> None:
         """A slot for an expression that is no constant."""
-        if not isinstance(expr, IntImm) and self.find(expr) is None:
-            slot = _Slot(expr, len(self.all))
+        if isinstance(expr, IntImm):
+            return
+        key = structural_key(expr)
+        if key not in self._by_key:
+            self._by_key[key] = slot = _Slot(expr, len(self.all))
             self.all.append(slot)
-            self._by_hash.setdefault(structural_hash(expr), []).append(slot)
 
     def find(self, expr: PrimExpr) -> _Slot | None:
         """The slot of an expression."""
-        for slot in self._by_hash.get(structural_hash(expr), ()):
-            if slot.expr is expr or structural_equal(slot.expr, expr):
-                return slot
-        return None
+        return self._by_key.get(structural_key(expr))
 
     def at(self, expr: PrimExpr, function: str) -> _Slot:
         """The slot of an expression whose value is known."""
@@ -123,19 +125,33 @@ class _Slots:
 
     def prepare(self) -> None:
         """Find out what each expression waits for."""
-        for slot in self.all:
-            if not isinstance(slot.expr, Var):
-                slot.waits_for = set(collect(slot.expr, Var))
-                for var in slot.waits_for:
-                    self.add(var)
+        for slot in list(self.all):
+            if isinstance(slot.expr, Var):
+                continue
+            slot.symbols = collect(slot.expr, Var)
+            slot.missing = set(slot.symbols)
+            for var in slot.symbols:
+                self.add(var)
+                self._waiting.setdefault(var, []).append(slot)
+            if not slot.missing:
+                self._ready.append(slot)
 
-    def ready(self) -> list[_Slot]:
-        """Expressions that can be computed now and are not yet."""
-        known = {slot.expr for slot in self.all if slot.computed and isinstance(slot.expr, Var)}
-        return [
-            slot for slot in self.all
-            if not slot.computed and not isinstance(slot.expr, Var) and slot.waits_for <= known
-        ]  # fmt: skip
+    def learn(self, slot: _Slot) -> None:
+        """The slot of a symbol has its value: expressions that waited for it may be ready."""
+        slot.computed = True
+        for other in self._waiting.pop(slot.expr, ()):
+            other.missing.discard(slot.expr)
+            if not other.missing:
+                self._ready.append(other)
+
+    def places(self, slot: _Slot) -> list[tuple[Var, int]]:
+        """The symbols of an expression and where their values are."""
+        return [(var, self._by_key[structural_key(var)].index) for var in slot.symbols]
+
+    def take_ready(self) -> list[_Slot]:
+        """Expressions that can be computed now and have not been taken, in order of their slots."""
+        ready, self._ready = self._ready, []
+        return sorted(ready, key=lambda slot: slot.index)
 
 
 class _SlotCollector(PyExprVisitor):
@@ -372,25 +388,23 @@ class _ShapeLowerer(PyExprMutator):
         if slot.computed:
             return MatchShapeCode.ASSERT_EQUAL_TO_LOAD, slot.index
         if isinstance(expr, Var):
-            slot.computed = True
+            self.slots.learn(slot)
             return MatchShapeCode.STORE_TO_HEAP, slot.index
         return MatchShapeCode.NO_OP, 0
 
     def compute(self) -> None:
         """Emit the kernel that computes the expressions whose symbols are all known."""
-        ready = self.slots.ready()
+        ready = self.slots.take_ready()
         if not ready:
             return
         buffer = decl_buffer([IntImm(INT64, len(self.slots.all))], "int64", "H")
-        loads: dict[Node, Node] = {
-            slot.expr: BufferLoad(buffer, [IntImm(INT64, slot.index)])
-            for slot in self.slots.all
-            if isinstance(slot.expr, Var) and slot.computed
-        }
         stores = []
         for slot in ready:
             slot.computed = True
-            known = {var: _load_as(loads[var], var) for var in slot.waits_for}
+            known: dict[Node, Node] = {
+                var: _load_as(BufferLoad(buffer, [IntImm(INT64, place)]), var)
+                for var, place in self.slots.places(slot)
+            }
             value = substitute(slot.expr, known)
             stores.append(BufferStore(buffer, _as_int64(value), [IntImm(INT64, slot.index)]))
         param = Var("heap", "handle")
