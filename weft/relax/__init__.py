@@ -22,7 +22,7 @@ _NAMES = {
     "PyExprMutator": "weft.relax.expr_functor",
     "PyExprVisitor": "weft.relax.expr_functor",
     "VMExecutable": "weft.runtime.vm:Executable",
-    "VMInstrumentReturnKind": "weft.runtime.vm",
+    "VMInstrumentReturnKind": "weft.runtime.interpreter",
     "VirtualMachine": "weft.runtime.vm",
     "build": "weft.driver.build:relax_build",
     "get_pipeline": "weft.driver.pipeline",

@@ -8,34 +8,31 @@ all. A machine holds no state between calls but its stateful inputs, so threads 
 from __future__ import annotations
 
 import difflib
-import enum
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
-from weft.runtime.bytecode import Operand, Program, VMFunction, last_uses
+from weft.runtime.bytecode import Program, VMFunction
 from weft.runtime.device import Device, require_cpu
+from weft.runtime.interpreter import (
+    Closure,
+    Interpreted,
+    checked_arguments,
+)
 from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
-from weft.runtime.ndarray import NDArray
 from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
-from weft.runtime.vm_builtins import BUILTINS, operator_runner
-from weft.runtime.vm_library import alloc_shape_heap
-from weft.runtime.vm_patterns import bind, evaluate, match
 from weft.support.errors import (
     IRKeyError,
     IRTypeError,
     IRValueError,
-    RuntimeFault,
     TVMError,
     UnsupportedError,
 )
-from weft.support.recursion import deep_recursion
 
 
 class Executable:
@@ -105,25 +102,6 @@ def _first_names(functions: Mapping[str, Any]) -> str:
 Executable.__module__ = "weft.relax.vm"
 
 
-class VMInstrumentReturnKind(enum.IntEnum):
-    """What an instrument answers before a call: run it, or leave it out."""
-
-    NO_OP = 0
-    SKIP_RUN = 1
-
-
-class Closure:
-    """A function value with captured values."""
-
-    __slots__ = ("captured", "function", "machine")
-
-    def __init__(self, machine: VirtualMachine, function: str, captured: tuple[Any, ...]) -> None:
-        self.machine, self.function, self.captured = machine, function, captured
-
-    def __call__(self, *args: Any) -> Any:
-        return self.machine.run(self.function, (*args, *self.captured))
-
-
 class VirtualMachine:
     """Runs an Executable on a device: ``vm["main"](x, w)``.
 
@@ -156,8 +134,8 @@ class VirtualMachine:
             require_cpu(item)
         self.executable = rt_mod
         self.module = rt_mod
-        self._instrument: Callable[..., Any] | None = None
-        self._recorder: Recorder | None = None
+        self.instrument: Callable[..., Any] | None = None
+        self.recorder: Recorder | None = None
         self._saved: dict[str, Callable[[], Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -174,7 +152,7 @@ class VirtualMachine:
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         if name in self._saved:
             return PackedFunc(self._saved[name], name)
-        return PackedFunc(self._callable(name), name)
+        return PackedFunc(self.callable_of(name), name)
 
     def _function(self, name: str) -> VMFunction:
         functions = self.executable.program.functions
@@ -188,23 +166,24 @@ class VirtualMachine:
             raise IRKeyError(f"the virtual machine has no function {name!r}{hint}")
         return found
 
-    def _callable(self, name: str) -> Callable[..., Any]:
+    def callable_of(self, name: str) -> Callable[..., Any]:
+        """What runs the function of that name: natively or as bytecode."""
         made = self._callables.get(name)
         if made is None:
             function = self._function(name)
-            if function.native is not None and self._native and self._instrument is None:
+            if function.native is not None and self._native and self.instrument is None:
                 host = self.executable.hosts[name]
                 made = make_entry(function.native, host, self.executable.program.constants)
                 if function.native.layout is not None:
                     made = _explained(made, function)
             else:
-                made = _Interpreted(self, function)
+                made = Interpreted(self, function)
             self._callables[name] = made
         return made
 
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function by name."""
-        return self._callable(name)(*arguments)
+        return self.callable_of(name)(*arguments)
 
     def save_function(
         self, func_name: str, saved_name: str, *args: Any, include_return: bool = True,
@@ -237,7 +216,7 @@ class VirtualMachine:
         """Keep the arguments of the next ``invoke_stateful``; they are checked now."""
         function = self._function(func_name)
         arguments = (*args, *self._named(function, len(args), kwargs))
-        self._inputs[func_name] = tuple(_checked(function, arguments, {}))
+        self._inputs[func_name] = tuple(checked_arguments(function, arguments, {}))
 
     def invoke_stateful(self, func_name: str) -> None:
         """Run a function on the inputs that ``set_input`` kept; ``get_outputs`` has the result."""
@@ -263,7 +242,7 @@ class VirtualMachine:
 
         Functions then run as bytecode, so that each kernel is seen.
         """
-        self._instrument = (
+        self.instrument = (
             get_global_func(instrument) if isinstance(instrument, str) else instrument
         )
         self._callables.clear()
@@ -276,7 +255,7 @@ class VirtualMachine:
         arguments = self._inputs[func_name] if not args and func_name in self._inputs else args
         observed = VirtualMachine(self.executable, exec_mode="bytecode")
         observed.run(func_name, arguments)
-        observed._recorder = recorder = Recorder(self.executable.flops)
+        observed.recorder = recorder = Recorder(self.executable.flops)
         start = time.perf_counter()
         observed.run(func_name, arguments)
         return recorder.report((time.perf_counter() - start) * 1e6)
@@ -299,24 +278,6 @@ class VirtualMachine:
 VirtualMachine.__module__ = "weft.relax.vm"
 
 
-def _checked(function: VMFunction, arguments: Sequence[Any], symbols: dict[str, int]) -> list[Any]:
-    if len(arguments) != len(function.params):
-        names = ", ".join(name for name, _ in function.params)
-        plural = "" if len(function.params) == 1 else "s"
-        raise IRTypeError(
-            f"{function.name}: expected {len(function.params)} argument{plural} ({names}), "
-            f"got {len(arguments)}"
-        )
-    for value, (_, pattern) in zip(arguments, function.params, strict=True):
-        bind(value, pattern, symbols)
-    return [
-        match(value, pattern, symbols, f"{function.name}: argument {position} ({name})")
-        for position, (value, (name, pattern)) in enumerate(
-            zip(arguments, function.params, strict=True)
-        )
-    ]
-
-
 def _explained(entry: Callable[..., Any], function: VMFunction) -> Callable[..., Any]:
     """The entry of a function with nested parameters; its errors name the place in the argument."""
 
@@ -324,135 +285,7 @@ def _explained(entry: Callable[..., Any], function: VMFunction) -> Callable[...,
         try:
             return entry(*arguments)
         except TVMError:
-            _checked(function, arguments, {})
+            checked_arguments(function, arguments, {})
             raise
 
     return call
-
-
-class _Frame:
-    """One activation of a bytecode function."""
-
-    __slots__ = ("constants", "registers", "symbols")
-
-    def __init__(self, registers: list[Any], symbols: dict[str, int], constants: list[Any]) -> None:
-        self.registers, self.symbols, self.constants = registers, symbols, constants
-
-    def release(self, registers: tuple[int, ...]) -> None:
-        """Forget values that are needed no more."""
-        for register in registers:
-            self.registers[register] = None
-
-    def value(self, operand: Operand) -> Any:
-        """The value of an operand."""
-        kind, content = operand
-        if kind == "reg":
-            return self.registers[content]
-        if kind == "const":
-            return self.constants[content]
-        if kind == "expr":
-            return evaluate(content, self.symbols)
-        if kind == "shape":
-            return tuple([evaluate(extent, self.symbols) for extent in content])
-        if kind == "tuple":
-            return tuple([self.value(item) for item in content])
-        return content
-
-
-def _detached(value: Any, constants: list[Any]) -> Any:
-    """A value without constants in it: who gets it may write into it."""
-    if isinstance(value, tuple):
-        return tuple([_detached(item, constants) for item in value])
-    if isinstance(value, NDArray) and any(value is constant for constant in constants):
-        return BUILTINS["copy"](value)
-    return value
-
-
-_detached_nested = deep_recursion(_detached)
-
-
-class _Interpreted:
-    """A bytecode function, bound to its machine; a value goes after its last use."""
-
-    def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
-        self.machine, self.function = machine, function
-        self.done = last_uses(function.code)
-
-    def __call__(self, *arguments: Any) -> Any:
-        function, machine = self.function, self.machine
-        symbols: dict[str, int] = {}
-        registers = _checked(function, arguments, symbols)
-        registers += [None] * (function.registers - len(registers))
-        del arguments
-        frame = _Frame(registers, symbols, machine.executable.program.constants)
-        code, done, position = function.code, self.done, 0
-        while True:
-            here, instruction = position, code[position]
-            position += 1
-            opcode = instruction[0]
-            if opcode == "call":
-                _, target, callee, operands = instruction
-                value = self.call(callee, [frame.value(item) for item in operands], frame)
-                if target >= 0:
-                    registers[target] = value
-                del value
-            elif opcode == "ret":
-                result = frame.value(instruction[1])
-                nested = isinstance(result, tuple) and any(isinstance(r, tuple) for r in result)
-                return (_detached_nested if nested else _detached)(result, frame.constants)
-            elif opcode == "match":
-                _, register, pattern, what = instruction
-                registers[register] = match(registers[register], pattern, symbols, what)
-            elif opcode == "goto" or not BUILTINS["to_condition"](frame.value(instruction[1])):
-                start, position = position, position + instruction[-1]
-                for skipped in done[start:position]:
-                    frame.release(skipped)
-            frame.release(done[here])
-
-    def call(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
-        """Call what an instruction names, observed by the machine's instrument if there is one."""
-        function, name = self.resolve(callee, frame)
-        recorder = self.machine._recorder  # noqa: SLF001 - the same module
-        if recorder is not None:
-            return recorder.timed(callee[0], name, function, arguments)
-        instrument = self.machine._instrument  # noqa: SLF001 - the same module
-        if instrument is None:
-            return function(*arguments)
-        if instrument(function, name, True, None, *arguments) == VMInstrumentReturnKind.SKIP_RUN:
-            return None
-        result = function(*arguments)
-        instrument(function, name, False, result, *arguments)
-        return result
-
-    def resolve(self, callee: tuple[str, Any], frame: _Frame) -> tuple[Callable[..., Any], str]:
-        """The Python callable of a callee and its name."""
-        kind, name = callee
-        machine = self.machine
-        if kind == "kernel":
-            return machine.executable.kernels[name], name
-        if kind == "packed":
-            kernels = machine.executable.kernels
-            if kernels.imports and kernels.implements_function(name, query_imports=True):
-                return kernels[name], name
-            return get_global_func(name), name
-        if kind == "function":
-            return machine._callable(name), name  # noqa: SLF001 - the same module
-        if kind == "operator":
-            return partial(operator_runner(name), name), name
-        if kind == "register":
-            value = frame.registers[name]
-            if not callable(value):
-                raise RuntimeFault(f"expected a function to call, got {type(value).__name__}")
-            return value, "closure"
-        if name == "make_closure":
-            return lambda target, *captured: Closure(machine, target, captured), name
-        if name == "call_tir_dyn":
-            kernels = machine.executable.kernels
-            return lambda kernel, *given: kernels[kernel](*given[:-1], *given[-1]), name
-        if name == "detach":
-            return lambda value: _detached(value, frame.constants), name
-        if name == "alloc_shape_heap":
-            return alloc_shape_heap, name
-        return BUILTINS[name], name
-
-
