@@ -1,8 +1,10 @@
 """Graph passes: ``relax.transform.<name>``."""
 
 from weft.ir.transform import PassContext, Sequential
+from weft.relax.transform.alter_op_impl import AlterOpImpl
 from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.assign_offsets import AssignOffsets
+from weft.relax.transform.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.bind import BindParams, BindSymbolicVars
 from weft.relax.transform.bundle_model_params import BundleModelParams
@@ -51,8 +53,10 @@ from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
 
 __all__ = [
+    "AlterOpImpl",
     "AnnotateTIROpPattern",
     "AssignOffsets",
+    "AttachAttrLayoutFreeBuffers",
     "AttachGlobalSymbol",
     "BindParams",
     "BindSymbolicVars",
@@ -105,8 +109,8 @@ __all__ = [
 ]
 
 _PLANNED = dict.fromkeys(
-    "AdjustMatmulOrder AllocateWorkspace AlterOpImpl "
-    "AttachAttrLayoutFreeBuffers "
+    "AdjustMatmulOrder AllocateWorkspace "
+    ""
     ""
     "DecomposeOpsForTraining ExpandMatmulOfSum "
     "FewShotTuning "
