@@ -70,6 +70,9 @@ class Scopes(Protocol):
     def end_block(self) -> BindingBlock:
         """Close the block."""
 
+    def inline_sequence(self, value: Any) -> Any:
+        """Emit the blocks of a sequence; its body is what remains."""
+
     def emit_normalized(self, binding: Any) -> Var:
         """Add a binding as it is."""
 
@@ -216,7 +219,7 @@ class Normalizer:
         return block if same else made
 
     def binding(self, binding: Any) -> None:
-        value = self.visit(binding.value)
+        value = self.builder.inline_sequence(self.visit(binding.value))
         if isinstance(binding, MatchCast):
             self.builder.emit_normalized(binding.with_(value=value))
             return

@@ -8,6 +8,9 @@ from weft.ir.structural import assert_structural_equal
 from weft.relax import op
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform import FoldConstant, LegalizeOps
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.script import tir as T
 
 DATA = np.arange(6, dtype="float32").reshape(2, 3)
 INFO = TensorStructInfo((2, 3), "float32")
@@ -79,3 +82,41 @@ def test_a_tuple_that_is_an_argument_of_the_function_is_no_constant():
         bb.emit_func_output(bb.emit(op.concat(x, 0)))
     mod = bb.get()
     assert_structural_equal(folded(mod), mod)
+
+
+def test_kernels_of_symbolic_buffers_are_folded_at_the_sizes_of_the_call():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            cls = Module
+            one = R.const(np.ones((2, 3), "float32"))
+            y = R.call_tir(cls.doubled, (one,), out_sinfo=R.Tensor((2, 3), "float32"))
+            z = R.add(x, y)
+            return z
+
+        @T.prim_func(private=True)
+        def doubled(a: T.handle, b: T.handle):
+            n, m = T.int64(), T.int64()
+            A = T.match_buffer(a, (n, m))
+            B = T.match_buffer(b, (n, m))
+            for i, j in T.grid(n, m):
+                with T.block("doubled"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] + A[vi, vj]
+
+    made = folded(Module)
+    (binding,) = made["main"].body.blocks[0].bindings
+    np.testing.assert_array_equal(binding.value.args[1].data.numpy(), np.full((2, 3), 2.0))
+
+
+def test_shapes_that_are_computed_as_tensors_are_folded(build):
+    def make(x):
+        shape = op.shape_to_tensor(relax.ShapeExpr([2, 3]))
+        swapped = op.flip(shape, axis=0)
+        bb = relax.BlockBuilder.current()
+        return op.reshape(x, bb.emit(op.tensor_to_shape(swapped)))
+
+    made = folded(build(make, INFO))
+    (binding,) = made["main"].body.blocks[0].bindings
+    assert binding.var.struct_info == TensorStructInfo((3, 2), "float32")

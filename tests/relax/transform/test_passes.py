@@ -1,4 +1,5 @@
 """The smaller passes: binding, dead code, normal form, purity, canonical bindings, fusion."""
+# ruff: noqa: F841 - scripts are no plain Python
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from weft import relax, topi
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.structural import assert_structural_equal
+from weft.ir.transform import ApplyPassToFunction
 from weft.relax import op
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform import (
@@ -25,6 +27,7 @@ from weft.relax.transform import (
 )
 from weft.script import ir as I
 from weft.script import relax as R
+from weft.script import tir as T
 from weft.support.errors import IRValueError, PassError, UnsupportedError
 from weft.tir.expr import Var as TirVar
 
@@ -113,6 +116,93 @@ def test_bind_symbolic_vars_of_one_function_of_several():
         BindSymbolicVars({TirVar("k", "int64"): 1})(Before)
 
 
+def test_dead_code_keeps_what_prim_funcs_call():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Module
+            y = R.call_tir(cls.doubled, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            return y
+
+        @T.prim_func(private=True)
+        def doubled(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+            for i in range(4):
+                with T.block("doubled"):
+                    vi = T.axis.spatial(4, i)
+                    y[vi] = Module.twice(x[vi])
+
+        @T.prim_func(private=True)
+        def twice(x: T.float32) -> T.float32:
+            return x + x
+
+    assert DeadCodeElimination()(Module) is Module
+
+
+def test_dead_code_of_a_part_of_a_module_keeps_its_functions():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Module
+            unused = R.exp(x)
+            y = cls.between(x)
+            return y
+
+        @R.function(private=True)
+        def between(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            cls = Module
+            y: R.Tensor((4,), "float32") = cls.last(x)
+            return y
+
+        @R.function(private=True)
+        def last(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            unused = R.exp(x)
+            return x
+
+    made = ApplyPassToFunction(DeadCodeElimination(), "main|last")(Module)
+    assert [gvar.name_hint for gvar in made.get_global_vars()] == ["main", "between", "last"]
+    assert "R.exp" not in made.script()
+
+
+def test_global_symbols_with_a_prefix():
+    @I.ir_module
+    class Module:
+        I.module_attrs({"system_lib_prefix": "lib_"})
+
+        @R.function(private=True)
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Module
+            y = R.call_tir(cls.copied, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            return y
+
+        @T.prim_func(private=True)
+        def copied(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+            for i in range(4):
+                with T.block("copied"):
+                    vi = T.axis.spatial(4, i)
+                    y[vi] = x[vi]
+
+    made = AttachGlobalSymbol()(Module)
+    names = {gvar.name_hint: func.attrs["global_symbol"] for gvar, func in made.functions.items()}
+    assert names == {"main": "main", "lib_copied": "lib_copied"}
+    assert relax.analysis.well_formed(made)
+    assert AttachGlobalSymbol()(made) is made
+
+
+def test_nested_sequences_are_flattened():
+    x = relax.Var("x", INFO)
+    inner = relax.Var("inner", INFO)
+    outer = relax.Var("outer", INFO)
+    exp, tan = op.exp(x), op.tan(inner)
+    nested = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(inner, exp)])], tan)
+    body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(outer, nested)])], outer)
+    func = relax.Function([x], body, INFO, attrs={"global_symbol": "main"})
+    made = Normalize()(IRModule({"main": func}))
+    assert value_names(made["main"]) == ["relax.exp", "relax.tan", "Var"]
+    assert relax.analysis.well_formed(made)
+
+
 def test_inline_functions():
     x = relax.Var("x", INFO)
     bb = relax.BlockBuilder()
@@ -134,8 +224,8 @@ def test_dead_code(mod):
     lowered["visible"] = unused.with_attr("global_symbol", "visible")
     names = {var.name_hint for var in DeadCodeElimination()(lowered).functions}
     assert names == {"main", "add", "tir_exp", "visible"}
-    names = {var.name_hint for var in DeadCodeElimination(["main"])(lowered).functions}
-    assert names == {"main", "add", "tir_exp"}
+    names = {var.name_hint for var in DeadCodeElimination(["unused"])(lowered).functions}
+    assert names == {"main", "add", "tir_exp", "unused", "visible"}
     with pytest.raises(PassError, match="no function 'nothing'"):
         DeadCodeElimination(["nothing"])(lowered)
 

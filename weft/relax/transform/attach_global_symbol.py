@@ -1,16 +1,25 @@
-"""AttachGlobalSymbol: every function of the module gets its name as ``global_symbol``."""
+"""AttachGlobalSymbol: every function of the module gets its name as ``global_symbol``.
+
+A PrimFunc of a module with the attribute ``system_lib_prefix`` is renamed: the prefix stands before
+its name.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.module import IRModule
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule, rename_functions
 from weft.ir.transform import PassContext
 from weft.relax.transform.passes import make_module_pass
+from weft.tir.function import PrimFunc
 
 
 def attach_global_symbol(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
     """The module with all functions visible by name; the same if they are already."""
+    prefix = str(mod.attrs.get("system_lib_prefix") or "")
+    renamed = _prefixed(mod, prefix) if prefix else {}
+    mod = rename_functions(mod, renamed) if renamed else mod
     functions = {}
     for gvar, func in mod.functions.items():
         if func.attrs.get("global_symbol") != gvar.name_hint:
@@ -19,6 +28,16 @@ def attach_global_symbol(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: 
     if all(func is mod.functions[gvar] for gvar, func in functions.items()):
         return mod
     return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:
+    """The new names of the PrimFuncs that have none yet."""
+    made: dict[GlobalVar, GlobalVar] = {}
+    for gvar, func in mod.functions.items():
+        if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
+            made[gvar] = GlobalVar(prefix + gvar.name_hint, gvar.type_)
+            made[gvar].struct_info = gvar.struct_info
+    return made
 
 
 def AttachGlobalSymbol() -> Any:  # noqa: N802 - TVM's name

@@ -1,6 +1,8 @@
 """DeadCodeElimination: functions that no entry function reaches go, and unused bindings.
 
-Entry functions are those named, or else those with a ``global_symbol`` (visible from outside).
+Entry functions are those named and those with a ``global_symbol`` (visible from outside). Functions
+stay where the module is a part of another one, as ``ApplyPassToFunction`` makes it: a function that
+is called but not there may call any other.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Function
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import PassError
+from weft.tir.expr import Call as TirCall
+from weft.tir.function import PrimFunc
 
 
 def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
@@ -27,7 +31,8 @@ def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = N
     entries = _entries(mod, entry_functions)
     if entries:
         reached = _reach(entries, {gvar.name_hint: func for gvar, func in functions.items()})
-        functions = {gvar: f for gvar, f in functions.items() if gvar.name_hint in reached}
+        if all(name in mod for name in reached):
+            functions = {gvar: f for gvar, f in functions.items() if gvar.name_hint in reached}
     same = len(functions) == len(mod.functions) and all(
         func is mod.functions[gvar] for gvar, func in functions.items()
     )
@@ -43,8 +48,9 @@ def _entries(mod: IRModule, names: Sequence[str] | None) -> list[str]:
         for name in names:
             if name not in mod:
                 raise PassError(f"DeadCodeElimination: the module has no function {name!r}")
-        return list(names)
-    return [gvar.name_hint for gvar, func in mod.functions.items() if "global_symbol" in func.attrs]
+    functions = mod.functions.items()
+    public = [gvar.name_hint for gvar, func in functions if "global_symbol" in func.attrs]
+    return [*(names or ()), *public]
 
 
 def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
@@ -52,11 +58,19 @@ def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
     todo = list(entries)
     while todo:
         name = todo.pop()
-        if name in reached or name not in functions:
+        if name in reached:
             continue
         reached.add(name)
-        todo.extend(gvar.name_hint for gvar in collect(functions[name], GlobalVar))
+        todo.extend(_callees(functions.get(name)))
     return reached
+
+
+def _callees(func: Any) -> list[str]:
+    """The names of the functions that a function calls or refers to."""
+    if isinstance(func, PrimFunc):  # what a call in TensorIR calls is no child of it
+        called = [call.op for call in collect(func, TirCall)]
+        return [op.name_hint for op in called if isinstance(op, GlobalVar)]
+    return [gvar.name_hint for gvar in collect(func, GlobalVar)]
 
 
 def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802 - as TVM

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from weft.relax.expr import Call, Constant, Function, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import constant_value
@@ -21,6 +23,7 @@ from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.legalize import LEGALIZE
 from weft.relax.transform.passes import make_module_pass
 from weft.support import slots
+from weft.tir.buffer import decl_buffer
 from weft.tir.function import PrimFunc
 
 LIMIT: Final = 1 << 20
@@ -34,7 +37,7 @@ class _Folder(PyExprMutator):
     def visit_var_(self, op: Var) -> Any:
         var = super().visit_var_(op)
         value = self.lookup_binding(var)
-        return value if isinstance(value, Constant) else var
+        return value if isinstance(value, Constant) or _is_fixed(value) else var
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
         made = super().visit_tuple_getitem_(op)
@@ -53,6 +56,8 @@ class _Folder(PyExprMutator):
 
     def fold_operator(self, call: Call) -> Any:
         """Lower an operator on constants in a scratch builder and fold the call_tir."""
+        if call.op in _SHAPES:
+            return _SHAPES[call.op](call)
         rule = LEGALIZE.get(call.op)
         if rule is None or not _all_constant(call.args) or not _is_small(call):
             return call
@@ -70,11 +75,55 @@ class _Folder(PyExprMutator):
             return call
         if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
             return call
-        outputs = slots.evaluate.get()(func, _arrays(call.args[1]))
+        outputs = slots.evaluate.get()(_specialised(func, call), _arrays(call.args[1]))
         constants = [Constant(array) for array in outputs]
         if isinstance(call.sinfo_args[0], TupleStructInfo):
             return Tuple(constants)
         return constants[0]
+
+
+def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
+    """The PrimFunc with the extents of a call of known shapes."""
+    buffers = {param: func.buffer_map[param] for param in func.params if param in func.buffer_map}
+    if all(constant_value(dim) is not None for b in buffers.values() for dim in b.shape):
+        return func
+    info = call.sinfo_args[0]
+    results = info.fields if isinstance(info, TupleStructInfo) else [info]
+    infos = [*[arg.struct_info for arg in call.args[1].fields], *results]
+    known: dict[Any, Any] = {}
+    for (param, buffer), of in zip(buffers.items(), infos, strict=True):
+        known[param] = decl_buffer(tensor_dims(of), buffer.dtype, buffer.name)
+    return func.specialize(known)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is a shape of constants."""
+    if not isinstance(value, ShapeExpr):
+        return False
+    return all(constant_value(dim) is not None for dim in value.values)
+
+
+def _shape_to_tensor(call: Call) -> Any:
+    """A shape of constants as a tensor."""
+    values = [constant_value(dim) for dim in getattr(call.args[0], "values", None) or [None]]
+    if any(value is None for value in values):
+        return call
+    return Constant(np.array(values, "int64"))
+
+
+def _tensor_to_shape(call: Call) -> Any:
+    """A constant tensor as a shape."""
+    given = call.args[0]
+    if not isinstance(given, Constant) or given.data.dtype != "int64":
+        return call
+    return ShapeExpr([int(value) for value in given.data.numpy()])
+
+
+_SHAPES: Final = {
+    Op.get("relax.shape_to_tensor"): _shape_to_tensor,
+    Op.get("relax.tensor_to_shape"): _tensor_to_shape,
+}
+"""Operators between shapes and tensors, which have no rule of legalisation."""
 
 
 def _arrays(args: Any) -> list[Any]:
