@@ -27,6 +27,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
 
 
@@ -244,6 +245,7 @@ def defining_vars(info: Any) -> list[TirVar]:
     return list(found.values())
 
 
+@deep_recursion
 def erase_to_well_defined(
     info: StructInfo,
     shape_var_map: Mapping[Any, PrimExpr] | None = None,
