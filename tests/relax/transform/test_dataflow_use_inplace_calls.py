@@ -6,7 +6,7 @@ import pytest
 import weft
 from weft import relax
 from weft.relax.analysis.inplace import aliases, inplace_opportunities, liveness
-from weft.relax.transform import DataflowUseInplaceCalls
+from weft.relax.transform import DataflowUseInplaceCalls, dataflow_use_inplace_calls
 from weft.script import ir as I
 from weft.script import relax as R
 
@@ -103,3 +103,26 @@ def test_nothing_to_do_is_the_same_module():
             return a
 
     assert DataflowUseInplaceCalls()(Plain) is Plain
+
+
+def test_a_kernel_is_made_once(monkeypatch):
+    """Legalisation and the replacement of buffers run once for equal calls, not for each."""
+    made = []
+    original = dataflow_use_inplace_calls._over_argument
+    monkeypatch.setattr(
+        dataflow_use_inplace_calls,
+        "_over_argument",
+        lambda kernel, index: made.append(index) or original(kernel, index),
+    )
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((4,), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = x
+            for _ in range(20):
+                y = bb.emit(relax.op.exp(bb.emit(relax.op.add(y, x))))
+            y = bb.emit_output(y)
+        bb.emit_func_output(y)
+    found = DataflowUseInplaceCalls()(bb.get())
+    assert len(made) == 2
+    assert {gvar.name_hint for gvar in found.functions} == {"main", "add_inplace", "exp_inplace"}

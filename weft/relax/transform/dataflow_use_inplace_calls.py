@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.expr import GlobalVar
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -37,46 +38,63 @@ def single_inplace_call(
 ) -> tuple[Call, IRModule]:
     """The call with its result in an argument, and the module with the kernel that does it."""
     builder = BlockBuilder(mod)
-    return inplace_call(builder, call, inplace_indices[0]), builder.get()
+    return InplaceKernels(builder).call(call, inplace_indices[0]), builder.get()
 
 
-def inplace_call(builder: BlockBuilder, call: Call, index: int) -> Call:
-    """``call`` as call_tir_inplace of a new kernel, which writes over argument ``index``."""
-    kernel, arguments, scalars = _kernel_of(call)
+class InplaceKernels:
+    """The in-place kernels of one module: equal calls share one, and it is made once."""
+
+    def __init__(self, builder: BlockBuilder) -> None:
+        self.builder = builder
+        self.legalizer = LegalizeMutator(IRModule(), {})
+        self.made: dict[tuple[GlobalVar, int, bool], GlobalVar] = {}
+
+    def call(self, call: Call, index: int) -> Call:
+        """``call`` as call_tir_inplace of a kernel that writes over argument ``index``."""
+        gvar, tensors, *scalars = self.lowered(call).args
+        arguments = list(tensors.fields)
+        if list(call.args) != arguments:
+            raise LegalizeError(
+                f"DataflowUseInplaceCalls: the kernel of {call} takes other arguments"
+            )
+        is_read_twice = sum(1 for arg in arguments if arg is arguments[index]) > 1
+        key = (gvar, index, is_read_twice)
+        if key not in self.made:
+            kernel = _over_argument(self.legalizer.builder_.function_of(gvar), index)
+            if is_read_twice:  # the same tensor is read as another argument
+                kernel = kernel.without_attr("tir.noalias")
+            name = call.op.name.rpartition(".")[2]
+            self.made[key] = self.builder.add_func(kernel, f"{name}_inplace")
+        infos = [call.struct_info]
+        return call_tir_inplace(self.made[key], Tuple(arguments), [index], infos, *scalars)
+
+    def lowered(self, call: Call) -> Call:
+        """The call_tir that an operator becomes."""
+        builder = self.legalizer.builder_
+        builder.begin_binding_block()
+        try:
+            lowered = self.legalizer.visit_expr(call)
+        finally:
+            builder.end_block()
+        if not isinstance(lowered, Call) or lowered.op is call.op:
+            raise LegalizeError(f"DataflowUseInplaceCalls: {call} has no kernel of its own")
+        return lowered
+
+
+def _over_argument(kernel: Any, index: int) -> PrimFunc:
+    """A kernel with its last buffer, the result, replaced by another of its buffers."""
     params = [param for param in kernel.params if param in kernel.buffer_map]
     buffers = [kernel.buffer_map[param] for param in params]
-    target, result = buffers[index], buffers[-1]
     kept = [param for param in kernel.params if param is not params[-1]]
     mapping = {param: kernel.buffer_map[param] for param in kept if param in kernel.buffer_map}
-    made = PrimFunc(
-        kept, substitute(kernel.body, {result: target}), kernel.ret_type, mapping, kernel.attrs
-    )
-    if sum(1 for arg in arguments if arg is arguments[index]) > 1:
-        made = made.without_attr("tir.noalias")  # the same tensor is read as another argument
-    name = call.op.name.rpartition(".")[2]
-    callee = builder.add_func(made, f"{name}_inplace")
-    return call_tir_inplace(callee, Tuple(arguments), [index], [call.struct_info], scalars)
-
-
-def _kernel_of(call: Call) -> tuple[PrimFunc, list[Any], Any]:
-    """The PrimFunc that computes an operator, its tensors, and its scalars or None."""
-    mutator = LegalizeMutator(IRModule(), {})
-    builder = mutator.builder_
-    builder.begin_binding_block()
-    lowered = mutator.visit_expr(call)
-    builder.end_block()
-    if not isinstance(lowered, Call) or lowered.op is call.op:
-        raise LegalizeError(f"DataflowUseInplaceCalls: {call} has no kernel of its own")
-    kernel = builder.get()[lowered.args[0]]
-    arguments = list(lowered.args[1].fields)
-    if list(call.args) != arguments:
-        raise LegalizeError(f"DataflowUseInplaceCalls: the kernel of {call} takes other arguments")
-    return kernel, arguments, lowered.args[2] if len(lowered.args) > 2 else None
+    body = substitute(kernel.body, {buffers[-1]: buffers[index]})
+    return PrimFunc(kept, body, kernel.ret_type, mapping, kernel.attrs)
 
 
 class _InplaceMutator(PyExprMutator):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
+        self.kernels = InplaceKernels(self.builder_)
         self.chosen: dict[int, int] = {}
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
@@ -96,7 +114,7 @@ class _InplaceMutator(PyExprMutator):
             return
         call = self.visit_expr(binding.value)
         try:
-            made = self.builder_.normalize(inplace_call(self.builder_, call, index))
+            made = self.builder_.normalize(self.kernels.call(call, index))
         except LegalizeError:  # an argument that stands in the kernel, as a scalar
             super().visit_binding(binding)
             return
