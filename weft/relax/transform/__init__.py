@@ -45,6 +45,7 @@ from weft.relax.transform.remove_unused_outputs import RemoveUnusedOutputs
 from weft.relax.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.run_codegen import RunCodegen
+from weft.relax.transform.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.topological_sort import TopologicalSort
 from weft.relax.transform.update_param_struct_info import UpdateParamStructInfo
@@ -97,6 +98,7 @@ __all__ = [
     "RewriteDataflowReshape",
     "RunCodegen",
     "Sequential",
+    "SplitLayoutRewritePreproc",
     "StaticPlanBlockMemory",
     "ToNonDataflow",
     "TopologicalSort",
@@ -120,7 +122,7 @@ _PLANNED = dict.fromkeys(
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
     "OptimizeLayoutTransform RealizeVDevice "
     "ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul RewriteCUDAGraph "
-    "SplitCallTIRByPattern SplitLayoutRewritePreproc "
+    "SplitCallTIRByPattern "
     "ToMixedPrecision "
     "UpdateVDevice".split(),
     "more passes over graphs",
