@@ -246,3 +246,27 @@ def test_extents_of_two_operands_that_must_be_equal_are_compared(way):
             runs[name](lhs, rhs)
         assert "3" in str(caught.value)
         assert "4" in str(caught.value)
+
+
+@I.ir_module
+class Declared:
+    @R.function
+    def main(x: R.Tensor(("n", "m"), "int32"), y: R.Object) -> R.Tensor(("m", "n")):
+        return y
+
+    @R.function
+    def outer(x: R.Tensor(("n", "m"), "int32"), y: R.Object) -> R.Tensor(("m", "n")):
+        m, n = T.int64(), T.int64()
+        z: R.Tensor((m, n)) = Declared.main(x, y)
+        return z
+
+
+@pytest.mark.parametrize("pipeline", ["default", "default_build"])
+def test_a_result_is_held_against_what_is_declared(pipeline):
+    vm = relax.VirtualMachine(relax.build(Declared, relax_pipeline=pipeline), weft.cpu())
+    for run in (vm["main"], vm["outer"]):
+        x = np.zeros((1, 2), "int32")
+        assert run(x, weft.nd.array(ramp(2, 1))).shape == (2, 1)
+        for wrong in (ramp(1, 2), ramp(2, 1, 1)):
+            with pytest.raises(ValueError, match="return|ret"):
+                run(x, weft.nd.array(wrong))

@@ -28,6 +28,7 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
+from weft.relax.lattice import struct_info_is_base_of
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
@@ -95,6 +96,12 @@ class FunctionBuilder:
             operands = (("value", self.name), ("value", symbol), ("expr", symbol), ("value", limit))
             self.builtin(-1, "check_limit", *operands)
         result = self.sequence(self.function.body)
+        if returns_more(self.function):
+            register = self.new_register()
+            self.builtin(register, "identity", result)
+            pattern = self.symbols.pattern(self.function.ret_struct_info)
+            self.code.append(("match", register, pattern, f"{self.name}: the return value"))
+            result = ("reg", register)
         self.code.append(("ret", result))
         return VMFunction(self.name, tuple(params), tuple(self.code), self.count)
 
@@ -266,6 +273,12 @@ class FunctionBuilder:
         if isinstance(shape, ShapeExpr):
             return ("shape", self.symbols.extents(shape.values))
         return self.value(shape)
+
+
+def returns_more(function: Function) -> bool:
+    """Whether a function declares more of its result than its body tells: it must be checked."""
+    declared, found = function.ret_struct_info, function.body.struct_info
+    return found is not None and not struct_info_is_base_of(declared, found)
 
 
 def _captured(function: Function, registers: dict[int, int]) -> list[Var]:

@@ -41,6 +41,7 @@ from weft.relax.struct_info import (
 )
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
+from weft.relax.vm.bytecode import returns_more
 from weft.relax.vm.host_calls import HOST_OPERATORS
 from weft.relax.vm.host_parts import (
     HostFunction,
@@ -102,6 +103,8 @@ class HostBuilder:
         for value, number, where in self.numbers:
             self.symbols.compare("prim", [value], [number], where, self.symbols.known)
         params = self.params
+        if returns_more(self.function):
+            raise NotNative("the result is held against the declared struct info")
         result = self.body(self.function.body)
         inputs = {id(param) for param in params}
         outputs: list[Buffer] = []
@@ -310,6 +313,8 @@ class HostBuilder:
         if not isinstance(local, LocalFunction):
             raise NotNative("a call of an object or of a function that returns one")
         function, arguments = local.function, [*given, *local.captured]
+        if returns_more(function):
+            raise NotNative(f"the result of {local.label} is held against its struct info")
         if any(function is running for running in self.inlined) or (
             len(self.inlined) >= MAX_INLINE_DEPTH
         ):
