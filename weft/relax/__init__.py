@@ -17,6 +17,7 @@ _NAMES = {
     **dict.fromkeys(_STRUCT_INFO.split(), "weft.relax.struct_info"),
     **dict.fromkeys(_OP.split(), "weft.relax.op"),
     "BlockBuilder": "weft.relax.block_builder",
+    "DataflowBlockRewrite": "weft.relax.binding_rewrite",
     "ExecBuilder": "weft.relax.vm.exec_builder",
     "GlobalVar": "weft.ir.expr",
     "PyExprMutator": "weft.relax.expr_functor",
@@ -30,8 +31,6 @@ _NAMES = {
     "register_pipeline": "weft.driver.pipeline",
 }
 _PLANNED = {
-    "DataflowBlockRewrite": "pattern matching and rewriting",
-    "binding_rewrite": "pattern matching and rewriting",
     "distributed": "distributed execution",
     "frontend": "importers of models",
     "training": "training",
@@ -40,8 +39,8 @@ __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "analysis", "backend", "block_builder", "dpl", "expr", "expr_functor", "op", "struct_info",
-        "testing", "transform", "utils", "vm",
+        "analysis", "backend", "binding_rewrite", "block_builder", "dpl", "expr", "expr_functor",
+        "op", "struct_info", "testing", "transform", "utils", "vm",
     ),
     _PLANNED,
 )  # fmt: skip
