@@ -2,6 +2,7 @@
 
 from weft.relax.analysis.bindings import get_var2val, name_to_binding, udchain
 from weft.relax.analysis.compile_time import computable_at_compile_time, has_reshape_pattern
+from weft.relax.analysis.layout_transforms import suggest_layout_transforms
 from weft.relax.analysis.memory_usage import estimate_memory_usage
 from weft.relax.analysis.purity import contains_impure_call, detect_recursion
 from weft.relax.analysis.unused import remove_all_unused
@@ -53,6 +54,7 @@ __all__ = [
     "remove_all_unused",
     "struct_info_base_check",
     "struct_info_lca",
+    "suggest_layout_transforms",
     "tir_vars_in_struct_info",
     "udchain",
     "well_formed",

@@ -117,6 +117,7 @@ class _Alterer(PyExprMutator):
         super().__init__(mod)
         self.mod, self.implementations = mod, implementations
         self.transforms, self.separators = transforms, separators
+        self.made: dict[str, Any] = {}
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
@@ -136,8 +137,10 @@ class _Alterer(PyExprMutator):
                 f"AlterOpImpl: {name}: expected a replacement with {len(old.params)} parameters "
                 f"as {call.args[0].name_hint} has, got {len(new.params)}"
             )
-        func = new.with_attr(_NAME, name).without_attr("global_symbol")
-        gvar = self.builder_.add_func(func, f"{name}_replacement".replace(".", "_"))
+        if name not in self.made:
+            func = new.with_attr(_NAME, name).without_attr("global_symbol")
+            hint = f"{name}_replacement".replace(".", "_")
+            self.made[name] = self.builder_.add_func(func, hint)
         buffers = self.buffers(name, len(new.params))
         (out,) = call.sinfo_args
         outs = list(out.fields) if isinstance(out, TupleStructInfo) else [out]
@@ -146,7 +149,7 @@ class _Alterer(PyExprMutator):
         last = buffers[len(inputs) : len(inputs) + len(outs)]
         infos = [b.info(info) for b, info in zip(last, outs, strict=True)]
         new_out = TupleStructInfo(infos) if isinstance(out, TupleStructInfo) else infos[0]
-        callee: list[Any] = [gvar, Tuple(args), *call.args[2:]]
+        callee: list[Any] = [self.made[name], Tuple(args), *call.args[2:]]
         made = Call(_CALL_TIR, callee, call.attrs, [new_out])
         if not isinstance(out, TupleStructInfo):
             return self.restored(made, last[0], out)

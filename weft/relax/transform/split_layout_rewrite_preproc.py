@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
@@ -25,7 +26,6 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IntImm
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, SeqStmt, Stmt
 from weft.tir.stmt_functor import renew_defs
@@ -75,7 +75,7 @@ def _split(func: PrimFunc) -> _Split | None:
 
 
 def _is_marked(block: Block) -> bool:
-    value = (block.annotations or {}).get(ANNOTATION)
+    value: Any = dict(block.annotations or {}).get(ANNOTATION)
     return bool(value.value if isinstance(value, IntImm) else value)
 
 
