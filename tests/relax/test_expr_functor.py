@@ -4,9 +4,10 @@ import pytest
 
 from weft import relax
 from weft.ir.op import Op
-from weft.relax import op
+from weft.relax import normalize, op
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from weft.relax.struct_info import TensorStructInfo
+from weft.script import relax as R
 from weft.support.errors import IRTypeError
 
 INFO = TensorStructInfo((3, 4), "float32")
@@ -143,3 +144,27 @@ def test_deep_functions_are_walked():
             expr = op.exp(expr)
         bb.emit_func_output(bb.emit(expr))
     assert len(PyExprMutator().visit_expr(bb.get()["main"]).body.blocks[0].bindings) == 3000
+
+
+def test_each_call_is_normalised_once_however_deep_it_stands(monkeypatch):
+    calls = []
+    original = normalize._HANDLERS[relax.Call]
+    monkeypatch.setitem(
+        normalize._HANDLERS,
+        relax.Call,
+        lambda normalizer, call: calls.append(call) or original(normalizer, call),
+    )
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((4,), "float32"))
+    flag = relax.Var("flag", R.Tensor((), "bool"))
+    depth = 20
+    body = relax.SeqExpr([], x)
+    for _ in range(depth):
+        inner = relax.Var("inner", R.Tensor((4,), "float32"))
+        value = relax.VarBinding(inner, relax.If(flag, body, relax.op.exp(x)))
+        body = relax.SeqExpr([relax.BindingBlock([value])], inner)
+    func = bb.normalize(relax.Function([x, flag], body, R.Tensor((4,), "float32")))
+    assert len(calls) == depth
+    calls.clear()
+    PyExprMutator().visit_expr(func)
+    assert len(calls) == depth

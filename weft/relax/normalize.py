@@ -96,11 +96,25 @@ class Normalizer:
 
     def __init__(self, builder: Scopes) -> None:
         self.builder = builder
+        self.normal: set[Any] = set()
 
     def visit(self, expr: Any) -> Any:
-        """The expression in normal form."""
+        """The expression in normal form.
+
+        What was found or made so once is not walked again: a function is normalised with each of
+        its parts, and once more as a whole.
+        """
         if isinstance(expr, LEAVES):
             return self.leaf(expr)
+        if expr in self.normal:
+            return expr
+        made = self.handler(expr)(self, expr)
+        if made.struct_info is not None and not _has_unknown_callee(made):
+            self.normal.add(made)
+        return made
+
+    def handler(self, expr: Any) -> Any:
+        """The method for an expression that is no leaf."""
         handler = _HANDLERS.get(type(expr))
         if handler is None:
             for base in type(expr).__mro__:
@@ -111,7 +125,7 @@ class Normalizer:
                 raise IRTypeError(
                     f"normalize: expected a graph expression, got {type(expr).__name__}"
                 )
-        return handler(self, expr)
+        return handler
 
     def leaf(self, expr: Any) -> Any:
         if isinstance(expr, GlobalVar) and expr.struct_info is None:
@@ -255,6 +269,13 @@ class Normalizer:
         return erase_to_well_defined(info, known, {param: param for param in params})
 
 
+def _has_unknown_callee(expr: Any) -> bool:
+    """Whether an expression calls a function that the module does not have yet."""
+    return (
+        isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.struct_info is None
+    )
+
+
 def _is_plain(expr: Any) -> bool:
     """A tuple of leaves may be the value of a sequence."""
     return isinstance(expr, Tuple) and all(
@@ -263,18 +284,22 @@ def _is_plain(expr: Any) -> bool:
 
 
 def merged_blocks(blocks: Any) -> Any:
-    """Blocks without empty ones, neighbouring blocks of one kind joined; the same if nothing."""
-    made: list[BindingBlock] = []
-    changed = False
+    """Blocks without empty ones, neighbouring plain blocks joined; the same if nothing."""
+    runs: list[list[BindingBlock]] = []
     for block in blocks:
         if not block.bindings:
-            changed = True
-        elif made and type(made[-1]) is type(block) and not isinstance(block, DataflowBlock):
-            made[-1] = BindingBlock([*made[-1].bindings, *block.bindings])
-            changed = True
+            continue
+        is_plain = not isinstance(block, DataflowBlock)
+        if is_plain and runs and type(runs[-1][0]) is type(block):
+            runs[-1].append(block)
         else:
-            made.append(block)
-    return made if changed or type(blocks) is list else blocks
+            runs.append([block])
+    if len(runs) == len(blocks) and type(blocks) is not list:
+        return blocks
+    return [
+        run[0] if len(run) == 1 else BindingBlock([b for block in run for b in block.bindings])
+        for run in runs
+    ]
 
 
 def infer_call(call: Call) -> StructInfo:

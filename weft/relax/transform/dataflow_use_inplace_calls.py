@@ -51,7 +51,8 @@ class InplaceKernels:
 
     def call(self, call: Call, index: int) -> Call:
         """``call`` as call_tir_inplace of a kernel that writes over argument ``index``."""
-        gvar, tensors, *scalars = self.lowered(call).args
+        operands: Any = self.lowered(call).args
+        gvar, tensors, *scalars = operands
         arguments = list(tensors.fields)
         if list(call.args) != arguments:
             raise LegalizeError(
