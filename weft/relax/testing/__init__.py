@@ -1,5 +1,5 @@
 """Helpers of tests of graph programs: ``relax.testing``."""
 
-from weft.relax.testing import runtime_builtin, transform, vm
+from weft.relax.testing import nn, runtime_builtin, transform, vm
 
-__all__ = ["runtime_builtin", "transform", "vm"]
+__all__ = ["nn", "runtime_builtin", "transform", "vm"]

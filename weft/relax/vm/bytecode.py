@@ -183,6 +183,8 @@ class FunctionBuilder:
 
     def value(self, expr: Any) -> Operand:
         """The operand of a leaf expression (others get a register)."""
+        if isinstance(expr, Var):
+            return self.variable(expr)
         lower = _LEAVES.get(type(expr).__name__)
         if lower is not None:
             return lower(self, expr)
@@ -278,7 +280,9 @@ class FunctionBuilder:
 def returns_more(function: Function) -> bool:
     """Whether a function declares more of its result than its body tells: it must be checked."""
     declared, found = function.ret_struct_info, function.body.struct_info
-    return found is not None and not struct_info_is_base_of(declared, found)
+    if declared is None or found is None:
+        return False
+    return not struct_info_is_base_of(declared, found)
 
 
 def _captured(function: Function, registers: dict[int, int]) -> list[Var]:
@@ -328,8 +332,6 @@ def _tuple_item(builder: FunctionBuilder, expr: TupleGetItem) -> Operand:
 
 
 _LEAVES: Final[dict[str, Callable[[FunctionBuilder, Any], Operand]]] = {
-    "Var": FunctionBuilder.variable,
-    "DataflowVar": FunctionBuilder.variable,
     "GlobalVar": FunctionBuilder.global_value,
     "Constant": lambda builder, expr: ("const", builder.owner.constant(expr)),
     "ShapeExpr": lambda builder, expr: ("shape", builder.symbols.extents(expr.values)),
