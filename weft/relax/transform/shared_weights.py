@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structural import structural_equal, structural_key
 from weft.relax.expr import Function, Var, VarBinding
 from weft.relax.substitution import replace
 from weft.relax.transform.lift_plan import LiftPlan, definable_symbols, lift_plan
@@ -69,7 +69,7 @@ class SharedPlan:
 
     def match_bindings(self) -> list[VarBinding]:
         """Let bindings of the same value correspond; the first function's shared ones."""
-        values: dict[int, list[_Value]] = {}
+        values: dict[Any, list[_Value]] = {}
         found: dict[Var, _Value] = {}
         common = dict(self.variables)
         for number, func in enumerate(self.functions):
@@ -77,7 +77,7 @@ class SharedPlan:
                 if not isinstance(binding, VarBinding):
                     continue
                 expr = replace(binding.value, common, self.symbols)
-                same = values.setdefault(structural_hash(expr), [])
+                same = values.setdefault(structural_key(expr), [])
                 value = next((v for v in same if structural_equal(v.expr, expr)), None)
                 if value is None:
                     value = _Value(binding, expr)
