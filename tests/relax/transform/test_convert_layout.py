@@ -372,6 +372,33 @@ def test_tensors_of_unknown_rank_keep_the_order_of_the_program():
     assert ConvertLayout(CHANNELS_LAST)(Before) is Before
 
 
+def test_calls_of_functions_take_the_order_of_the_program(check_native):
+    @I.ir_module
+    class Before:
+        @T.prim_func(private=True)
+        def first_row(A: T.Buffer((1, 4, 4, 5), "float32"), B: T.Buffer((5,), "float32")):
+            for i in range(5):
+                with T.block("row"):
+                    vi = T.axis.spatial(5, i)
+                    B[vi] = A[0, 1, 2, vi]
+
+        @R.function
+        def main(x: R.Tensor((1, 3, 6, 7), "float32"), w: R.Tensor((4, 3, 3, 3), "float32")):
+            with R.dataflow():
+                a = R.nn.conv2d(x, w)
+                s = R.shape_of(a)
+                b = R.reshape(a, s)
+                c = R.add(a, b)
+                out = R.call_tir(Before.first_row, (c,), out_sinfo=R.Tensor((5,), "float32"))
+                R.output(out)
+            return out
+
+    made = ConvertLayout(CHANNELS_LAST)(Before)
+    assert layouts(made) == ["NHWC"]
+    data = [RNG.integers(-3, 4, s).astype("float32") for s in [(1, 3, 6, 7), (4, 3, 3, 3)]]
+    check_native(Before, made, *data)
+
+
 def test_layouts_that_cannot_be_asked_for_are_an_error():
     with pytest.raises(PassError, match=r"no layout can be asked for relax\.add; others follow"):
         ConvertLayout({"relax.add": ["NHWC"]})

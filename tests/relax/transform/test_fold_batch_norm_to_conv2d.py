@@ -84,3 +84,18 @@ def variable_weights(weight):
         made = bb.emit(op.nn.batch_norm(conv, *stats, axis=1))
         bb.emit_func_output(relax.TupleGetItem(made, 0))
     return bb.get()
+
+
+def test_a_convolution_of_another_block_is_not_reached_for():
+    x = relax.Var("x", relax.TensorStructInfo((2, 3, 5, 5), "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            conv = bb.emit_output(op.nn.conv2d(bb.emit(op.exp(x)), constant(4, 3, 3, 3)))
+        sign = bb.emit(op.sign(x))  # between the blocks
+        with bb.dataflow():
+            norm = bb.emit(op.nn.batch_norm(conv, *[constant(4) for _ in range(4)], axis=1))
+            out = bb.emit_output(relax.TupleGetItem(norm, 0))
+        bb.emit_func_output(relax.Tuple([out, sign]))
+    before = bb.get()
+    assert FoldBatchnormToConv2D()(before) is before

@@ -45,7 +45,9 @@ from weft.relax.transform.remove_unused_outputs import RemoveUnusedOutputs
 from weft.relax.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.run_codegen import RunCodegen
-from weft.relax.transform.specialize_prim_func_based_on_call_site import SpecializePrimFuncBasedOnCallSite
+from weft.relax.transform.specialize_prim_func_based_on_call_site import (
+    SpecializePrimFuncBasedOnCallSite,
+)
 from weft.relax.transform.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.topological_sort import TopologicalSort

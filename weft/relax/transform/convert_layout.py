@@ -52,7 +52,9 @@ from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
 
 
-def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> FunctionPass:  # noqa: N802 - as TVM
+def ConvertLayout(  # noqa: N802 - as TVM
+    desired_layouts: Mapping[str, Sequence[str]],
+) -> FunctionPass:
     """Convert to the layouts given by operator: data, kernel and (if it differs) result.
 
     ``relax.nn.conv1d`` to ``conv3d`` and ``relax.image.resize1d`` to ``resize3d`` can be given.
@@ -117,9 +119,9 @@ class _Converter(PyExprMutator):
     # The walk
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        self.in_dataflow = True
+        outer, self.in_dataflow = self.in_dataflow, True
         made = super().visit_dataflow_block_(block)
-        self.in_dataflow = False
+        self.in_dataflow = outer
         return made
 
     def visit_var_(self, op: Var) -> Any:
@@ -155,14 +157,16 @@ class _Converter(PyExprMutator):
             answer = Answer(orders, _plain(binding.var.struct_info))
         wanted = [*answer.inputs, *[None] * (len(call.args) - len(answer.inputs))]
         args = [
-            answer.args.get(index) or (self.converted(arg, want) if _has_order(arg) else arg)
+            answer.args.get(index)
+            or (self.converted(arg, want) if _has_order(arg) else self.visit_expr(arg))
             for index, (arg, want) in enumerate(zip(call.args, wanted, strict=True))
         ]
+        callee = self.visit_expr(call.op)
         attrs = call.attrs
         if any(attrs[name] != value for name, value in answer.attrs.items()):
             attrs = Attrs(dict(attrs)).updated(**answer.attrs)
-        same = attrs is call.attrs and _same(args, call.args)
-        made = call if same else Call(call.op, args, attrs, call.sinfo_args, call.span)
+        same = attrs is call.attrs and callee is call.op and _same(args, call.args)
+        made = call if same else Call(callee, args, attrs, call.sinfo_args, call.span)
         self.finish(binding, made, answer.output)
 
     def answer(self, call: Call) -> Answer | None:

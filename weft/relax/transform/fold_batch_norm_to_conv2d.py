@@ -19,7 +19,15 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Constant, Function, TupleGetItem, Var, const
+from weft.relax.expr import (
+    Call,
+    Constant,
+    DataflowVar,
+    Function,
+    TupleGetItem,
+    Var,
+    const,
+)
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.transform.passes import make_function_pass
@@ -46,7 +54,9 @@ class _Folder(PyExprMutator):
         conv = self.lookup_binding(product)
         if not isinstance(conv, Call) or conv.op is not _CONV2D:
             return made
-        if self.counts.get(self.original.get(product, product)) != 1:
+        is_alone = self.counts.get(self.original.get(product, product)) == 1
+        is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
+        if not is_alone or not is_near:  # another block hides its dataflow variables
             return made
         return self.folded(conv, norm) or made
 
@@ -71,7 +81,7 @@ class _Folder(PyExprMutator):
         scale = op.divide(gamma if norm.attrs["scale"] else one, deviation)
         shift = op.multiply(mean, scale)
         bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
-        channels = tensor_dims(variance.struct_info)[0]  # type: ignore[index] # a constant's are known
+        (channels,) = tensor_dims(variance.struct_info) or [None]
         out_axis, weight_axis = axes
         weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
         made = Call(_CONV2D, [conv.args[0], weights], conv.attrs)
@@ -95,6 +105,8 @@ def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
 
 
 def _fold(func: Function) -> Function:
+    if func.attrs.get("Primitive"):
+        return func
     made = _Folder(uses(func)).visit_expr(func)
     return func if made is func else remove_all_unused(made)
 

@@ -57,6 +57,8 @@ class _Remover(PyExprMutator):
 
 
 def _without_reshapes(func: Function) -> Function:
+    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+        return func
     made = _Remover().visit_expr(func)
     return func if made is func else remove_all_unused(canonicalize_bindings(made))
 
