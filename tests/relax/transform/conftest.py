@@ -1,5 +1,7 @@
 """What every test of a graph pass asks: is the result the expected text, and does it compute it?"""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,25 @@ def check_native():
         _assert_close_values(*results, tolerance)
 
     return check_modules
+
+
+@pytest.fixture
+def calls():
+    """``calls(function, *args)``: how many functions it calls, a measure of work without time."""
+
+    def count(function, *args):
+        number = 0
+
+        def profile(frame, event, argument):
+            nonlocal number
+            number += event in ("call", "c_call")
+
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            function(*args)
+        finally:
+            sys.setprofile(before)
+        return number
+
+    return count
