@@ -50,7 +50,6 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.canonicalize_bindings import canonicalize_bindings
 from weft.relax.transform.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import UnsupportedError
@@ -480,7 +479,7 @@ def fuse_tir(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a p
     for gvar, func in functions.items():
         if isinstance(func, Function):
             made = _Rewriter(fused).visit_expr(func)
-            functions[gvar] = func if made is func else canonicalize_bindings(made)
+            functions[gvar] = made
     result = IRModule(functions, None, mod.attrs, mod.global_infos)
     return eliminate_dead_code(result)
 
