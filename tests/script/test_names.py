@@ -87,7 +87,7 @@ def test_references_follow_the_names():
 
     assert {var.name_hint for var in Module.get_global_vars()} == {"fused.add", "1 x", "class"}
     assert_round_trip(Module)
-    assert Module["class"].attrs["global_symbol"] == "main"
+    assert Module["class"].attrs["global_symbol"] == "class"
 
 
 def test_names_run_as_they_are():

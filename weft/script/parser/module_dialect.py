@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.relax.block_builder import function_info
-from weft.relax.expr import ExternFunc
+from weft.relax.expr import ExternFunc, Function
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.ir import IRModuleFrame, find_module
 from weft.script.parser.core import Parser, statement
@@ -55,7 +55,7 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
                     made: Any = parse_prim_func(parser, item, private)
                 else:
                     pure = bool(options.get("pure", True))
-                    made = parse_function(parser, item, private, pure)
+                    made = _named(parser, item, parse_function(parser, item, private, pure))
                 var = parser.functions[item.name]
                 var.struct_info = function_info(made)
                 frame.functions[var] = made
@@ -77,6 +77,14 @@ def _read_function_names(parser: Parser, node: ast.ClassDef) -> None:
 
 def _given_name(parser: Parser, name: str) -> str:
     return parser.function_names.get(name, name)
+
+
+def _named(parser: Parser, item: ast.FunctionDef, func: Function) -> Function:
+    """The function with the name that ``I.function_names`` gives it, as its symbol too."""
+    name = _given_name(parser, item.name)
+    if name == item.name or func.attrs.get("global_symbol") != item.name:
+        return func
+    return func.with_attr("global_symbol", name)
 
 
 def _ordered(
