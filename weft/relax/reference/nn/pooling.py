@@ -75,7 +75,7 @@ def _adaptive(rank: int, is_max: bool) -> Reference:
             ])  # fmt: skip
             part = x[(..., *window)]
             axes = tuple(range(2, part.ndim))
-            count = max(1, math.prod(part.shape[2:]))
+            count = np.float64(math.prod(part.shape[2:]))  # of nothing: NaN, as the mean
             made[(..., *place)] = part.max(axes) if is_max else part.sum(axes) / count
         return from_canonical(made, out_layout, order)
 
