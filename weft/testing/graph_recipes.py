@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.testing import graph_index_recipes
 from weft.testing.graph_pool import Pool, Value
 
 Recipe = Callable[[Pool], str | None]
@@ -502,6 +503,7 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "zeros": _shapes("op.zeros(dims({x}), {dtype!r})"),
     "ones": _shapes("op.ones(dims({x}), {dtype!r})"),
     "nn.attention": _attention,
+    **graph_index_recipes.SMOOTH,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 
@@ -526,6 +528,7 @@ JUMPS: Final[dict[str, Recipe]] = {
     "astype": _astype,
     "one_hot": _shapes("op.one_hot({x}, const(1.0, 'float32'), const(0.0, 'float32'), 4)",
                        lambda v: v.is_int and v.array.size <= 8),
+    **graph_index_recipes.JUMPS,
 }  # fmt: skip
 """Operators that jump: on exact values only."""
 
