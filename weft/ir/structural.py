@@ -146,7 +146,7 @@ class _Comparer:
                 return known is rhs or self.fail(lhs, rhs, "the variables are not the same one")
         elif lhs is rhs and kind in CLOSED_KINDS:
             return True
-        if type(lhs) is not type(rhs):
+        if type(lhs) is not type(rhs) and kind != getattr(rhs, "KIND", None):
             names = f"{type(lhs).__name__} and {type(rhs).__name__}"
             return self.fail(lhs, rhs, f"the kinds of node differ: {names}")
         if kind in VARIABLE_KINDS:

@@ -6,6 +6,7 @@ import pytest
 import weft
 from weft import relax
 from weft.relax.testing import nn
+from weft.testing.round_trip import assert_round_trip
 
 
 def built():
@@ -37,3 +38,8 @@ def test_what_is_wrong_is_refused():
         nn.Placeholder(3)
     with pytest.raises(ValueError, match="expected a BlockBuilder"):
         nn.ReLU()(nn.Placeholder((3,)))
+
+
+def test_a_subclass_of_a_variable_is_a_variable_to_texts():
+    module = built()
+    assert_round_trip(module)
