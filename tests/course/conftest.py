@@ -23,7 +23,9 @@ from typing import Any
 
 import pytest
 
+import weft
 from weft.data import fashion_mnist
+from weft.runtime.registry import list_global_func_names
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -151,14 +153,22 @@ def runs_so_far() -> dict[tuple[str, str], Run]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def registered_by():
+    """The functions of the programs (``env.…``) as each run left them registered."""
+    return {}
+
+
 @pytest.fixture
-def run_program(course_folder, runs_so_far, monkeypatch):
+def run_program(course_folder, runs_so_far, registered_by, monkeypatch):
     """``run_program(program, way)``: the program's run, executed at the first call of a session."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
     def run(program: str, way: str) -> Run:
         found = runs_so_far.get((program, way))
         if found is not None:
+            for name, function in registered_by[program, way].items():
+                weft.register_func(name, function, override=True)  # another run had it after this
             return found
         torch = importlib.import_module("torch")
         torch.manual_seed(7)
@@ -168,6 +178,8 @@ def run_program(course_folder, runs_so_far, monkeypatch):
             warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
             execute = run_script if way == "script" else run_notebook
             runs_so_far[program, way] = execute(program, course_folder, shown)
+        names = [name for name in list_global_func_names() if name.startswith("env.")]
+        registered_by[program, way] = {name: weft.get_global_func(name) for name in names}
         importlib.import_module("matplotlib.pyplot").close("all")
         return runs_so_far[program, way]
 
