@@ -1,0 +1,21 @@
+"""What has no meaning is an error of the reference too, as it is of rules and kernels."""
+
+import numpy as np
+import pytest
+
+from weft.ir.op import Op
+from weft.relax.reference import REFERENCE
+from weft.support.errors import IRValueError
+
+
+def test_reflection_of_more_than_there_is():
+    pad = REFERENCE[Op.get("relax.nn.pad")]
+    x = np.zeros((1, 3), "float32")
+    with pytest.raises(IRValueError, match="axis 0: reflection takes less than the 1 elements"):
+        pad(x, pad_width=[1, 0, 0, 0], pad_mode="reflect")
+    assert pad(x, pad_width=[0, 0, 2, 2], pad_mode="reflect").shape == (1, 7)
+
+
+def test_the_median_of_nothing():
+    with pytest.raises(IRValueError, match="median: expected at least one element"):
+        REFERENCE[Op.get("relax.median")](np.zeros((2, 0), "float32"), axis=[1])
