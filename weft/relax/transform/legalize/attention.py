@@ -13,7 +13,7 @@ from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
-from weft.relax.transform.legalize.rule import Rule, table
+from weft.relax.transform.legalize.rule import Rule, agreeing, dims, table
 from weft.tir.expr import Select
 from weft.tir.op import abs as tir_abs
 from weft.tir.op import all as tir_all
@@ -194,10 +194,16 @@ def _attention_var_len(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(lowered, *call.args[:5], primfunc_name_hint="attention_var_len")
 
 
+def _heads(call: Call) -> dict[int, list[Any]]:
+    """Keys have the query's batch and features, values the keys' batch, length and heads."""
+    query, key, value = (dims(arg) for arg in call.args[:3])
+    return {1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]]}
+
+
 TABLE = table(
     {
-        "nn.attention": _attention("attention"),
-        "nn.attention_bias": _attention("attention_bias"),
+        "nn.attention": agreeing(_attention("attention"), _heads),
+        "nn.attention_bias": agreeing(_attention("attention_bias"), _heads),
         "nn.attention_var_len": _attention_var_len,
     }
 )

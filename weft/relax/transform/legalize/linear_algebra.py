@@ -96,8 +96,22 @@ def te_einsum(operands: Any, subscripts: str) -> Any:
     return topi.cast(made, str(operands[0].dtype))
 
 
+def _compare_letters(bb: BlockBuilder, tensors: list[Any], terms: list[str]) -> None:
+    """The extents of one letter are equal in all tensors, but for those that are known to be 1."""
+    known: dict[str, Any] = {}
+    for index, (tensor, term) in enumerate(zip(tensors, terms, strict=True)):
+        wanted = [
+            dim if constant_value(dim) == 1 else known.setdefault(letter, dim)
+            for letter, dim in zip(term, dims(tensor), strict=True)
+        ]
+        tensors[index] = with_dims(bb, tensor, wanted, f"einsum_{index}")
+
+
 def _einsum(bb: BlockBuilder, call: Call) -> Any:
     tensors = tuple_fields(bb, call.args[0])
+    terms = call.attrs["subscripts"].replace(" ", "").split("->")[0].split(",")
+    if not any("." in term for term in terms):  # under an ellipsis extents may be 1
+        _compare_letters(bb, tensors, terms)
     return bb.call_te(te_einsum, tensors, call.attrs["subscripts"], primfunc_name_hint="einsum")
 
 

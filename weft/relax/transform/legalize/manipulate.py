@@ -75,7 +75,10 @@ def _concat(bb: BlockBuilder, call: Call) -> Any:
 
 
 def _stack(bb: BlockBuilder, call: Call) -> Any:
-    return bb.call_te(topi.stack, tuple_fields(bb, call.args[0]), call.attrs["axis"])
+    fields = tuple_fields(bb, call.args[0])
+    for index, field in enumerate(fields[1:], 1):
+        fields[index] = with_dims(bb, field, dims(fields[0]), f"stack_{index}")
+    return bb.call_te(topi.stack, fields, call.attrs["axis"])
 
 
 def te_expand_dims(x: Any, axes: list[int]) -> Any:

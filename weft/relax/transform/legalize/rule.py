@@ -80,3 +80,22 @@ def with_dims(bb: BlockBuilder, x: Expr, wanted: list[Any], name: str) -> Expr:
     info = x.struct_info
     dtype = info.dtype if isinstance(info, TensorStructInfo) else None
     return bb.match_cast(x, TensorStructInfo(wanted, dtype), name)
+
+
+def agreeing(rule: Rule, wanted: Callable[[Call], Mapping[int, list[Any]]]) -> Rule:
+    """The rule on arguments whose dimensions are compared where they are not proved as wanted.
+
+    ``wanted(call)`` gives the dimensions that arguments must have, by position.
+    """
+
+    def checked(bb: BlockBuilder, call: Call) -> Any:
+        args, name = list(call.args), call.op.name.rpartition(".")[2]
+        for index, shape in wanted(call).items():
+            args[index] = with_dims(bb, args[index], shape, f"{name}_{index}")
+        if all(new is old for new, old in zip(args, call.args, strict=True)):
+            return rule(bb, call)
+        made = Call(call.op, args, call.attrs, call.sinfo_args)
+        made.struct_info = call.struct_info
+        return rule(bb, made)
+
+    return checked
