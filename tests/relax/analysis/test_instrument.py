@@ -50,3 +50,9 @@ def test_the_check_before_can_be_left_out():
     with PassContext(instruments=[WellFormedInstrument(validate_before_transform=False)]):
         with pytest.raises(VerifyError, match="after pass Same"):
             same(bad_module())
+
+
+def test_it_stands_where_users_look_for_it():
+    from weft.relax.ir import instrument
+
+    assert instrument.WellFormedInstrument is WellFormedInstrument

@@ -1,0 +1,1 @@
+"""``relax.ir``: where TVM has the instruments of graphs."""
