@@ -12,7 +12,9 @@ from weft.relax.expr import (
     DataflowBlock,
     Expr,
     Function,
+    If,
     MatchCast,
+    SeqExpr,
     Var,
     VarBinding,
 )
@@ -22,6 +24,24 @@ from weft.relax.expr_functor import PyExprVisitor
 def all_bindings(root: Any) -> list[Any]:
     """Every binding below ``root``, inner ones first."""
     return collect(root, (VarBinding, MatchCast))
+
+
+def bindings_in_order(func: Function) -> list[Any]:
+    """Every binding in program order, those of branches and local functions after their own."""
+    found: list[Any] = []
+    todo: list[Any] = [func.body]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, VarBinding | MatchCast):
+            found.append(item)
+            item = item.value
+        if isinstance(item, If):
+            todo += [item.false_branch, item.true_branch]
+        elif isinstance(item, Function):
+            todo.append(item.body)
+        elif isinstance(item, SeqExpr):
+            todo += [binding for block in item.blocks for binding in block.bindings][::-1]
+    return found
 
 
 def get_var2val(func: Function) -> dict[Var, Expr]:

@@ -19,12 +19,12 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax import op
-from weft.relax.expr import Call, Constant, Function, Tuple, TupleGetItem
+from weft.relax.expr import Call, Constant, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import INT64, constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import PassError
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -63,14 +63,7 @@ def AlterOpImpl(  # noqa: N802 - as TVM
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
         mutator = _Alterer(mod, op_impl_map, transforms, separators)
-        changed = False
-        for gvar, func in mod.functions.items():
-            if isinstance(func, Function):
-                made = mutator.visit_expr(func)
-                if made is not func:
-                    mutator.builder_.update_func(gvar, made)
-                    changed = True
-        return mutator.builder_.get() if changed else mod
+        return mutate_module(mod, mutator)
 
     return make_module_pass("AlterOpImpl", run)
 

@@ -37,6 +37,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.allocation import Life, find_allocations
+from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import (
     Binding,
     Call,
@@ -98,7 +99,7 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
     """The tensors of the function that are only used in their block, by region."""
     storages: dict[Any, Any] = {
         binding.var: binding.value
-        for binding in _bindings(func)
+        for binding in bindings_in_order(func)
         if isinstance(binding.value, Call) and binding.value.op is ALLOC_STORAGE
     }
     found = find_allocations(func, mod, lambda call: call.op is ALLOC_TENSOR)
@@ -119,28 +120,10 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
     return list(regions.values())
 
 
-def _bindings(func: Function) -> list[Binding]:
-    """The bindings of a function and of its branches, in order."""
-    found: list[Binding] = []
-    todo: list[Any] = [func.body]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, VarBinding | MatchCast):
-            found.append(item)
-            item = item.value
-        if hasattr(item, "true_branch"):
-            todo += [item.false_branch, item.true_branch]
-        elif isinstance(item, Function):
-            todo.append(item.body)
-        elif hasattr(item, "blocks"):
-            todo += [binding for block in item.blocks for binding in block.bindings][::-1]
-    return found
-
-
 def _region_starts(func: Function) -> dict[Var, int]:
     """For each variable how many match_casts that define symbols come before it."""
     count, starts = 0, {}
-    for binding in _bindings(func):
+    for binding in bindings_in_order(func):
         if isinstance(binding, MatchCast) and defining_vars(binding.struct_info):
             count += 1
         starts[binding.var] = count
@@ -157,7 +140,7 @@ class _OffsetRewriter(PyExprMutator):
         }
         kept = [
             binding.value.args[0]
-            for binding in _bindings(func)
+            for binding in bindings_in_order(func)
             if isinstance(binding.value, Call)
             and binding.value.op is ALLOC_TENSOR
             and binding.var not in self.places

@@ -23,7 +23,7 @@ from weft.ir.transform import PassContext
 from weft.ir.type import PrimType
 from weft.relax.expr import Call, Function, PrimValue
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -55,14 +55,7 @@ class _PrimValueComputer(PyExprMutator):
 def compute_prim_value(mod: IRModule) -> IRModule:
     """The module with scalar expressions computed by PrimFuncs."""
     mutator = _PrimValueComputer(mod)
-    changed = False
-    for gvar, func in mod.functions.items():
-        if isinstance(func, Function):
-            made = mutator.visit_expr(func)
-            if made is not func:
-                mutator.builder_.update_func(gvar, made)
-                changed = True
-    return mutator.builder_.get() if changed else mod
+    return mutate_module(mod, mutator)
 
 
 def ComputePrimValue() -> Any:  # noqa: N802 - TVM's name

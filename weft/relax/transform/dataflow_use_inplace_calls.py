@@ -24,11 +24,11 @@ from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.analysis.inplace import inplace_opportunities
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Binding, Call, DataflowBlock, Function, MatchCast, Tuple, VarBinding
+from weft.relax.expr import Binding, Call, DataflowBlock, MatchCast, Tuple, VarBinding
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import call_tir_inplace
 from weft.relax.transform.legalize_ops import LegalizeMutator
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError
 from weft.tir.function import PrimFunc
 
@@ -125,14 +125,7 @@ class _InplaceMutator(PyExprMutator):
 def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:
     """The module with in-place calls where they are possible."""
     mutator = _InplaceMutator(mod)
-    changed = False
-    for gvar, func in mod.functions.items():
-        if isinstance(func, Function):
-            made = mutator.visit_expr(func)
-            if made is not func:
-                mutator.builder_.update_func(gvar, made)
-                changed = True
-    return mutator.builder_.get() if changed else mod
+    return mutate_module(mod, mutator)
 
 
 def DataflowUseInplaceCalls() -> Any:  # noqa: N802 - TVM's name

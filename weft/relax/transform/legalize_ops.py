@@ -16,7 +16,7 @@ from typing import Any
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import PassContext
-from weft.relax.expr import Call, Function
+from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.op.base import call_pure_packed
@@ -30,7 +30,7 @@ from weft.relax.struct_info import (
 from weft.relax.transform.legalize import LEGALIZE, PACKED
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
 from weft.relax.transform.legalize.rule import Rule
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError, PassError, TVMError
 
 logger = logging.getLogger(__name__)
@@ -119,14 +119,7 @@ def legalize_ops(
 ) -> IRModule:
     """The module with its operators lowered; the same if there are none."""
     mutator = LegalizeMutator(mod, custom, enable_warning)
-    changed = False
-    for gvar, func in mod.functions.items():
-        if isinstance(func, Function):
-            made = mutator.visit_expr(func)
-            if made is not func:
-                mutator.builder_.update_func(gvar, made)
-                changed = True
-    return mutator.builder_.get() if changed else mod
+    return mutate_module(mod, mutator)
 
 
 def LegalizeOps(  # noqa: N802 - TVM's name

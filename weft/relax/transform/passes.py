@@ -97,3 +97,18 @@ def over_functions(
         return IRModule(functions, None, mod.attrs, mod.global_infos)
 
     return make_module_pass(name, run, opt_level)
+
+
+def mutate_module(mod: IRModule, mutator: PyExprMutator) -> IRModule:
+    """The module whose graph functions the mutator has visited; the same if none changed.
+
+    What the mutator adds to its builder's module (kernels) is in the result.
+    """
+    changed = False
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function):
+            made = mutator.visit_expr(func)
+            if made is not func:
+                mutator.builder_.update_func(gvar, made)
+                changed = True
+    return mutator.builder_.get() if changed else mod

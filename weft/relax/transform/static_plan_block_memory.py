@@ -35,6 +35,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.allocation import Allocations, find_allocations
+from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import Binding, Call, Function, ShapeExpr, Var, VarBinding
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op import memory
@@ -105,7 +106,7 @@ def plan_storages(
     """Which storage each tensor gets."""
     planned: dict[Var, Storage] = {}
     pools: dict[tuple[str, str], _Pool] = {}
-    for binding in _bindings_in_order(func):
+    for binding in bindings_in_order(func):
         life = found.lives.get(binding.var)
         if life is not None:
             shape, dtype, device, scope = _arguments(life.call)
@@ -118,24 +119,6 @@ def plan_storages(
             storage = planned[ended]
             pools[storage.scope, str(storage.dtype)].give(storage, bounds)
     return planned
-
-
-def _bindings_in_order(func: Function) -> list[Binding]:
-    """The bindings of a function, those of branches and local functions after their own."""
-    found: list[Binding] = []
-    todo: list[Any] = [func]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, Function):
-            todo.append(item.body)
-        elif hasattr(item, "true_branch"):
-            todo += [item.false_branch, item.true_branch]
-        elif hasattr(item, "blocks"):
-            for block in item.blocks:
-                for binding in block.bindings:
-                    found.append(binding)
-                    todo.append(binding.value)
-    return found
 
 
 class _StorageRewriter(PyExprMutator):
