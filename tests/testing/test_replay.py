@@ -25,7 +25,7 @@ def split(sch):
 
 
 def test_every_schedule_of_a_test_is_checked_unless_it_says_otherwise():
-    """Here because ``tests/conftest.py`` opens the context around each test."""
+    """Here because ``conftest.py`` opens the context around each test."""
     assert tir.Schedule(doubled).state.debug_mask == ScheduleDebugMask.VERIFY_SREF_TREE | (
         ScheduleDebugMask.VERIFY_CACHED_FLAGS
     )

@@ -1,4 +1,4 @@
-"""Settings that every test runs under."""
+"""Settings that every test and every doctest runs under."""
 
 from __future__ import annotations
 
