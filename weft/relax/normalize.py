@@ -21,7 +21,6 @@ from weft.relax.expr import (
     ExternFunc,
     Function,
     If,
-    MatchCast,
     PrimValue,
     SeqExpr,
     ShapeExpr,
@@ -29,6 +28,7 @@ from weft.relax.expr import (
     Tuple,
     TupleGetItem,
     Var,
+    VarBinding,
 )
 from weft.relax.lattice import (
     combined,
@@ -69,9 +69,6 @@ class Scopes(Protocol):
 
     def end_block(self) -> BindingBlock:
         """Close the block."""
-
-    def inline_sequence(self, value: Any) -> Any:
-        """Emit the blocks of a sequence; its body is what remains."""
 
     def emit_normalized(self, binding: Any) -> Var:
         """Add a binding as it is."""
@@ -206,7 +203,7 @@ class Normalizer:
             self.builder.end_scope()
 
     def seq(self, expr: SeqExpr) -> SeqExpr:
-        blocks = self.sequence(expr.blocks, self.block)
+        blocks = self.blocks(expr.blocks)
         self.builder.begin_binding_block()
         body = self.visit(expr.body)
         if not isinstance(body, LEAVES) and not _is_plain(body):
@@ -219,25 +216,51 @@ class Normalizer:
             return expr
         return SeqExpr(flat, body, span=expr.span)
 
-    def block(self, block: BindingBlock) -> BindingBlock:
+    def blocks(self, blocks: Any) -> Any:
+        """Blocks in normal form; the same if nothing changes."""
+        made = [self.block(block) for block in blocks]
+        if all(len(new) == 1 and new[0] is old for new, old in zip(made, blocks, strict=True)):
+            return blocks
+        return [block for new in made for block in new]
+
+    def block(self, block: BindingBlock) -> list[BindingBlock]:
+        """A block in normal form: several, if a sequence inside has dataflow blocks of its own.
+
+        A dataflow block takes in the plain blocks of such a sequence, since its variables could
+        not be seen from them.
+        """
+        done: list[BindingBlock] = []
+        self.begin(block)
+        for binding in block.bindings:
+            value = self.visit(binding.value)
+            while isinstance(value, SeqExpr):
+                for inner in value.blocks:
+                    if isinstance(inner, DataflowBlock) and not isinstance(block, DataflowBlock):
+                        done += [self.builder.end_block(), inner]
+                        self.begin(block)
+                    else:
+                        for item in inner.bindings:
+                            self.builder.emit_normalized(item)
+                value = value.body
+            self.binding(binding, value)
+        done.append(self.builder.end_block())
+        if len(done) > 1:
+            return done
+        [made] = done
+        same = len(made.bindings) == len(block.bindings) and all(
+            new is old for new, old in zip(made.bindings, block.bindings, strict=True)
+        )
+        return [block if same else made]
+
+    def begin(self, block: BindingBlock) -> None:
+        """Open a block of the same kind."""
         if isinstance(block, DataflowBlock):
             self.builder.begin_dataflow_block()
         else:
             self.builder.begin_binding_block()
-        for binding in block.bindings:
-            self.binding(binding)
-        made = self.builder.end_block()
-        same = len(made.bindings) == len(block.bindings) and all(
-            new is old for new, old in zip(made.bindings, block.bindings, strict=True)
-        )
-        return block if same else made
 
-    def binding(self, binding: Any) -> None:
-        value = self.builder.inline_sequence(self.visit(binding.value))
-        if isinstance(binding, MatchCast):
-            self.builder.emit_normalized(binding.with_(value=value))
-            return
-        if binding.var.struct_info is None:
+    def binding(self, binding: Any, value: Any) -> None:
+        if isinstance(binding, VarBinding) and binding.var.struct_info is None:
             binding.var.struct_info = value.struct_info
         self.builder.emit_normalized(binding.with_(value=value))
 
@@ -284,22 +307,22 @@ def _is_plain(expr: Any) -> bool:
 
 
 def merged_blocks(blocks: Any) -> Any:
-    """Blocks without empty ones, neighbouring plain blocks joined; the same if nothing."""
+    """Blocks without empty ones, neighbours of one kind joined; the same if nothing."""
     runs: list[list[BindingBlock]] = []
     for block in blocks:
         if not block.bindings:
             continue
-        is_plain = not isinstance(block, DataflowBlock)
-        if is_plain and runs and type(runs[-1][0]) is type(block):
+        if runs and type(runs[-1][0]) is type(block):
             runs[-1].append(block)
         else:
             runs.append([block])
     if len(runs) == len(blocks) and type(blocks) is not list:
         return blocks
-    return [
-        run[0] if len(run) == 1 else BindingBlock([b for block in run for b in block.bindings])
-        for run in runs
-    ]
+    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+
+
+def _joined(run: list[BindingBlock]) -> BindingBlock:
+    return type(run[0])([binding for block in run for binding in block.bindings])
 
 
 def infer_call(call: Call) -> StructInfo:

@@ -1,8 +1,8 @@
-"""The form of a program that its text has: plain binding blocks in a row are one block.
+"""The form of a program that its text has: neighbouring blocks of one kind are one block.
 
-A graph script has no line between two neighbouring binding blocks (dataflow blocks are written
-``with R.dataflow():``) and nothing for an empty one. The parser therefore gives the joined block,
-as TVM 0.20's does; so do the block builder and the pass ``Normalize``.
+A graph script has no line between two neighbouring binding blocks and nothing for an empty one.
+The parser therefore gives the joined block, also of two ``with R.dataflow():`` in a row, as TVM
+0.20's does; so do the block builder and the pass ``Normalize``.
 """
 
 from __future__ import annotations

@@ -17,12 +17,13 @@ from weft.support.errors import IRValueError
 def test_a_field_of_a_tuple_stays_where_its_variable_is_not_visible():
     @I.ir_module
     class Before:
-        @R.function
+        @R.function(pure=False)
         def main(x: R.Tensor((2,), "float32"), y: R.Tensor((2,), "float32")):
             with R.dataflow():
                 lv = R.add(x, y)
                 gv = (lv, y)
                 R.output(gv)
+            n = R.print(format="between")
             with R.dataflow():
                 a = gv[0]
                 b = gv[1]
@@ -211,7 +212,7 @@ def test_branches_may_tell_different_extents(check):
 def test_casts_that_disagree_are_an_error():
     @I.ir_module
     class Before:
-        @R.function
+        @R.function(pure=False)
         def main(x: R.Tensor((2,), "float32"), y: R.Tensor((3,), "float32")):
             n = T.int64()
             a = R.match_cast(x, R.Tensor((n,), "float32"))

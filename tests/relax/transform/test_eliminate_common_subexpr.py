@@ -95,6 +95,7 @@ def test_an_output_of_a_block_serves_later_blocks_and_its_dataflow_twin_does_not
                 b = R.exp(x)
                 c = R.sin(b)
                 R.output(b, c)
+            between = R.cos(x)
             with R.dataflow():
                 d = R.exp(x)
                 e = R.add(d, R.sin(x))
@@ -111,6 +112,7 @@ def test_an_output_of_a_block_serves_later_blocks_and_its_dataflow_twin_does_not
                 b = a
                 c = R.sin(a)
                 R.output(b, c)
+            between = R.cos(x)
             with R.dataflow():
                 d = b
                 e = R.add(b, R.sin(x))

@@ -251,6 +251,7 @@ def test_a_match_stays_within_its_block():
             with R.dataflow():
                 a = R.matmul(x, w)
                 R.output(a)
+            between = R.exp(x)  # noqa: F841 - keeps the two blocks apart
             with R.dataflow():
                 b = R.nn.relu(a)
                 R.output(b)

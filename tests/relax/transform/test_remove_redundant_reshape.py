@@ -97,6 +97,7 @@ def test_what_another_block_hides_is_not_reached_for(check):
                 e = R.exp(x)
                 a = R.reshape(e, (12,))
                 R.output(a)
+            between = R.exp(x)  # noqa: F841 - keeps the two blocks apart
             with R.dataflow():
                 b = R.reshape(a, (4, 3))
                 R.output(b)
