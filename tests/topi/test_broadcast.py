@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from weft import te, topi
+from weft.support.errors import RuntimeFault
 from weft.tir.interp import run
 
 PAIRS = [((2, 3), (2, 3)), ((2, 1, 4), (3, 1)), ((), (3,)), ((1,), (3,)), ((0, 3), (3,)), ((), ())]
@@ -71,14 +72,25 @@ def test_broadcast_to(check, floats):
     check(topi.broadcast_to, [x], np.broadcast_to(x, (2, 3, 4)), (2, 3, 4))
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (1, 3), (3, 1)])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (1, 3), (3, 1), (0, 1), (1, 0), (0, 0)])
 def test_broadcast_when_extents_are_two_symbols(floats, rows, columns):
     n, m = te.var("n", "int64"), te.var("m", "int64")
     a, b = te.placeholder((n,), name="a"), te.placeholder((m,), name="b")
     func = te.create_prim_func([a, b, topi.add(a, b)])
-    x, y, out = floats(rows), floats(columns), np.zeros(3, "float32")
+    x, y = floats(rows), floats(columns)
+    out = np.zeros_like(x + y)
     run(func, x, y, out)
     np.testing.assert_allclose(out, x + y)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 3), (3, 2), (0, 2), (2, 0)])
+def test_symbols_that_do_not_broadcast_are_an_error(floats, rows, columns):
+    n, m = te.var("n", "int64"), te.var("m", "int64")
+    a, b = te.placeholder((n,), name="a"), te.placeholder((m,), name="b")
+    func = te.create_prim_func([a, b, topi.add(a, b)])
+    out = np.zeros(max(rows, columns), "float32")
+    with pytest.raises(RuntimeFault, match="is outside"):
+        run(func, floats(rows), floats(columns), out)
 
 
 def test_block_names_when_printed():

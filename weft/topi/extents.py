@@ -149,7 +149,9 @@ def _broadcast_extent(a: Any, b: Any, context: tuple[Shape, Shape, str]) -> Any:
         )
     if is_const(a) or is_const(b):
         return a if is_const(a) else b
-    return op.maximum(a, b)
+    # Of two symbols the one that is not 1 counts, 0 as well; of two that differ the larger, so that
+    # the other tensor lacks elements and the kernel ends in an error.
+    return op.select(op.equal(a, 1), b, op.select(op.equal(b, 1), a, op.maximum(a, b)))
 
 
 def broadcast_indices(shape: Shape, target: Shape, indices: Sequence[Any]) -> list[Any]:

@@ -140,6 +140,17 @@ def pools():
     yield row("nn.max_pool1d", [t(2, 1, 1)], lambda x: x, note="size 1")
 
 
+def windows_of_nothing():
+    """No window fits into nothing: the result is empty, whether the extent is known or not."""
+    for extent in (0, "n"):
+        for name in ("nn.max_pool1d", "nn.avg_pool1d"):
+            yield row(name, [t(2, 1, extent)], lambda x: x[..., ::2], 2, 2, sizes=({"n": 0},),
+                      note="of nothing")  # fmt: skip
+        yield row("nn.conv1d", [t(2, 1, extent), t(3, 1, 2)],
+                  lambda x, w: np.zeros((2, 3, 0), "float32"), strides=2, sizes=({"n": 0},),
+                  note="of nothing")  # fmt: skip
+
+
 def dilated_average(x, ceil_mode, count_include_pad):
     """Windows of 3 with dilation 2, stride 2 and padding 1 along the last axis."""
     extent = x.shape[-1]
@@ -177,7 +188,9 @@ def other_halves():
 
 CONVOLUTIONS = Table([*convolutions()])
 TRANSPOSES = Table([*transposes()])
-OTHERS = Table([*sums_of_halves(), *other_halves(), *pools(), *dilated_averages()])
+OTHERS = Table([
+    *sums_of_halves(), *other_halves(), *pools(), *dilated_averages(), *windows_of_nothing(),
+])  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS.cases, ids=str)

@@ -16,6 +16,17 @@ def test_reflection_of_more_than_there_is():
     assert pad(x, pad_width=[0, 0, 2, 2], pad_mode="reflect").shape == (1, 7)
 
 
+@pytest.mark.parametrize("name", ["max_pool1d", "avg_pool1d"])
+def test_windows_that_fit_nowhere(name):
+    """As the rules say it where extents are known; into nothing no window has to fit."""
+    pool = REFERENCE[Op.get(f"relax.nn.{name}")]
+    options = {"strides": [2], "padding": [0, 0], "dilation": [1], "ceil_mode": False,
+               "count_include_pad": True, "layout": "NCW", "out_layout": "NCW"}  # fmt: skip
+    with pytest.raises(IRValueError, match="the window reaches over 2 elements, the padded data"):
+        pool(np.zeros((1, 1, 1), "float32"), pool_size=[2], **options)
+    assert pool(np.zeros((1, 1, 0), "float32"), pool_size=[2], **options).shape == (1, 1, 0)
+
+
 def test_the_median_of_nothing():
     with pytest.raises(IRValueError, match="median: expected at least one element"):
         REFERENCE[Op.get("relax.median")](np.zeros((2, 0), "float32"), axis=[1])

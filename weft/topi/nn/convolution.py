@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.expr import IntImm
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
@@ -60,6 +59,23 @@ def pad_amounts(padding: Any, kernel: Sequence[Any], what: str) -> tuple[list[An
     return list(values), list(values)
 
 
+def window_count(sizes: tuple[Any, Any, Any], what: str, extra: Any = 0) -> Any:
+    """How many windows there are; ``sizes``: the padded extent, a window's, the stride.
+
+    ``extra`` elements after the data let a window begin that the data do not fill. Raises
+    IRValueError where no window is known to fit; into nothing none has to.
+    """
+    padded, window, stride = [simplified(size) for size in sizes]
+    room = simplified(padded + extra - window)
+    count = simplified(op.floordiv(room, stride) + 1)
+    empty = is_const(padded, 0) and is_const(count) and int(count) >= 0
+    if is_const(room) and int(room) < 0 and not empty:
+        raise IRValueError(
+            f"{what}: the window of {window} exceeds the padded extent {simplified(padded + extra)}"
+        )
+    return count
+
+
 def positions(layout: str, letters: str, what: str) -> list[int]:
     """Where each letter stands in a layout; raises IRValueError unless they are the same set."""
     if sorted(layout) != sorted(letters):
@@ -98,13 +114,8 @@ def conv(
     before, after = pad_amounts(padding, window, "conv")
     shape = [batch, filters]
     for i in range(dim):
-        room = simplified(extents[i] + before[i] + after[i] - window[i])
-        if isinstance(room, IntImm) and room.value < 0:
-            raise IRValueError(
-                f"conv: the window of {window[i]} exceeds the padded extent "
-                f"{simplified(room + window[i])} of axis {letters[i]}"
-            )
-        shape.append(simplified(op.floordiv(room, strides[i]) + 1))
+        padded = extents[i] + before[i] + after[i]
+        shape.append(window_count((padded, window[i], strides[i]), f"conv: axis {letters[i]}"))
     lows, highs = [0] * inp.ndim, [0] * inp.ndim
     for i in range(dim):
         lows[data_at[2 + i]], highs[data_at[2 + i]] = before[i], after[i]
@@ -256,8 +267,8 @@ def depthwise_conv2d_nchw(
     dtype = DataType(out_dtype) if out_dtype else Input.dtype
     shape = [Input.shape[0], simplified(channels * multiplier)]
     for i, extent in enumerate((height, width)):
-        room = extent + before[i] + after[i] - window[i]
-        shape.append(simplified(op.floordiv(room, steps[i]) + 1))
+        sizes = extent + before[i] + after[i], window[i], steps[i]
+        shape.append(window_count(sizes, f"depthwise_conv2d: axis {'HW'[i]}"))
 
     def element(b: Any, c: Any, i: Any, j: Any) -> Any:
         source = padded(

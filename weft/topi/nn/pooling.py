@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
@@ -17,7 +17,7 @@ from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import as_sequence, compute_ax, is_const, product
 from weft.topi.moments import wide
-from weft.topi.nn.convolution import per_axis
+from weft.topi.nn.convolution import per_axis, window_count
 from weft.topi.simplify import simplified
 
 
@@ -54,14 +54,8 @@ class _Windows:
         self.shape = list(self.data.shape)
         for i, axis in enumerate(self.axes):
             window = (self.kernel[i] - 1) * self.dilation[i] + 1
-            around = self.before[i] + self.after[i] + self.extra[i]
-            room = simplified(self.extents[i] + around - window)
-            if isinstance(room, IntImm) and room.value < 0:
-                raise IRValueError(
-                    f"pool: the window of {window} exceeds the padded extent of axis {axis}, "
-                    f"{simplified(self.extents[i] + around)}"
-                )
-            self.shape[axis] = simplified(op.floordiv(room, self.stride[i]) + 1)
+            sizes = self.extents[i] + self.before[i] + self.after[i], window, self.stride[i]
+            self.shape[axis] = window_count(sizes, f"pool: axis {axis}", self.extra[i])
 
     def padded(self, value: Any) -> Tensor:
         """The data with ``value`` around it; itself if nothing is padded."""

@@ -16,7 +16,7 @@ from weft.relax.op.infer import (
     show_dims,
 )
 from weft.relax.op.layout import parse_layout
-from weft.relax.op.nn.padding import both_sides, each
+from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.shape_arith import constant_value, differ, simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
@@ -76,13 +76,9 @@ def infer_conv(call: Call) -> TensorStructInfo:
     for index in range(spatial):
         padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][spatial + index]
         reach = (w[2 + index] - 1) * attrs["dilation"][index] + 1
-        if (constant_value(simplified(padded - reach)) or 0) < 0:
-            fail(
-                call,
-                f"axis {index}: the kernel reaches over {simplified(reach)} elements, the padded "
-                f"data has {simplified(padded)}",
-            )
-        made.append(simplified(floordiv(padded - reach, attrs["strides"][index]) + 1))
+        steps = simplified(floordiv(padded - reach, attrs["strides"][index]) + 1)
+        check_window(call, f"axis {index}: the kernel", (padded, reach, steps))
+        made.append(steps)
     return result(out.from_canonical(made, order), dtype, vdevice=info.vdevice)
 
 

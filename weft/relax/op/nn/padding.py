@@ -37,6 +37,19 @@ def both_sides(value: Any, rank: int) -> Array[Any]:
     return values
 
 
+def check_window(call: Call, what: str, sizes: tuple[Any, Any, Any]) -> None:
+    """Raise if a window is known not to fit; ``sizes``: padded data, its reach, steps it makes.
+
+    No window fits into nothing, which gives an empty result as long as its extent is not negative:
+    so that a graph whose extents turn out 0 means the same whenever that is found out.
+    """
+    padded, reach, steps = [simplified(size) for size in sizes]
+    room = constant_value(simplified(padded - reach))
+    empty = constant_value(padded) == 0 and (constant_value(steps) or 0) >= 0
+    if room is not None and room < 0 and not empty:
+        fail(call, f"{what} reaches over {reach} elements, the padded data has {padded}")
+
+
 MODES: Final = ("constant", "reflect", "replicate", "circular")
 
 

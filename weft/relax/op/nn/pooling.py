@@ -8,8 +8,8 @@ from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
 from weft.relax.op.layout import parse_layout
-from weft.relax.op.nn.padding import both_sides, each
-from weft.relax.shape_arith import constant_value, simplified
+from weft.relax.op.nn.padding import both_sides, check_window, each
+from weft.relax.shape_arith import simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import ceildiv, floordiv
 
@@ -40,15 +40,10 @@ def infer_pool(call: Call) -> TensorStructInfo:
     for index in range(rank):
         padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][rank + index]
         reach = attrs["dilation"][index] * (attrs["pool_size"][index] - 1) + 1
-        room = padded - reach
-        if (constant_value(simplified(room)) or 0) < 0:
-            fail(
-                call,
-                f"axis {index}: the window reaches over {reach} elements, the padded data has "
-                f"{simplified(padded)}",
-            )
         divide = ceildiv if attrs["ceil_mode"] else floordiv
-        made.append(simplified(divide(room, attrs["strides"][index]) + 1))
+        steps = simplified(divide(padded - reach, attrs["strides"][index]) + 1)
+        check_window(call, f"axis {index}: the window", (padded, reach, steps))
+        made.append(steps)
     return result(out.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.relax.reference.nn import windows
 from weft.relax.reference.nn.layout import from_canonical, to_canonical
 from weft.relax.reference.rule import Reference, convert, quiet, table, wide
 
@@ -44,16 +45,11 @@ def _conv(rank: int) -> Reference:
         x, w = _operands(data, weight, layouts, out_dtype)
         sides = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
         x = np.pad(x, [(0, 0), (0, 0), *sides])
-        space = [
-            (x.shape[2 + axis] - (w.shape[2 + axis] - 1) * dilation[axis] - 1) // strides[axis] + 1
-            for axis in range(rank)
-        ]
+        reach = [(w.shape[2 + axis] - 1) * dilation[axis] + 1 for axis in range(rank)]
+        space = [windows.count(*sizes) for sizes in zip(x.shape[2:], reach, strides, strict=True)]
         made = np.zeros((x.shape[0], w.shape[0], *space), x.dtype)
         for place in np.ndindex(*w.shape[2:]):
-            window = tuple([
-                slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
-                for tap, step, count, stride in zip(place, dilation, space, strides, strict=True)
-            ])  # fmt: skip
+            window = windows.taps(place, dilation, space, strides)
             made += _by_group(_at(x, window), _at(w, place), groups)
         return from_canonical(made, out_layout, data_order)
 
@@ -82,12 +78,7 @@ def _conv_transpose(rank: int) -> Reference:
         ]  # fmt: skip
         made = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
         for place in np.ndindex(*w.shape[2:]):
-            window = tuple([
-                slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
-                for tap, step, count, stride in zip(
-                    place, dilation, x.shape[2:], strides, strict=True
-                )
-            ])  # fmt: skip
+            window = windows.taps(place, dilation, x.shape[2:], strides)
             part = _at(made, window)
             part += _by_group(x, _at(w, place), groups)
         kept = [

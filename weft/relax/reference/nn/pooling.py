@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.relax.reference.nn import windows
 from weft.relax.reference.nn.layout import from_canonical, to_canonical
 from weft.relax.reference.rule import Reference, is_float, quiet, table, wide
 
@@ -15,15 +16,6 @@ _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 def _least(x: Any) -> Any:
     return -math.inf if is_float(x) else np.iinfo(x.dtype).min
-
-
-def _windows(extents: Any, pool_size: Any, strides: Any, dilation: Any) -> Any:
-    """For each place in the window, the slices of the padded data that it reads."""
-    for place in np.ndindex(*pool_size):
-        yield tuple([
-            slice(tap * step, tap * step + (count - 1) * stride + 1, stride)
-            for tap, step, count, stride in zip(place, dilation, extents, strides, strict=True)
-        ])  # fmt: skip
 
 
 def _pool(rank: int, is_max: bool) -> Reference:
@@ -37,13 +29,15 @@ def _pool(rank: int, is_max: bool) -> Reference:
         extents, sides = [], []
         for axis in range(rank):
             before, after = padding[axis], padding[rank + axis]
-            room = x.shape[2 + axis] + before + after - dilation[axis] * (pool_size[axis] - 1) - 1
-            steps = -(-room // strides[axis]) if ceil_mode else room // strides[axis]
-            extents.append(steps + 1)
+            reach = dilation[axis] * (pool_size[axis] - 1) + 1
+            whole = x.shape[2 + axis] + before + after
+            extents.append(windows.count(whole, reach, strides[axis], ceil_mode))
             sides.append((before, after + strides[axis] - 1))
-        whole = [(0, 0), (0, 0), *sides]
-        padded = np.pad(x, whole, constant_values=_least(x) if is_max else 0)
-        taps = [padded[(..., *at)] for at in _windows(extents, pool_size, strides, dilation)]
+        places = [
+            windows.taps(place, dilation, extents, strides) for place in np.ndindex(*pool_size)
+        ]
+        padded = np.pad(x, [(0, 0), (0, 0), *sides], constant_values=_least(x) if is_max else 0)
+        taps = [padded[(..., *at)] for at in places]
         if is_max:
             made = np.maximum.reduce(taps)
         else:
@@ -54,7 +48,7 @@ def _pool(rank: int, is_max: bool) -> Reference:
                 inside = np.pad(inside, [(0, stride - 1) for stride in strides])
             else:
                 inside = np.pad(inside, sides)
-            counts = sum(inside[at] for at in _windows(extents, pool_size, strides, dilation))
+            counts = sum(inside[at] for at in places)
             made = np.add.reduce(taps) / np.maximum(counts, 1)  # of no element: 0
         return from_canonical(made, out_layout, order)
 
