@@ -187,7 +187,8 @@ def relax_build(
         params: arrays to bind to parameters of ``main`` by name.
         relax_pipeline: ``"default"``, another registered name, a pass, or None for no passes.
         tir_pipeline: ``"default"``, or a pass that lowers the PrimFuncs.
-        exec_mode: TVM's choice of executor; both run natively here.
+        exec_mode: ``"bytecode"`` or ``"compiled"``, TVM's choice of executor. Both build the same:
+            an executable has native code and bytecode, and the virtual machine chooses.
         pipeline: the name of ``relax_pipeline`` until 0.19.
         checks: as for ``weft.build``.
         system_lib: not available; None or False.
@@ -226,6 +227,8 @@ def relax_build(
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
     functions = load(compiled)
+    for helper in lowered.helpers():
+        functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
     return Executable(lowered.program, kernels, hosts, flops_of(lowered.tir))

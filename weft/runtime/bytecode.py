@@ -49,7 +49,9 @@ class NativeEntry:
     """A whole VM function as one native function.
 
     ``spec`` lists the inputs, then the outputs, then the handles ``arena``, ``offsets`` and
-    ``table`` (those of them that there are). ``outputs`` are ``(dtype, shape)`` of fresh arrays;
+    ``table`` (those of them that there are); where ``recursive`` is set, the code calls itself, and
+    there is always ``table`` and last the lowest address that its stack may reach. ``outputs`` are
+    ``(dtype, shape)`` of fresh arrays;
     ``arena`` is the size of working memory in bytes, or 0 where ``planned`` says what to place at
     the call; ``constants`` index the executable's constants in the order of the table. ``result``
     is ``("output", i)``, ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or
@@ -71,6 +73,7 @@ class NativeEntry:
     checks: tuple[tuple[Any, ...], ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     layout: tuple[tuple[Any, ...], ...] | None = None
+    recursive: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from weft.runtime.bytecode import Instruction, Operand, VMFunction, last_uses
+from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
+from weft.runtime.stack import MAX_DEPTH
 from weft.runtime.vm_builtins import BUILTINS, operator_runner
 from weft.runtime.vm_library import alloc_shape_heap
 from weft.runtime.vm_patterns import bind, evaluate, match
@@ -22,9 +24,6 @@ from weft.support.recursion import deep_recursion
 
 if TYPE_CHECKING:
     from weft.runtime.vm import VirtualMachine
-
-MAX_DEPTH: Final = 50_000
-"""How many activations may be open at once."""
 
 
 class VMInstrumentReturnKind(enum.IntEnum):
@@ -94,7 +93,7 @@ class _Frame:
         if kind == "expr":
             return evaluate(content, self.symbols)
         if kind == "shape":
-            return tuple([evaluate(extent, self.symbols) for extent in content])
+            return ShapeTuple([evaluate(extent, self.symbols) for extent in content])
         if kind == "tuple":
             return tuple([self.value(item) for item in content])
         return content
@@ -102,7 +101,7 @@ class _Frame:
 
 def _detached(value: Any, constants: list[Any]) -> Any:
     """A value without constants in it: who gets it may write into it."""
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # a ShapeTuple holds no tensors
         return tuple([_detached(item, constants) for item in value])
     if isinstance(value, NDArray) and any(value is constant for constant in constants):
         return BUILTINS["copy"](value)
@@ -172,9 +171,12 @@ class Interpreted:
 
     def too_deep(self) -> RuntimeFault:
         """The error of a recursion without an end."""
+        watched = ", or too deep for Python, which an instrument needs"
+        if self.machine.instrument is None and self.machine.recorder is None:
+            watched = ""
         return RuntimeFault(
-            f"{self.function.name}: calls are nested more than {MAX_DEPTH} deep, or too deep for "
-            "Python where an instrument watches them; a recursion needs an end"
+            f"{self.function.name}: calls are nested more than {MAX_DEPTH} deep{watched}; "
+            "a recursion needs an end"
         )
 
     def call(self, instruction: Instruction, frame: _Frame) -> _Frame | None:

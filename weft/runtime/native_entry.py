@@ -14,13 +14,16 @@ from typing import Any, Final
 import numpy as np
 
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Result
+from weft.runtime.containers import ShapeTuple
+from weft.runtime.host_services import mismatch
 from weft.runtime.memory import aligned_empty
 from weft.runtime.memory_plan import OffsetPlanner
 from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec, names_in
+from weft.runtime.stack import stack_floor
 from weft.runtime.vm_builtins import check_limit
-from weft.runtime.vm_patterns import as_ndarray, match, match_extents
+from weft.runtime.vm_patterns import as_ndarray
 from weft.runtime.wrapper import WrapperWriter, native_function
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -160,8 +163,11 @@ def make_entry(
     has_arena = entry.arena != 0 or entry.planned is not None
     if has_arena:
         _take_arena(writer, entry)
-    if entry.constants:
+    if entry.constants or entry.recursive:
         writer.handles.append("table")
+    if entry.recursive:
+        writer.names["stack_floor"] = stack_floor
+        writer.handles.append("stack_floor()")
     writer.invoke("arena_pool.give(block)" if has_arena else "")
     text, _ = _result_text(writer, entry.result)
     writer.lines.append(f"return {text}")
@@ -169,7 +175,8 @@ def make_entry(
 
 
 def _input_count(entry: NativeEntry) -> int:
-    handles = (entry.arena != 0) + 2 * (entry.planned is not None) + bool(entry.constants)
+    handles = (entry.arena != 0) + 2 * (entry.planned is not None)
+    handles += 2 if entry.recursive else bool(entry.constants)
     return len(entry.spec.params) - len(entry.outputs) - handles
 
 
@@ -219,16 +226,6 @@ def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
     ]
 
 
-def mismatch(
-    found: tuple[int, ...], symbols: dict[str, int], kind: str, wanted: Sequence[Extent], what: str
-) -> None:
-    """The error of a match_cast, as the bytecode raises it."""
-    if kind == "shape":
-        match_extents(found, wanted, symbols, what)
-    else:
-        match(found[0], ("prim", "int64", str(wanted[0])), symbols, what)
-
-
 def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | str, ...]) -> None:
     """Fresh memory for an output; its NDArray is made after the call."""
     parsed = DataType(dtype)
@@ -258,7 +255,8 @@ def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
         writer.names["as_ndarray"] = as_ndarray
         return f"as_ndarray(a{result[1]}, name)", 1
     if kind == "shape":
-        return "(" + "".join([f"{writer.value(extent)}, " for extent in result[1]]) + ")", 2
+        writer.names["ShapeTuple"] = ShapeTuple
+        return "ShapeTuple((" + "".join([f"{writer.value(x)}, " for x in result[1]]) + "))", 3
     if kind == "expr":
         return str(writer.value(result[1])), 1
     texts, depth = [], 0

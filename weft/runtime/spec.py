@@ -63,7 +63,7 @@ class FunctionSpec:
     ``implicit`` names the symbols that are passed as i64 after the declared parameters; each must
     be bound by a shape, a stride, an element offset or a scalar. ``ret`` is the data type of the
     returned scalar. ``symbol`` is the name in the object code when it is not ``name``.
-    ``calls_packed`` tells that the code may call back into Python.
+    ``calls_packed`` tells that the code may hand memory to Python functions that it calls back.
     """
 
     name: str

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray, empty
 from weft.runtime.registry import get_global_func
 from weft.support.errors import (
@@ -38,10 +39,10 @@ def _tuple_getitem(value: Any, index: int) -> Any:
     return value[index]
 
 
-def _shape_of(value: Any) -> tuple[int, ...]:
+def _shape_of(value: Any) -> ShapeTuple:
     if not isinstance(value, NDArray):
         raise IRTypeError(f"shape_of: expected a tensor, got {type(value).__name__}")
-    return tuple(value.shape)
+    return ShapeTuple(value.shape)
 
 
 def _to_condition(value: Any) -> bool:
@@ -81,10 +82,10 @@ def _assert_op(condition: Any, *values: Any) -> tuple[()]:
     return ()
 
 
-def _tensor_to_shape(value: NDArray) -> tuple[int, ...]:
+def _tensor_to_shape(value: NDArray) -> ShapeTuple:
     if value.ndim != 1:
         raise IRValueError(f"tensor_to_shape: expected one dimension, got {tuple(value.shape)}")
-    return tuple(int(extent) for extent in value.numpy())
+    return ShapeTuple(int(extent) for extent in value.numpy())
 
 
 def _shape_to_tensor(shape: Any) -> NDArray:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -127,7 +128,7 @@ def _shape(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: st
         match_extents(value, extents, symbols, what)
     elif ndim >= 0 and len(value) != ndim:
         raise IRValueError(f"{what}: expected a shape of {ndim} dimensions, got {tuple(value)}")
-    return tuple(value)
+    return ShapeTuple(value)
 
 
 def _prim(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:

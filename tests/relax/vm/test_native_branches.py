@@ -121,14 +121,59 @@ class MayFail:
         return y
 
 
+def machines(mod):
+    executable = relax.build(mod, "llvm")
+    main = executable.program.functions["main"]
+    assert main.native is not None, main.why_not_native
+    return [relax.VirtualMachine(executable, weft.cpu(), exec_mode=mode) for mode in MODES]
+
+
 def test_a_cast_in_a_branch_fails_only_where_it_is_taken():
-    executable = relax.build(MayFail, "llvm")
-    why = executable.program.functions["main"].why_not_native
-    assert "match_cast a, which may fail only if its branch is taken" in why
-    machine = relax.VirtualMachine(executable, weft.cpu())
-    assert machine["main"](np.array(False), np.arange(3, dtype="float32")).item() == 2
-    with pytest.raises(ValueError, match=r"expected shape \(4,\), got \(3,\)"):
-        machine["main"](np.array(True), np.arange(3, dtype="float32"))
+    for machine in machines(MayFail):
+        assert machine["main"](np.array(False), np.arange(3, dtype="float32")).item() == 2
+        assert machine["main"](np.array(True), np.arange(4, dtype="float32")).item() == 6
+        with pytest.raises(ValueError, match="main: match_cast a") as caught:
+            machine["main"](np.array(True), np.arange(3, dtype="float32"))
+        assert str(caught.value) == "main: match_cast a: expected shape (4,), got (3,)"
+
+
+@I.ir_module
+class Symbols:
+    @R.function(private=True)
+    def halves(x: R.Tensor(("h", 2), "float32")):
+        return R.exp(x)
+
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor(("n", "m"), "float32"), s: R.Shape(["p"])):
+        n, m, p = T.int64(), T.int64(), T.int64()
+        if c:
+            k = T.int64()
+            a = R.match_cast(x, R.Tensor((k, k), "float32"))
+            b = R.match_cast(R.shape([n + p]), R.Shape([k * 2]))
+            t = R.shape_to_tensor(b)
+            u = R.sum(R.matmul(a, R.ones((k, k + 1), "float32")))
+            y = (u, t)
+        else:
+            v = Symbols.halves(x)
+            y = (R.sum(v), R.shape_to_tensor(R.shape([m])))
+        return y
+
+
+def test_symbols_of_a_cast_in_a_branch():
+    x, yes, no = np.ones((3, 3), "float32"), np.array(True), np.array(False)
+    total, shape = both(Symbols, yes, x, (3,))
+    assert (total, shape.tolist()) == (36, [6])
+    assert both(Symbols, no, np.ones((3, 2), "float32"), (1,))[1].tolist() == [2]
+    wrong = [
+        (yes, x[:2], (3,), "main: match_cast a: expected shape (k, k), k=2, got (2, 3)"),
+        (yes, x, (4,), "main: match_cast b: expected shape ((k * 2),), k=3, got (7,)"),
+        (no, x, (1,), "halves: argument 0 (x): expected shape (h, 2), h=3, got (3, 3)"),
+    ]
+    for *args, message in wrong:
+        for machine in machines(Symbols):
+            with pytest.raises(ValueError, match="expected shape") as caught:
+                machine["main"](*args)
+            assert str(caught.value) == message
 
 
 @I.ir_module

@@ -15,17 +15,23 @@ if TYPE_CHECKING:
 
 STACK_LIMIT: Final = 16 * 1024
 """Bytes of stack buffers in one native frame; what does not fit goes to the heap."""
+ON_HEAP: Final = "weft.on_heap"
+"""The annotation of an allocation that takes no stack, whatever its size."""
 _ALIGN: Final = 64
 
 
 def allocate(em: Emitter, stmt: Any) -> None:
-    """An Allocate: on the stack if small and constant, else on the heap until its scope ends."""
+    """An Allocate: on the stack if small and constant, else on the heap until its scope ends.
+
+    One with the annotation ``weft.on_heap`` takes no stack: code that calls itself has it.
+    """
     sizes = [constant_of(extent) for extent in stmt.extents]
     count = 1
     for size in sizes:
         count *= 1 if size is None else size
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
-    if None not in sizes and em.b.stack_bytes + nbytes <= STACK_LIMIT:
+    is_small = None not in sizes and em.b.stack_bytes + nbytes <= STACK_LIMIT
+    if is_small and ON_HEAP not in stmt.annotations:
         em.b.stack_bytes += nbytes
         kind = memory_type(stmt.dtype)
         align = _ALIGN if nbytes >= _ALIGN else 16

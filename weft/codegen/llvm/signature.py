@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.codegen.llvm.types import element_bytes, llvm_type
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.ir.type import PrimType
@@ -57,7 +57,7 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
     ret = _return_type(func, returned)
     spec = FunctionSpec(
         name, tuple(params), tuple(names.of(var) for var in names.implicit),
-        None if ret is None else str(ret), _symbol(name), packed,
+        None if ret is None else str(ret), _symbol(name), packed and _hands_out_memory(func),
     )  # fmt: skip
     return Signature("@" + _symbol(name), kinds, tuple(names.implicit), ret, spec)
 
@@ -180,6 +180,16 @@ def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]
             elif isinstance(arg, e.BufferLoad) and name == "tir.address_of":
                 unknown.add(id(arg.buffer.data))
     return written, unknown, packed, returned
+
+
+def _hands_out_memory(func: PrimFunc) -> bool:
+    """Whether some call of Python passes more than numbers and texts."""
+    return any(
+        not isinstance(arg, StringImm) and (isinstance(arg, Buffer) or arg.dtype.is_handle)
+        for call in collect(func.body, e.Call)
+        if isinstance(call.op, Op) and call.op.name.endswith("packed")
+        for arg in call.args
+    )
 
 
 def fixed_data(func: PrimFunc) -> frozenset[int]:

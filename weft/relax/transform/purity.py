@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.expr import BindingBlock, DataflowBlock, DataflowVar, Function, Var
+from weft.ir.op import Op
+from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.passes import make_function_pass
 
 
-def remove_purity_checking(func: Function) -> Function:
-    """The function marked to be taken as pure, whatever it calls."""
+class _Impure(PyExprMutator):
+    """Calls that only say that they are pure become plain calls."""
+
+    def visit_call_(self, op: Call) -> Any:
+        if op.op in (Op.get("relax.call_pure_packed"), Op.get("relax.call_inplace_packed")):
+            attrs = op.attrs if op.op == Op.get("relax.call_pure_packed") else None
+            return super().visit_call_(Call(op.args[0], op.args[1:], attrs, op.sinfo_args))
+        if op.op == Op.get("relax.invoke_pure_closure"):
+            closure = Op.get("relax.invoke_closure")
+            return super().visit_call_(Call(closure, op.args, op.attrs, op.sinfo_args))
+        return super().visit_call_(op)
+
+    def visit_function_(self, op: Function) -> Any:
+        return _forced(super().visit_function_(op))
+
+
+def _forced(func: Function) -> Function:
     if not func.is_pure or func.attrs.get("relax.force_pure"):
         return func
     return func.with_attr("relax.force_pure", True)
+
+
+def remove_purity_checking(func: Function) -> Function:
+    """The function marked to be taken as pure, whatever it calls, local functions too."""
+    made: Function = _Impure().visit_expr(func)
+    return made
 
 
 class _NonDataflow(PyExprMutator):
@@ -38,7 +60,11 @@ def to_non_dataflow(func: Function) -> Function:
 
 
 def RemovePurityChecking() -> Any:  # noqa: N802 - TVM's name
-    """The pass that marks pure functions with ``relax.force_pure``."""
+    """The pass that marks pure functions with ``relax.force_pure`` and calls plainly in them.
+
+    ``call_pure_packed`` and ``call_inplace_packed`` become calls of the function itself,
+    ``invoke_pure_closure`` becomes ``invoke_closure``.
+    """
     return make_function_pass("RemovePurityChecking", remove_purity_checking)
 
 

@@ -2,7 +2,8 @@
 
 Where all sizes are numbers, places are too (weft.runtime.memory_plan). Where a size has symbols,
 the same planner runs at the call, once for each tuple of their values, and the host reads the
-places from a table that it gets.
+places from a table that it gets. Code that calls itself has an arena for each activation, which it
+allocates (``is_own``); there, tensors share a place if their sizes are the same expression.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.runtime.memory_plan import plan_offsets
+from weft.ir.structural import structural_equal
+from weft.runtime.memory_plan import ALIGNMENT, plan_offsets
 from weft.support.dtype import DataType
+from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import BufferLoad
 
@@ -36,7 +39,7 @@ class ArenaPlan:
     known at the call only.
     """
 
-    def __init__(self, lives: list[TensorLife]) -> None:
+    def __init__(self, lives: list[TensorLife], is_own: bool = False) -> None:
         self.lives = lives
         self.arena: Buffer | None = None
         self.table: Buffer | None = None
@@ -48,12 +51,38 @@ class ArenaPlan:
         if len(sizes) == len(lives):
             offsets, self.size = plan_offsets(sizes, [(life.first, life.last) for life in lives])
             at: list[PrimExpr] = [IntImm(_INT64, offset) for offset in offsets]
+        elif is_own:
+            at, total = _slots(lives)
+            self.size = None
+            self.arena = decl_buffer([total], "uint8", "arena")
         else:
             self.size = None
             self.table = decl_buffer([IntImm(_INT64, len(lives))], "int64", "offsets")
             at = [
                 BufferLoad(self.table, [IntImm(_INT64, index)]) for index in range(len(lives))
             ]
-        extent = IntImm(_INT64, _ANY_SIZE if self.size is None else self.size)
-        self.arena = decl_buffer([extent], "uint8", "arena")
+        if self.arena is None:
+            extent = IntImm(_INT64, _ANY_SIZE if self.size is None else self.size)
+            self.arena = decl_buffer([extent], "uint8", "arena")
         self.places = list(zip([life.buffer for life in lives], at, strict=True))
+
+
+def _slots(lives: list[TensorLife]) -> tuple[list[PrimExpr], PrimExpr]:
+    """The offset of each tensor, and the size of the whole, over the symbols of the sizes."""
+    slots: list[tuple[PrimExpr, int, PrimExpr]] = []  # size, last step, offset
+    found: dict[int, PrimExpr] = {}
+    end: PrimExpr = IntImm(_INT64, 0)
+    for index, life in sorted(enumerate(lives), key=lambda item: item[1].first):
+        free = [
+            number for number, (size, last, _) in enumerate(slots)
+            if last < life.first and structural_equal(size, life.size)
+        ]  # fmt: skip
+        if free:
+            found[index] = slots[free[0]][2]
+            slots[free[0]] = (life.size, life.last, found[index])
+            continue
+        found[index] = end
+        slots.append((life.size, life.last, end))
+        lines = op.floordiv(op.add(life.size, ALIGNMENT - 1), ALIGNMENT)
+        end = op.add(end, op.multiply(lines, ALIGNMENT))
+    return [found[index] for index in range(len(lives))], end

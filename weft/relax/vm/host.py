@@ -5,10 +5,11 @@ a table of the constants' addresses; its body declares every intermediate tensor
 arena and calls kernels and registered functions in order. Code generation compiles it beside the
 kernels, so that an inference is one call from Python. Shapes are expressions over symbols of the
 inputs, so that the entry does what a match_cast checks before the call. A branch on data writes its
-result where the ``if`` as a whole has its own. Functions are expanded where they are called. What
-cannot be expressed so (objects, closures that escape, recursion, values of unknown shape) raises
-``NotNative`` with the reason, and the function runs as bytecode. Operators are rows of
-``host_calls``, symbols are kept by ``host_symbols``.
+result where the ``if`` as a whole has its own. Functions are expanded where they are called; one
+that calls itself becomes a PrimFunc that does (``host_recursion``). What cannot be expressed so
+(objects, closures that escape, values of unknown shape) raises ``NotNative`` with the reason, and
+the function runs as bytecode. Operators are rows of ``host_calls``, symbols are kept by
+``host_symbols``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.type import PointerType, PrimType, TupleType
+from weft.ir.type import TupleType
 from weft.relax.expr import (
     Call,
     Constant,
@@ -42,18 +43,20 @@ from weft.relax.struct_info import (
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
 from weft.relax.vm.bytecode import returns_more
-from weft.relax.vm.host_calls import HOST_OPERATORS
+from weft.relax.vm.host_calls import HOST_OPERATORS, call_packed
 from weft.relax.vm.host_parts import (
     HostFunction,
     LocalFunction,
     NotNative,
     Shape,
+    Shared,
     State,
     Step,
     identifier,
     implicit_values,
     nested,
 )
+from weft.relax.vm.host_recursion import call_activation
 from weft.relax.vm.host_symbols import HostSymbols
 from weft.support.dtype import DataType
 from weft.tir import op
@@ -81,15 +84,18 @@ class HostBuilder:
     the inputs; ``label`` is the name of the graph function, for errors.
     """
 
-    def __init__(self, mod: IRModule, name: str, function: Function, label: str = "") -> None:
+    def __init__(
+        self, mod: IRModule, name: str, function: Function, label: str = "",
+        state: State | None = None,
+    ) -> None:  # fmt: skip
         self.mod, self.name, self.function = mod, name, function
-        self.state = State()
+        self.state = state or State(Shared(name))
         self.symbols = HostSymbols(function, label or name, self.state)
         self.symbols.define([param.struct_info for param in function.params])
         self.values: dict[int, Any] = {}
         self.params: list[Any] = []
         self.numbers: list[tuple[PrimExpr, TirVar, str]] = []
-        self.inlined: list[Function] = []
+        self.inlined: list[Function] = [function]
         self.bounds = UpperBounds(function)
 
     def build(self) -> HostFunction:
@@ -103,15 +109,14 @@ class HostBuilder:
         for value, number, where in self.numbers:
             self.symbols.compare("prim", [value], [number], where, self.symbols.known)
         params = self.params
-        if returns_more(self.function):
-            raise NotNative("the result is held against the declared struct info")
-        result = self.body(self.function.body)
+        result = self.returned(self.function)
         inputs = {id(param) for param in params}
         outputs: list[Buffer] = []
         shape_of_result = self.result(result, inputs, params, outputs)
         chosen = {id(buffer) for buffer in outputs}
         plan = ArenaPlan(self.lives(chosen))
         host = self.assemble(params, outputs, shape_of_result, plan)
+        host.helpers = [made.func for made in self.state.shared.activations.values()]
         host.layout = layouts if any(kind != "leaf" for kind, _ in layouts) else None
         return host
 
@@ -171,6 +176,13 @@ class HostBuilder:
 
     # Bodies.
 
+    def returned(self, function: Function) -> Any:
+        """The value of a function's body, held against what the function declares."""
+        result = self.body(function.body)
+        if returns_more(function):
+            self.symbols.match_cast(function.ret_struct_info, result, "the return value")
+        return result
+
     def body(self, body: Any) -> Any:
         """Lower bindings; the value of the body."""
         if not isinstance(body, SeqExpr):
@@ -179,7 +191,8 @@ class HostBuilder:
             for binding in block.bindings:
                 if isinstance(binding, MatchCast):
                     value = self.value(binding.value)
-                    self.symbols.match_cast(binding.struct_info, value, binding.var.name_hint)
+                    what = f"match_cast {binding.var.name_hint}"
+                    self.symbols.match_cast(binding.struct_info, value, what)
                     self.values[id(binding.var)] = value
                 else:
                     name = binding.var.name_hint
@@ -265,6 +278,8 @@ class HostBuilder:
         shape = [IntImm(INT64, extent) for extent in constant.data.shape]
         buffer = decl_buffer(shape, constant.data.dtype, f"const{len(self.state.constants)}")
         self.state.constants.append((constant, buffer))
+        if all(known.data is not constant.data for known in self.state.shared.table):
+            self.state.shared.table.append(constant)
         return buffer
 
     # Calls.
@@ -277,7 +292,7 @@ class HostBuilder:
         if isinstance(target, Var | Function):
             return self.enter(self.value(target), [self.value(arg) for arg in call.args])
         if not isinstance(target, Op):
-            raise NotNative("a call of an object or of a function that returns one")
+            return call_packed(self, target, call.args, call, name)
         lower = HOST_OPERATORS.get(target.name)
         if lower is not None:
             return lower(self, call, name)
@@ -313,24 +328,29 @@ class HostBuilder:
         if not isinstance(local, LocalFunction):
             raise NotNative("a call of an object or of a function that returns one")
         function, arguments = local.function, [*given, *local.captured]
-        if returns_more(function):
-            raise NotNative(f"the result of {local.label} is held against its struct info")
-        if any(function is running for running in self.inlined) or (
-            len(self.inlined) >= MAX_INLINE_DEPTH
-        ):
-            raise NotNative(f"{local.label} calls itself")
         if len(arguments) != len(function.params):
             raise NotNative(f"{local.label} takes {len(function.params)} arguments")
+        if any(function is running for running in self.inlined):
+            return call_activation(self, local, arguments)
+        if len(self.inlined) >= MAX_INLINE_DEPTH:
+            raise NotNative(f"calls of functions are nested more than {MAX_INLINE_DEPTH} deep")
         outer, symbols = self.values, self.symbols
         self.symbols = symbols.called(local, arguments)
         self.values = {**local.values}
         for param, argument in zip(function.params, arguments, strict=True):
             self.values[id(param)] = argument
         self.inlined.append(function)
-        result = self.body(function.body)
+        result = self.returned(function)
         self.inlined.pop()
         self.values, self.symbols = outer, symbols
         return result
+
+    def helper(
+        self, function: Function, symbol: str, label: str, depth: PrimExpr
+    ) -> HostBuilder:
+        """A builder of a PrimFunc beside the host, for a function that calls itself."""
+        state = State(self.state.shared, is_helper=True, depth=depth)
+        return HostBuilder(self.mod, symbol, function, label, state)
 
     def allocated(self, info: StructInfo | None, name: str) -> Any:
         """New tensors for a struct info."""
@@ -413,27 +433,35 @@ class HostBuilder:
     def assemble(
         self, params: list[Any], outputs: list[Buffer], result: Any, plan: ArenaPlan
     ) -> HostFunction:
-        """The PrimFunc from the collected steps."""
+        """The host from the collected steps."""
+        body = self.placed(plan)
+        shared = self.state.shared
+        handles: list[Any] = [handle for handle in (plan.arena, plan.table) if handle is not None]
+        if shared.table or shared.activations:
+            handles.append(self.state.pointers)
+        if shared.activations:
+            handles.append(self.state.floor)
+        func = PrimFunc(
+            [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
+        )
+        return HostFunction(
+            func, len(params), outputs, result, plan, shared.table, self.state.checks,
+            self.bounds.limits,
+        )  # fmt: skip
+
+    def placed(self, plan: ArenaPlan) -> Stmt:
+        """The steps, with tensors at their places of the arena and constants at their addresses."""
         body = nested(self.state.steps)
         for view in self.state.views[::-1]:
             body = DeclBuffer(view, body)
-        handles: list[Any] = [handle for handle in (plan.arena, plan.table) if handle is not None]
         for buffer, offset in plan.places:
             assert plan.arena is not None
             pointer = TirCall(DataType("handle"), "tir.address_of", [plan.arena[offset]])
             body = LetStmt(buffer.data, pointer, DeclBuffer(buffer, body))
-        table = TirVar("constant_table", PointerType(PrimType(DataType("handle")), "global"))
-        for index, (_, buffer) in enumerate(self.state.constants):
-            pointer = TirCall(DataType("handle"), "tir.table_get", [table, IntImm(INT64, index)])
+        table = self.state.shared.table
+        for constant, buffer in self.state.constants:
+            index = next(i for i, known in enumerate(table) if known.data is constant.data)
+            arguments = [self.state.pointers, IntImm(INT64, index)]
+            pointer = TirCall(DataType("handle"), "tir.table_get", arguments)
             body = LetStmt(buffer.data, pointer, DeclBuffer(buffer, body))
-        if self.state.constants:
-            handles.append(table)
-        func = PrimFunc(
-            [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
-        )
-        constants = [constant for constant, _ in self.state.constants]
-        limits = self.bounds.limits
-        return HostFunction(
-            func, len(params), outputs, result, plan, constants, self.state.checks, limits
-        )
-
+        return body

@@ -6,22 +6,22 @@ value is called. The twin for bytecode is ``weft.relax.vm.bytecode_calls``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, StringImm
-from weft.ir.op import Op
 from weft.relax.expr import Call, ExternFunc
 from weft.relax.expr import StringImm as RelaxStringImm
+from weft.relax.lattice import symbolic_vars
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.assign_offsets import PLAN
-from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, as_tensor
+from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, packed_call
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Call as TirCall
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore, Evaluate, IfThenElse, seq
+from weft.tir.stmt import BufferStore, IfThenElse, seq
 
 if TYPE_CHECKING:
     from weft.relax.vm.host import HostBuilder
@@ -75,15 +75,8 @@ def _call_dps_packed(builder: HostBuilder, call: Call, name: str) -> Any:
     result = builder.allocated(call.sinfo_args[0], name)
     outputs = result if isinstance(result, list) else [result]
     passed = [*inputs, *outputs]
-    builder.step(_packed(call.args[0].global_symbol, passed), passed)
+    builder.step(packed_call(call.args[0].global_symbol, passed), passed)
     return result
-
-
-def _packed(name: str, passed: list[Any]) -> Evaluate:
-    """A call of a registered function on tensors, numbers and texts."""
-    callee = Op.get("tir.tvm_call_packed")
-    arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
-    return Evaluate(TirCall(DataType("handle"), callee, [StringImm(name), *arguments]))
 
 
 def _arguments(builder: HostBuilder, args: Any) -> list[Any]:
@@ -108,12 +101,42 @@ def _nothing(builder: HostBuilder, call: Call, name: str) -> Any:
     return []
 
 
-def _call_pure_packed(builder: HostBuilder, call: Call, name: str) -> Any:
-    """The call that places tensors (AssignOffsets): the host plans itself."""
-    callee = call.args[0]
-    if isinstance(callee, ExternFunc) and callee.global_symbol == PLAN:
+def call_packed(builder: HostBuilder, target: Any, args: Any, call: Call, name: str) -> Any:
+    """A registered function that returns tensors: the machine copies them to where they belong."""
+    if not isinstance(target, ExternFunc):
+        raise NotNative("a call of an object or of a function that returns one")
+    symbol, infos = str(target.global_symbol), list(call.sinfo_args)
+    if symbol == PLAN:  # AssignOffsets; the host places tensors itself
         return Shape([IntImm(INT64, 0)] * call.struct_info.ndim)
-    raise NotNative("relax.call_pure_packed runs as bytecode")
+    if symbol.startswith("vm.builtin.") or len(infos) != 1:
+        raise NotNative(f"the call of {symbol} runs as bytecode")
+    symbols, used = builder.symbols, symbolic_vars(infos[0])
+    if any(var not in symbols.known for var in used):
+        raise NotNative(f"the result of {symbol} defines symbols")
+    passed = _printed(builder, args)
+    result = builder.allocated(infos[0], name)
+    outputs = _tensors(result)
+    known = dict.fromkeys(used)
+    pattern = symbols.names.pattern(infos[0])
+    names = [symbols.names.name(var) for var in known]
+    what = f"{symbols.label}: the result of {symbol}"
+    text = StringImm(json.dumps([symbol, what, pattern, names, len(outputs)]))
+    numbers = [op.cast(INT64, value) for value in symbols.resolved(known)]
+    builder.step(
+        packed_call("vm.builtin.call_into", [text, *numbers, *passed, *outputs]),
+        [*passed, *outputs],
+    )
+    return result
+
+
+def _tensors(value: Any) -> list[Buffer]:
+    if isinstance(value, list):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return [value]
+
+
+def _call_pure_packed(builder: HostBuilder, call: Call, name: str) -> Any:
+    return call_packed(builder, call.args[0], call.args[1:], call, name)
 
 
 def _shape_of(builder: HostBuilder, call: Call, name: str) -> Shape:
@@ -140,7 +163,7 @@ def _shape_to_tensor(builder: HostBuilder, call: Call, name: str) -> Any:
 def _print(builder: HostBuilder, call: Call, name: str) -> Any:
     """``print`` is the machine's, called with the values."""
     passed = _printed(builder, call.args)
-    builder.step(_packed("vm.builtin.print", passed), passed)
+    builder.step(packed_call("vm.builtin.print", passed), passed)
     return []
 
 
@@ -153,7 +176,7 @@ def _assert(builder: HostBuilder, call: Call, name: str) -> Any:
         if condition.shape:
             raise NotNative("a condition that is no scalar")
         condition = condition[()]
-    failed = _packed("vm.builtin.assert_op", [op.const(False, "bool"), *passed])
+    failed = packed_call("vm.builtin.assert_op", [op.const(False, "bool"), *passed])
     builder.step(IfThenElse(op.logical_not(op.cast("bool", condition)), failed), used)
     return []
 
@@ -164,7 +187,7 @@ def _printed(builder: HostBuilder, args: Any) -> list[Any]:
         for arg in args
     ]
     if any(not isinstance(value, Buffer | PrimExpr | StringImm) for value in values):
-        raise NotNative("a tuple or a shape that is printed")
+        raise NotNative("a tuple or a shape that Python gets")
     return values
 
 
@@ -188,6 +211,7 @@ HOST_OPERATORS: Final[dict[str, Callable[[HostBuilder, Call, str], Any]]] = {
     "relax.assert_op": _assert,
     "relax.builtin.alloc_tensor": _allocated,
     "relax.call_dps_packed": _call_dps_packed,
+    "relax.call_inplace_packed": _call_pure_packed,
     "relax.call_pure_packed": _call_pure_packed,
     "relax.call_tir": _call_tir,
     "relax.call_tir_inplace": _call_tir_inplace,

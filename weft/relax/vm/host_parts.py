@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
+from weft.ir.type import PointerType, PrimType
 from weft.relax.expr import Constant, Function
 from weft.relax.vm.arena import ArenaPlan
 from weft.relax.vm.extents import Symbols
@@ -16,9 +17,13 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import IfThenElse, Stmt, seq
+from weft.tir.stmt import Evaluate, IfThenElse, Stmt, seq
 
 INT64: Final = DataType("int64")
+
+
+def _constant_table() -> TirVar:
+    return TirVar("constant_table", PointerType(PrimType(DataType("handle")), "global"))
 
 
 class NotNative(Exception):  # noqa: N818 - a reason to run as bytecode, not an error
@@ -58,6 +63,8 @@ class HostFunction:
     checks: list[ShapeCheck]
     limits: list[tuple[TirVar, int]]
     """Symbols and the largest values that memory was planned for."""
+    helpers: list[PrimFunc] = field(default_factory=list)
+    """The functions that call themselves (weft.relax.vm.host_recursion)."""
     layout: list[Any] | None = None
     """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
     ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""
@@ -83,8 +90,28 @@ class Step:
 
 
 @dataclass
+class Shared:
+    """What a host and its helpers have in common."""
+
+    name: str = ""
+    table: list[Constant] = field(default_factory=list)
+    """The constants in the order of their addresses."""
+    activations: dict[int, Any] = field(default_factory=dict)
+    """Functions that call themselves, by the id of the function (weft.relax.vm.host_recursion)."""
+
+
+@dataclass
 class State:
-    """What lowering collects."""
+    """What lowering collects for one PrimFunc: the host, or a helper that calls itself."""
+
+    shared: Shared = field(default_factory=Shared)
+    is_helper: bool = False
+    depth: PrimExpr = field(default_factory=lambda: IntImm(INT64, 0))
+    """How many calls are open, in helpers."""
+    floor: TirVar = field(default_factory=lambda: TirVar("stack_floor", INT64))
+    """The lowest address that the stack may reach."""
+    pointers: TirVar = field(default_factory=_constant_table)
+    """The table of addresses of constants."""
 
     steps: list[Step] = field(default_factory=list)
     temporaries: list[Buffer] = field(default_factory=list)
@@ -95,6 +122,11 @@ class State:
     """The tensor whose memory a view is on, by the view's id."""
     branches: int = 0
     """How many branches are open."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the entry cannot compare in advance: only code that gets there may fail."""
+        return self.is_helper or self.branches > 0
 
 
 def nested(steps: list[Step]) -> Stmt:
@@ -143,6 +175,13 @@ def as_tensor(buffer: Buffer) -> TirCall:
     strides = IntImm(DataType("int32"), 0)  # none: compact
     arguments = [buffer.data, shape, strides, rank, op.const(0, buffer.dtype), offset]
     return TirCall(handle, Op.get("tir.tvm_stack_make_array"), arguments)
+
+
+def packed_call(name: str, passed: list[Any]) -> Evaluate:
+    """A call of a registered function on tensors, numbers and texts."""
+    callee = Op.get("tir.tvm_call_packed")
+    arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
+    return Evaluate(TirCall(DataType("handle"), callee, [StringImm(name), *arguments]))
 
 
 def identifier(name: str) -> str:

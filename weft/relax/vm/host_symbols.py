@@ -2,15 +2,17 @@
 
 A callee's symbols and those of a match_cast get their value where they stand alone; every other
 extent must be equal to what is there. What is not equal as it is written becomes a ``ShapeCheck``
-for the entry, with the error of the bytecode and the names that the function has there.
+for the entry, with the error of the bytecode and the names that the function has there; inside of
+a branch or of a function that calls itself, a comparison in the code.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import PrimExpr, StringImm
 from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
 from weft.relax.expr import Function
@@ -24,10 +26,20 @@ from weft.relax.struct_info import (
 )
 from weft.relax.transform.upper_bound import UpperBounds
 from weft.relax.vm.extents import Symbols
-from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, ShapeCheck, State
+from weft.relax.vm.host_parts import (
+    LocalFunction,
+    NotNative,
+    Shape,
+    ShapeCheck,
+    State,
+    Step,
+    packed_call,
+)
 from weft.support.dtype import DataType
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var as TirVar
+from weft.tir.stmt import IfThenElse, Stmt
 
 
 class HostSymbols:
@@ -75,10 +87,10 @@ class HostSymbols:
             inner.compare(kind, wanted, actual, what, inner.known)
         return inner
 
-    def match_cast(self, info: StructInfo | None, value: Any, name: str) -> None:
+    def match_cast(self, info: StructInfo | None, value: Any, what: str) -> None:
         """Compare a value with a struct info, which may define symbols."""
         before = dict(self.known)
-        parts = _parts(info, value, f"{self.label}: match_cast {name}")
+        parts = _parts(info, value, f"{self.label}: {what}")
         for _, wanted, actual, _ in parts:
             self.bind(wanted, actual)
         if isinstance(info, TupleStructInfo):
@@ -106,13 +118,26 @@ class HostSymbols:
             return
         if any(not var.dtype.is_int for var in used):
             raise NotNative(f"{what}: an expression that is no integer")
-        if self.state.branches:
-            raise NotNative(f"{what}, which may fail only if its branch is taken")
         written = {id(var) for var in used}
         shown = {var: value for var, value in before.items() if id(var) in written}
-        self.state.checks.append(
-            ShapeCheck(kind, what, wanted, resolved, actual, shown, self.names)
-        )
+        check = ShapeCheck(kind, what, wanted, resolved, actual, shown, self.names)
+        if self.state.is_late:
+            self.state.steps.append(Step(_compared(check), []))
+        else:
+            self.state.checks.append(check)
+
+
+def _compared(check: ShapeCheck) -> Stmt:
+    """A comparison where the host gets to it; what differs is said as the bytecode says it."""
+    names = [check.names.name(var) for var in check.known]
+    wanted = check.names.extents(check.wanted)
+    text = StringImm(json.dumps([check.kind, wanted, check.what, names]))
+    numbers = [op.cast("int64", value) for value in [*check.actual, *check.known.values()]]
+    differs = op.const(False, "bool")
+    for mine, its in zip(check.resolved, check.actual, strict=True):
+        differ = op.not_equal(op.cast("int64", mine), op.cast("int64", its))
+        differs = op.logical_or(differs, differ)
+    return IfThenElse(differs, packed_call("vm.builtin.mismatch", [text, *numbers]))
 
 
 Part = tuple[str, list[PrimExpr], list[PrimExpr], str]

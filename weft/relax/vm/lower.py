@@ -28,6 +28,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore
 
 HOST_SUFFIX = "__host"
 
@@ -39,6 +40,11 @@ class LoweredModule:
     program: Program
     tir: IRModule
     hosts: dict[str, HostFunction]
+
+    def helpers(self) -> list[str]:
+        """The names of the PrimFuncs that hosts call and nobody else."""
+        found = [helper for host in self.hosts.values() for helper in host.helpers]
+        return [str(helper.attrs["global_symbol"]) for helper in found]
 
 
 @deep_recursion
@@ -71,6 +77,8 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
             if host is not None:
                 hosts[var.name_hint] = host
                 kernels[symbol] = host.func
+                for helper in host.helpers:
+                    kernels[str(helper.attrs["global_symbol"])] = helper
     return LoweredModule(builder.program, kernels, hosts)
 
 
@@ -104,6 +112,7 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
             tuple([_check(check, symbols) for check in host.checks]),
             tuple([(symbols.name(var), limit) for var, limit in host.limits]),
             None if host.layout is None else tuple([_layout(x, symbols) for x in host.layout]),
+            recursive=bool(host.helpers),
         )  # fmt: skip
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)
@@ -113,20 +122,44 @@ def _with_effects(
     host: HostFunction, compiled: FunctionSpec, specs: dict[str, FunctionSpec]
 ) -> tuple[ParamSpec, ...]:
     """The parameters of a host, those marked as read only that no kernel or callback writes."""
-    written: set[int] = set()
-    for call in collect(host.func.body, TirCall):
-        if isinstance(call.op, GlobalVar):
-            for arg, param in zip(call.args, specs[call.op.name_hint].params, strict=False):
-                if isinstance(arg, Buffer) and param.is_output is not False:
-                    written.add(id(arg.data))
-        else:
-            written |= {id(arg) for arg in call.args if isinstance(arg, TirVar)}
+    helpers = {str(func.attrs["global_symbol"]): func for func in host.helpers}
+    effects: dict[str, set[int]] = {name: set() for name in helpers}
+    changed = bool(effects)
+    while changed:  # helpers call each other: from nothing up to what changes no more
+        changed = False
+        for name, func in helpers.items():
+            found = _written(func, specs, effects)
+            written = {
+                index for index, var in enumerate(func.params)
+                if var in func.buffer_map and id(func.buffer_map[var].data) in found
+            }  # fmt: skip
+            changed = changed or written != effects[name]
+            effects[name] = written
+    found = _written(host.func, specs, effects)
     params = list(compiled.params)
     for index, var in enumerate(host.func.params[: host.inputs]):
         buffer = host.func.buffer_map.get(var)
-        if buffer is not None and id(buffer.data) not in written:
+        if buffer is not None and id(buffer.data) not in found:
             params[index] = replace(params[index], is_output=False)
     return tuple(params)
+
+
+def _written(
+    func: PrimFunc, specs: dict[str, FunctionSpec], effects: dict[str, set[int]]
+) -> set[int]:
+    """The data (by id) that a host or a helper writes, or lets others write."""
+    written = {id(store.buffer.data) for store in collect(func.body, BufferStore)}
+    for call in collect(func.body, TirCall):
+        if not isinstance(call.op, GlobalVar):
+            written |= {id(arg) for arg in call.args if isinstance(arg, TirVar)}
+            continue
+        known = effects.get(call.op.name_hint)
+        params = specs[call.op.name_hint].params
+        for index, (arg, param) in enumerate(zip(call.args, params, strict=False)):
+            is_written = param.is_output is not False if known is None else index in known
+            if isinstance(arg, Buffer) and is_written:
+                written.add(id(arg.data))
+    return written
 
 
 def _symbols_of(func: PrimFunc, name: str) -> Symbols:

@@ -1,0 +1,249 @@
+"""Functions that call themselves, natively: each becomes a PrimFunc of the host's, a *helper*.
+
+``HostBuilder`` expands a function where it is called. Where it meets one that it is expanding
+already, directly or through others, it calls the helper of that function instead, as the helper
+does itself::
+
+    helper(depth, stack_floor, symbols..., inputs..., captured..., outputs..., constant_table)
+
+``symbols`` are what the function's shapes speak of. The caller allocates the outputs, so their
+shapes must follow from the arguments. An activation allocates its working memory and frees it when
+it ends, with an error too. ``depth`` and the machine stack are checked first: what is nested too
+deep is an error (weft.runtime.stack).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm.allocation import ON_HEAP
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.structural import structural_equal
+from weft.relax.analysis.variables import free_symbolic_vars, free_vars
+from weft.relax.expr import Function, Var
+from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.vm.arena import ArenaPlan
+from weft.relax.vm.host_parts import (
+    LocalFunction,
+    NotNative,
+    Shape,
+    State,
+    identifier,
+    packed_call,
+)
+from weft.relax.vm.host_symbols import HostSymbols
+from weft.runtime.stack import MAX_DEPTH
+from weft.support.dtype import DataType
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call as TirCall
+from weft.tir.expr import Var as TirVar
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, DeclBuffer, Evaluate, IfThenElse, Stmt
+
+if TYPE_CHECKING:
+    from weft.relax.vm.host import HostBuilder
+
+INT64: Final = DataType("int64")
+
+
+@dataclass(eq=False)
+class Activation:
+    """A function that calls itself: what its helper takes, and the helper once it is built."""
+
+    symbol: str
+    function: Function
+    symbols: list[TirVar]
+    captured: list[Var]
+    closures: dict[int, LocalFunction]
+    """Local functions that it captured, by the id of their variable."""
+    func: PrimFunc | None = None
+
+
+def call_activation(builder: HostBuilder, local: LocalFunction, arguments: list[Any]) -> Any:
+    """A call of the helper of a function; the tensors or shapes that it returns."""
+    activations = builder.state.shared.activations
+    made = activations.get(id(local.function))
+    if made is None:
+        symbol = f"{builder.state.shared.name}_{identifier(local.label)}_{len(activations)}"
+        made = activations[id(local.function)] = _described(symbol, local)
+        _build(builder, made, local)
+    inner = builder.symbols.called(local, arguments)
+    infos = [param.struct_info for param in local.function.params]
+    given = [*arguments, *[local.values[id(var)] for var in made.captured]]
+    infos += [var.struct_info for var in made.captured]
+    pairs = zip(infos, given, strict=True)
+    leaves = [leaf for info, value in pairs for leaf in _leaves(info, value)]
+    outputs: list[Buffer] = []
+    result = _allocated(builder, inner, local.function.ret_struct_info, outputs)
+    depth = op.add(builder.state.depth, 1)
+    sizes = [op.cast(var.dtype, inner.known[var]) for var in made.symbols]
+    passed = [depth, builder.state.floor, *sizes, *leaves, *outputs, builder.state.pointers]
+    builder.step(Evaluate(TirCall(DataType("int32"), GlobalVar(made.symbol), passed)), passed)
+    return result
+
+
+def _described(symbol: str, local: LocalFunction) -> Activation:
+    """What a function needs from outside: variables, symbols, and the functions that it calls."""
+    captured: dict[int, Var] = {}
+    closures: dict[int, LocalFunction] = {}
+    symbols = [var for param in local.function.params for var in defining_vars(param.struct_info)]
+    outer: list[TirVar] = []
+    values: dict[int, Any] = {}
+    todo = [local]
+    for one in todo:
+        outer += free_symbolic_vars(one.function)
+        for var in free_vars(one.function):
+            value = values.setdefault(id(var), one.values.get(id(var)))
+            if value is None or value is not one.values.get(id(var)):
+                raise NotNative(f"the variable {var.name_hint} of {local.label} is not one value")
+            if not isinstance(value, LocalFunction):
+                captured[id(var)] = var
+                outer += symbolic_vars(var.struct_info)
+            elif id(var) not in closures:
+                closures[id(var)] = value
+                todo.append(value)
+        if one is not local and (one.captured or not _agree(one, local)):
+            raise NotNative(f"{one.label} captured other values than {local.label}")
+    symbols += [var for var in outer if var in local.known]
+    unique = list(dict.fromkeys(symbols))
+    return Activation(symbol, local.function, unique, list(captured.values()), closures)
+
+
+def _agree(one: LocalFunction, other: LocalFunction) -> bool:
+    """Whether the symbols around two local functions stand for the same."""
+    return all(
+        var in other.known and structural_equal(one.known[var], other.known[var])
+        for var in free_symbolic_vars(one.function) if var in one.known
+    )  # fmt: skip
+
+
+def _build(outer: HostBuilder, made: Activation, local: LocalFunction) -> None:
+    """The helper: the function's body, on parameters of its own."""
+    depth = TirVar("depth", INT64)
+    builder = outer.helper(made.function, made.symbol, local.label, depth)
+    sizes = [TirVar(var.name, var.dtype) for var in made.symbols]
+    builder.symbols.known = dict(zip(made.symbols, sizes, strict=True))
+    for index, param in enumerate((*made.function.params, *made.captured)):
+        name = identifier(param.name_hint or f"arg{index}")
+        builder.values[id(param)] = _formal(builder, name, param.struct_info)
+    for key, closure in made.closures.items():
+        builder.values[key] = LocalFunction(
+            closure.function, closure.label, builder.values, builder.symbols.known, []
+        )
+    builder.step(_check_depth(local.label, builder.state), [])
+    inputs = list(builder.params)
+    result = builder.returned(made.function)
+    outputs: list[Buffer] = []
+    info = made.function.ret_struct_info
+    target = _allocated(builder, builder.symbols, info, outputs, is_formal=True)
+    if not _delivered(builder, result, target):
+        raise NotNative(f"the result of {local.label} is not what it declares")
+    plan = ArenaPlan(builder.lives(set()), is_own=True)
+    body = _with_arena(builder.placed(plan), plan)
+    state = builder.state
+    params = [depth, state.floor, *sizes, *inputs, *outputs, state.pointers]
+    made.func = PrimFunc(params, body, attrs={"global_symbol": made.symbol})
+
+
+def _with_arena(body: Stmt, plan: ArenaPlan) -> Stmt:
+    if plan.arena is None:
+        return body
+    arena = plan.arena
+    body = DeclBuffer(arena, body)
+    yes = IntImm(DataType("bool"), 1)
+    return Allocate(arena.data, DataType("uint8"), list(arena.shape), yes, body, {ON_HEAP: True})
+
+
+def _check_depth(label: str, state: State) -> Stmt:
+    """Leave with an error where calls are nested too deep."""
+    intrinsic = [StringImm("llvm.frameaddress.p0"), IntImm(DataType("int32"), 0)]
+    frame = TirCall(DataType("handle"), "tir.call_llvm_intrin", intrinsic)
+    address = TirCall(INT64, "tir.reinterpret", [frame])
+    is_deep = op.logical_or(state.depth >= MAX_DEPTH, address < state.floor)
+    return IfThenElse(is_deep, packed_call("vm.builtin.too_deep", [StringImm(label), state.depth]))
+
+
+def _leaves(info: StructInfo | None, value: Any) -> list[Any]:
+    """What is passed for a value of that struct info, in the order of ``_formal``."""
+    if isinstance(info, TensorStructInfo):
+        extents = list(value.shape) if info.shape is None else []
+        return [*[op.cast(INT64, extent) for extent in extents], value]
+    if isinstance(info, PrimStructInfo):
+        return [] if info.value is not None else [value]
+    if isinstance(info, TupleStructInfo):
+        pairs = zip(info.fields, value, strict=True)
+        return [leaf for field, item in pairs for leaf in _leaves(field, item)]
+    if isinstance(info, ShapeStructInfo):
+        return [] if info.values is not None else [op.cast(INT64, x) for x in value.values]
+    raise NotNative(f"an argument of a recursion that is a {type(info).__name__}")
+
+
+def _formal(builder: HostBuilder, name: str, info: StructInfo | None) -> Any:
+    """The parameters of a helper for a value of that struct info, and the value."""
+    if isinstance(info, TensorStructInfo) and info.ndim >= 0:
+        if info.shape is None:
+            extents = _numbers(builder, name, info.ndim)
+            info = TensorStructInfo(extents, info.dtype)
+        return builder.native(builder.tensor(name, info))[0]
+    if isinstance(info, PrimStructInfo):
+        if info.value is not None:
+            return builder.resolved([info.value])[0]
+        return builder.native(TirVar(name, info.dtype))[0]
+    if isinstance(info, TupleStructInfo):
+        return [_formal(builder, f"{name}_{i}", field) for i, field in enumerate(info.fields)]
+    if isinstance(info, ShapeStructInfo) and info.ndim >= 0:
+        if info.values is not None:
+            return Shape(builder.resolved(info.values))
+        return Shape(_numbers(builder, name, info.ndim))
+    raise NotNative(f"the argument {name} of a recursion is no tensor, number, shape or tuple")
+
+
+def _numbers(builder: HostBuilder, name: str, count: int) -> list[PrimExpr]:
+    return [builder.native(TirVar(f"{name}_{axis}", INT64))[0] for axis in range(count)]
+
+
+def _allocated(
+    builder: HostBuilder, symbols: HostSymbols, info: StructInfo | None, outputs: list[Buffer],
+    is_formal: bool = False,
+) -> Any:  # fmt: skip
+    """The result of a call, or of a helper itself: new tensors, and what follows from symbols."""
+    if isinstance(info, TupleStructInfo):
+        return [_allocated(builder, symbols, field, outputs, is_formal) for field in info.fields]
+    if any(var not in symbols.known for var in symbolic_vars(info)):
+        raise NotNative(f"the shape of what {symbols.label} returns follows from no argument")
+    if isinstance(info, TensorStructInfo) and getattr(info.shape, "values", None) is not None:
+        shape: Any = info.shape
+        known = TensorStructInfo(symbols.resolved(shape.values), info.dtype)
+        made = builder.tensor("result", known) if is_formal else builder.allocated(known, "result")
+        outputs.append(made)
+        return made
+    if isinstance(info, PrimStructInfo) and info.value is not None:
+        return symbols.resolved([info.value])[0]
+    if isinstance(info, ShapeStructInfo) and info.values is not None:
+        return Shape(symbols.resolved(info.values))
+    raise NotNative(f"{symbols.label} calls itself and returns a value whose shape is not declared")
+
+
+def _delivered(builder: HostBuilder, value: Any, target: Any) -> bool:
+    """Copy the tensors of a result to where the caller wants them; False where they do not fit."""
+    if isinstance(target, list):
+        if not isinstance(value, list) or len(value) != len(target):
+            return False
+        pairs = zip(value, target, strict=True)
+        return all(_delivered(builder, one, other) for one, other in pairs)
+    if not isinstance(target, Buffer):
+        return isinstance(value, type(target) if isinstance(target, Shape) else PrimExpr)
+    same_rank = isinstance(value, Buffer) and len(value.shape) == len(target.shape)
+    if not same_rank or value.dtype != target.dtype:
+        return False
+    builder.copy(value, target)
+    return True
