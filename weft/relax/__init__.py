@@ -32,7 +32,6 @@ _NAMES = {
 }
 _PLANNED = {
     "distributed": "distributed execution",
-    "frontend": "importers of models",
     "training": "training",
 }
 __getattr__, __dir__ = module_getattr(

@@ -1,0 +1,155 @@
+"""The way from torch to a module: signatures, symbols, parameters, what is missing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import weft
+from weft import relax, tir
+from weft.relax.frontend.missing import UnsupportedOperatorsError
+from weft.relax.frontend.torch import from_exported_program, from_fx
+from weft.relax.frontend.torch.capture import CaptureError, capture
+from weft.relax.frontend.torch.core_aten import CORE_ATEN, TORCH_VERSION
+from weft.testing.aten import as_numpy, assert_same, check_model, check_overload
+
+pytestmark = pytest.mark.torch
+
+
+def perceptron():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+
+def test_one_artefact_serves_all_sizes_of_a_symbolic_dimension():
+    n = torch.export.Dim("n")
+    check_model(
+        perceptron(), torch.randn(5, 3), dynamic_shapes=({0: n},),
+        others=[(torch.randn(2, 3),), (torch.randn(17, 3),)],
+    )  # fmt: skip
+
+
+def test_parameters_become_inputs_on_request_and_keep_their_values():
+    program = capture(perceptron(), (torch.randn(5, 3),))
+    mod = from_exported_program(program, keep_params_as_input=True)
+    main = mod["main"]
+    assert main.attrs["num_input"] == 1
+    assert len(main.params) == 5
+    assert [tuple(p.shape) for p in main.attrs["params"]] == [(4, 3), (4,), (2, 4), (2,)]
+
+
+def test_a_unit_tuple_is_unwrapped_on_request():
+    program = capture(torch.nn.ReLU(), (torch.randn(5, 3),))
+    wrapped = from_exported_program(program)["main"].ret_struct_info
+    assert isinstance(wrapped, relax.TupleStructInfo)
+    plain = from_exported_program(program, unwrap_unit_return_tuple=True)["main"].ret_struct_info
+    assert isinstance(plain, relax.TensorStructInfo)
+
+
+def test_from_fx_takes_symbolic_extents():
+    n = tir.Var("n", "int64")
+    mod = from_fx(torch.fx.symbolic_trace(perceptron()), [((n, 3), "float32")])
+    assert mod["main"].params[0].struct_info.shape[0].same_as(n)
+    machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
+    x = torch.randn(9, 3)
+    assert_same(
+        machine["main"](x.numpy()).numpy(), as_numpy(perceptron()(x)), "perceptron"
+    )
+
+
+def test_derived_extents_define_their_symbol():
+    class Halves(torch.nn.Module):
+        def forward(self, x):
+            return x[: x.shape[0] // 2] + 1.0
+
+    half = torch.export.Dim("half", min=2)
+    program = capture(Halves(), (torch.randn(8, 3),), None, ({0: 2 * half},))
+    found = relax.VirtualMachine(relax.build(from_exported_program(program)), weft.cpu())
+    x = torch.randn(12, 3)
+    assert_same(found["main"](x.numpy())[0].numpy(), (x[:6] + 1).numpy(), "halves")
+
+
+class Unknown(torch.nn.Module):
+    def forward(self, x):
+        return torch.special.bessel_j0(x) + torch.special.bessel_j1(x) + torch.special.bessel_j0(x)
+
+
+def test_all_missing_operators_are_told_at_once_with_count_and_line():
+    program = capture(Unknown(), (torch.randn(5),))
+    with pytest.raises(UnsupportedOperatorsError) as caught:
+        from_exported_program(program)
+    rows = {item.name: item for item in caught.value.operators}
+    assert rows["aten.special_bessel_j0.default"].count == 2
+    assert rows["aten.special_bessel_j1.default"].count == 1
+    assert "test_importer.py:" in rows["aten.special_bessel_j0.default"].where
+    assert "2 times, first at" in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 10
+
+
+def test_the_fallback_runs_missing_operators_in_torch():
+    program = capture(Unknown(), (torch.randn(5),))
+    mod = from_exported_program(program, fallback="torch")
+    machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
+    x = torch.randn(5)
+    assert_same(machine["main"](x.numpy())[0].numpy(), Unknown()(x).numpy(), "bessel")
+
+
+def test_a_converter_of_the_users_own():
+    seen = []
+
+    def bessel(context, self):
+        seen.append(context.shape)
+        return relax.op.multiply(self, relax.const(2.0))
+
+    custom = {f"aten.special_bessel_j{i}.default": bessel for i in (0, 1)}
+    mod = from_exported_program(capture(Unknown(), (torch.randn(5),)), custom_converters=custom)
+    machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
+    x = torch.randn(5)
+    assert_same(machine["main"](x.numpy())[0].numpy(), (6 * x).numpy(), "custom")
+    assert seen == [[5], [5], [5]]
+
+
+def test_a_wrong_converter_is_named_at_import():
+    custom = {"aten.relu.default": lambda context, self: relax.op.permute_dims(self)}
+    program = capture(torch.nn.ReLU(), (torch.randn(5, 3),))
+    told = r"converter of aten\.relu\.default: torch deduced"
+    with pytest.raises(weft.error.InternalError, match=told):
+        from_exported_program(program, custom_converters=custom)
+
+
+def test_control_flow_on_data_is_told_in_few_lines():
+    class Branches(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.sum() > 0 else x
+
+    with pytest.raises(CaptureError, match="cannot capture Branches") as caught:
+        capture(Branches(), (torch.randn(3),))
+    assert len(str(caught.value).splitlines()) <= 10
+
+
+@pytest.mark.parametrize("value", [None, 3, "model.onnx", torch.nn.ReLU()])
+def test_what_is_no_exported_program_is_refused(value):
+    with pytest.raises(weft.TVMError, match=r"expected a torch\.export\.ExportedProgram"):
+        from_exported_program(value)
+
+
+def test_the_list_of_core_operators_is_that_of_its_version():
+    if not torch.__version__.startswith(TORCH_VERSION):
+        pytest.skip(f"the list is that of torch {TORCH_VERSION}")
+    found = []
+    for qualified in torch._C._dispatch_get_all_op_names():
+        space, _, operator = qualified.partition("::")
+        name, _, overload = operator.partition(".")
+        packet = getattr(torch.ops.aten, name, None) if space == "aten" else None
+        entry = getattr(packet, overload or "default", None)
+        if entry is not None and torch.Tag.core in entry.tags:
+            found.append(f"aten.{name}.{overload or 'default'}")
+    assert sorted(CORE_ATEN) == sorted(found)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (2, 3)])
+def test_addition_promotes_as_torch(shape):
+    x = torch.arange(max(1, torch.Size(shape).numel()))[: torch.Size(shape).numel()].reshape(shape)
+    check_overload("aten.add.Tensor", x, torch.tensor(0.5))
+    check_overload("aten.add.Tensor", x.float(), x, alpha=2)
+    check_overload("aten.add.Scalar", x, 1.5)

@@ -1,0 +1,1 @@
+"""Importers: models of other frameworks as modules of graph functions."""

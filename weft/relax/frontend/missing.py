@@ -1,0 +1,65 @@
+"""What an importer says of the operators that it has no converter for: all of them, at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from weft.support.errors import UnsupportedError
+
+SHOWN: Final = 6
+"""So many operators are listed; the error's ``operators`` has the rest too."""
+
+
+@dataclass(frozen=True)
+class MissingOperator:
+    """One operator without a converter: how often it stands in the model, and where first."""
+
+    name: str
+    count: int
+    where: str = ""
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        """One line: ``aten.foo.default, 3 times, first at model.py:12; nearest: aten.bar``."""
+        times = "once" if self.count == 1 else f"{self.count} times"
+        where = f", first at {self.where}" if self.where else ""
+        nearest = f"; nearest: {self.nearest}" if self.nearest else ""
+        return f"{self.name}, {times}{where}{nearest}"
+
+
+class UnsupportedOperatorsError(UnsupportedError):
+    """A model has operators that the importer cannot convert; ``operators`` lists all of them."""
+
+    def __init__(self, source: str, operators: Iterable[MissingOperator], hint: str) -> None:
+        self.operators = tuple(operators)
+        shown = [f"  {item}" for item in self.operators[:SHOWN]]
+        if len(self.operators) > SHOWN:
+            shown.append(f"  and {len(self.operators) - SHOWN} more (see the error's `operators`)")
+        head = f"{source}: no converter for {len(self.operators)} operator(s) of this model:"
+        super().__init__("\n".join([head, *shown, hint]))
+
+
+def find_missing(
+    found: Iterable[tuple[str, str]], known: Iterable[str]
+) -> tuple[MissingOperator, ...]:
+    """The rows of an error from every use of an unknown operator: (name, place) in order."""
+    names = list(known)
+    uses: dict[str, list[str]] = {}
+    for name, where in found:
+        uses.setdefault(name, []).append(where)
+    return tuple(
+        MissingOperator(
+            name, len(places), next((place for place in places if place), ""),
+            nearest_name(name, names),
+        )
+        for name, places in uses.items()
+    )  # fmt: skip
+
+
+def nearest_name(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
+    """The supported operator whose name is nearest, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return near[0] if near else ""

@@ -1,0 +1,80 @@
+"""An ATen graph without parameters, as torch.compile hands it over, as a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from weft.ir.module import IRModule
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Tuple as RelaxTuple
+from weft.relax.expr import Var
+from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.fallback import torch_fallbacks
+from weft.relax.frontend.torch.input_symbols import define_symbols
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+
+
+@dataclass(frozen=True)
+class ImportedGraph:
+    """A module whose ``main`` takes the graph's placeholders and returns a tuple.
+
+    ``results`` tells for each of the graph's results its place in that tuple, or None where the
+    graph gives None there.
+    """
+
+    mod: IRModule
+    results: tuple[int | None, ...]
+
+
+def import_aten_graph(
+    graph_module: fx.GraphModule,
+    *,
+    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    fallback: str | None = None,
+    source: str = "torch.compile",
+) -> ImportedGraph:
+    """The module of a functional ATen graph; placeholders carry fake tensors as ``meta["val"]``.
+
+    Raises UnsupportedOperatorsError with all operators that have no converter.
+    """
+    converters = {**CONVERTERS, **(custom_converters or {})}
+    if fallback == "torch":
+        missing = missing_operators(graph_module, converters)
+        converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
+    symbols = SymbolTable()
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    define_symbols(symbols, [node.meta.get("val") for node in placeholders])
+    inputs = [input_variable(node, symbols) for node in placeholders]
+    builder = BlockBuilder()
+    with builder.function("main", [item for item in inputs if isinstance(item, Var)]):
+        translator = GraphTranslator(builder, symbols, converters)
+        translator.check_operators(graph_module, source)
+        with builder.dataflow():
+            found = translator.run(graph_module, inputs)
+            found = list(found) if isinstance(found, list | tuple) else [found]
+            values = [number_output(value) for value in found if value is not None]
+            output = builder.emit_output(RelaxTuple(values))
+        builder.emit_func_output(output)
+    places = iter(range(len(values)))
+    return ImportedGraph(
+        builder.get(), tuple(None if value is None else next(places) for value in found)
+    )
+
+
+def input_variable(node: fx.Node, symbols: SymbolTable) -> Any:
+    """The parameter that a placeholder becomes; a number or None stays itself."""
+    fake = node.meta.get("val")
+    if isinstance(fake, torch.Tensor):
+        shape = [symbols.extent(size) for size in fake.shape]
+        return Var(node.name, TensorStructInfo(shape, dtype_name(fake.dtype)))
+    if isinstance(fake, torch.SymInt):
+        return Var(node.name, PrimStructInfo(value=symbols.expression(fake.node.expr)))
+    return fake

@@ -1,0 +1,122 @@
+"""What a converter sees of the model and of its own node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import fx
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax import op
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, PrimValue, const
+from weft.relax.frontend.torch.dtypes import dtype_name, result_dtype
+from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.lattice import tensor_dims
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.errors import IRTypeError
+from weft.tir.op import cast as tir_cast
+
+Extent = int | PrimExpr
+
+
+class Context:
+    """The builder, the node at hand, and what torch deduced of the node's result.
+
+    A converter of a user (``custom_converters``) gets the same.
+    """
+
+    def __init__(
+        self, builder: BlockBuilder, symbols: SymbolTable, env: Mapping[fx.Node, Any]
+    ) -> None:
+        self.builder = builder
+        self.symbols = symbols
+        self.env = env
+        self.node: fx.Node
+
+    @property
+    def block_builder(self) -> BlockBuilder:
+        """TVM's name of ``builder``."""
+        return self.builder
+
+    # What torch deduced of the result
+
+    @property
+    def results(self) -> list[tuple[list[Extent], str]]:
+        """Shape and data type of each tensor that the node gives."""
+        value = self.node.meta["val"]
+        values = value if isinstance(value, list | tuple) else [value]
+        return [self.meta_of(item) for item in values if item is not None]
+
+    @property
+    def shape(self) -> list[Extent]:
+        """The shape of the (first) result."""
+        return self.results[0][0]
+
+    @property
+    def dtype(self) -> str:
+        """The data type of the (first) result."""
+        return self.results[0][1]
+
+    def meta_of(self, tensor: Any) -> tuple[list[Extent], str]:
+        """Shape and data type of a fake tensor."""
+        return [self.symbols.extent(size) for size in tensor.shape], dtype_name(tensor.dtype)
+
+    # What is known of operands
+
+    def info(self, tensor: Expr) -> TensorStructInfo:
+        """The struct info of a tensor."""
+        found = self.emit(tensor).struct_info
+        if not isinstance(found, TensorStructInfo):
+            raise IRTypeError(f"{self.node.target}: expected a tensor, got {found}")
+        return found
+
+    def dims(self, tensor: Expr) -> list[Extent]:
+        """The extents of a tensor: ints where they are constant."""
+        dims = tensor_dims(self.info(tensor))
+        if dims is None:
+            raise IRTypeError(f"{self.node.target}: the shape of {tensor} is not known")
+        return [int(dim.value) if isinstance(dim, IntImm) else dim for dim in dims]
+
+    def rank(self, tensor: Expr) -> int:
+        """The number of dimensions."""
+        return int(self.info(tensor).ndim)
+
+    def dtype_of(self, tensor: Expr) -> str:
+        """The data type of a tensor."""
+        return str(self.info(tensor).dtype)
+
+    # Building
+
+    def emit(self, expr: Any) -> Any:
+        """The expression bound to a variable; a variable or constant is itself."""
+        if getattr(expr, "struct_info", None) is not None:
+            return expr
+        return self.builder.emit(expr)
+
+    def cast(self, tensor: Expr, dtype: str | None) -> Expr:
+        """The tensor in another data type; itself where it has that type, or for None."""
+        if dtype is None or self.dtype_of(tensor) == dtype:
+            return tensor
+        return self.emit(op.astype(tensor, dtype))
+
+    def operand(self, value: Any, dtype: str) -> Expr:
+        """A tensor, number or symbolic number as an operand of that data type."""
+        if isinstance(value, Expr) and not isinstance(value, PrimValue):
+            return self.cast(value, dtype)
+        if isinstance(value, PrimValue):
+            value = value.value
+        if isinstance(value, PrimExpr) and not hasattr(value, "value"):
+            return PrimValue(tir_cast(dtype, value))
+        return const(getattr(value, "value", value), dtype)
+
+    def promoted(self, *operands: Any) -> list[Expr]:
+        """The operands in the data type that torch computes with (``torch.result_type``)."""
+        dtype = result_dtype(operands)
+        return [self.operand(value, dtype) for value in operands]
+
+    def static(self, values: Sequence[Any] | Any) -> bool:
+        """Whether all of the extents are numbers."""
+        items = values if isinstance(values, list | tuple) else [values]
+        return all(isinstance(item, int) for item in items)

@@ -1,0 +1,83 @@
+"""Data types of torch and of weft, and how torch promotes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+
+from weft.ir.expr import PrimExpr
+from weft.relax.expr import Expr, PrimValue
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.errors import UnsupportedError
+
+_NAMES: Final = {
+    torch.bool: "bool", torch.uint8: "uint8", torch.int8: "int8", torch.int16: "int16",
+    torch.int32: "int32", torch.int64: "int64", torch.uint16: "uint16", torch.uint32: "uint32",
+    torch.uint64: "uint64", torch.float16: "float16", torch.bfloat16: "bfloat16",
+    torch.float32: "float32", torch.float64: "float64",
+    torch.float8_e4m3fn: "float8_e4m3fn", torch.float8_e5m2: "float8_e5m2",
+}  # fmt: skip
+_TORCH: Final = {name: dtype for dtype, name in _NAMES.items()}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a torch data type: ``torch.float32`` is ``"float32"``; a name stays itself."""
+    if isinstance(dtype, str):
+        return dtype.removeprefix("torch.")
+    found = _NAMES.get(dtype)
+    if found is None:
+        raise UnsupportedError(
+            f"from_exported_program: there are no tensors of {dtype} in weft; complex numbers go "
+            "as pairs of real numbers (torch.view_as_real)"
+        )
+    return found
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch data type of a name."""
+    return _TORCH[name]
+
+
+def result_dtype(operands: Sequence[Any]) -> str:
+    """The data type that torch computes with, of tensors (expressions) and Python numbers.
+
+    Tensors with dimensions decide before tensors without, and those before numbers
+    (``torch.result_type``).
+    """
+    samples = [_sample(operand) for operand in operands]
+    first, *others = samples
+    if not others:
+        others = [first]
+    dtype = None
+    dimensioned = [s for s in samples if isinstance(s, torch.Tensor) and s.dim()]
+    scalars = [s for s in samples if isinstance(s, torch.Tensor) and not s.dim()]
+    numbers = [s for s in samples if not isinstance(s, torch.Tensor)]
+    for group in (dimensioned, scalars, numbers):
+        for sample in group:
+            dtype = _joined(dtype, sample, bool(dimensioned))
+    assert dtype is not None
+    return _NAMES[dtype]
+
+
+def _joined(dtype: torch.dtype | None, sample: Any, dimensioned: bool) -> torch.dtype:
+    if dtype is None:
+        return sample.dtype if isinstance(sample, torch.Tensor) else torch.result_type(
+            torch.empty((), dtype=torch.bool, device="meta"), sample
+        )  # fmt: skip
+    shape = (1,) if dimensioned else ()
+    return torch.result_type(torch.empty(shape, dtype=dtype, device="meta"), sample)
+
+
+def _sample(operand: Any) -> Any:
+    if isinstance(operand, Expr) and not isinstance(operand, PrimValue):
+        info = operand.struct_info
+        assert isinstance(info, TensorStructInfo)
+        shape = () if info.ndim == 0 else (1,)
+        return torch.empty(shape, dtype=_TORCH[str(info.dtype)], device="meta")
+    if isinstance(operand, PrimValue):
+        operand = operand.value
+    if isinstance(operand, PrimExpr):
+        return 1.0 if str(operand.dtype).startswith("float") else 1
+    return operand

@@ -1,0 +1,253 @@
+"""``from_exported_program``: what torch.export captured, as a module of graph functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from weft.ir.module import IRModule
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, Var, const
+from weft.relax.expr import Tuple as RelaxTuple
+from weft.relax.frontend.torch.aten_graph import input_variable
+from weft.relax.frontend.torch.constants import as_ndarray
+from weft.relax.frontend.torch.fallback import torch_fallbacks
+from weft.relax.frontend.torch.input_symbols import define_symbols
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+
+SOURCE: Final = "from_exported_program"
+_MUTATIONS: Final = {
+    OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ImportedProgram:
+    """A module, and how its ``main`` relates to the exported program.
+
+    ``inputs`` names the user's inputs in order of ``main``'s parameters (None for one that the
+    graph holds as a constant). ``mutations`` are the first results of ``main``: what each replaces
+    ("buffer", "input" or "parameter", and its name). ``ranges`` gives the bounds of the symbols.
+    """
+
+    mod: IRModule
+    inputs: tuple[str | None, ...]
+    mutations: tuple[tuple[str, str], ...]
+    ranges: Mapping[str, tuple[int, int | None]]
+
+
+def from_exported_program(
+    exported_program: torch.export.ExportedProgram,
+    *,
+    keep_params_as_input: bool = False,
+    unwrap_unit_return_tuple: bool = False,
+    no_bind_return_tuple: bool = False,
+    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    fallback: str | None = None,
+) -> IRModule:
+    """The module of an ExportedProgram, with one function ``main``.
+
+    Args:
+        exported_program: what ``torch.export.export`` returned.
+        keep_params_as_input: parameters become inputs of ``main``, after the user's (buffers and
+            constants do not); their values stand in its attribute ``params``.
+        unwrap_unit_return_tuple: a single result is returned itself, not in a tuple.
+        no_bind_return_tuple: each result becomes an output of its own.
+        custom_converters: converters by overload name (``{"aten.foo.default": f}``), called as
+            ``f(context, *arguments)`` as ``weft.relax.frontend.torch.registry`` says.
+        fallback: ``"torch"`` runs operators without a converter in PyTorch.
+
+    Symbolic dimensions become ``tir.Var``s of torch's names. Buffers that the program changes are
+    its first results. Raises UnsupportedOperatorsError with all operators that have no converter.
+
+    >>> import torch
+    >>> from weft.relax.frontend.torch import from_exported_program
+    >>> program = torch.export.export(torch.nn.ReLU(), (torch.ones(2, 3),))
+    >>> mod = from_exported_program(program, unwrap_unit_return_tuple=True)
+    >>> print(mod["main"].ret_struct_info)
+    R.Tensor((2, 3), dtype="float32")
+    """
+    return import_exported_program(
+        exported_program, keep_params_as_input=keep_params_as_input,
+        unwrap_unit_return_tuple=unwrap_unit_return_tuple,
+        no_bind_return_tuple=no_bind_return_tuple, custom_converters=custom_converters,
+        fallback=fallback,
+    ).mod  # fmt: skip
+
+
+def import_exported_program(
+    program: Any,
+    *,
+    keep_params_as_input: bool = False,
+    unwrap_unit_return_tuple: bool = False,
+    no_bind_return_tuple: bool = False,
+    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    fallback: str | None = None,
+    extents: Sequence[Sequence[Any]] | None = None,
+) -> ImportedProgram:
+    """As ``from_exported_program``, with what a caller needs to call the model as torch does.
+
+    ``extents`` gives a variable of the caller's own for symbolic extents of the inputs.
+    """
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise IRTypeError(
+            f"{SOURCE}: expected a torch.export.ExportedProgram, got {type(program).__name__}; "
+            "torch.export.export(model, example_inputs) makes one"
+        )
+    if fallback not in (None, "torch"):
+        raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
+    converters = {**CONVERTERS, **(custom_converters or {})}
+    decomposed = decompose(program, converters)
+    if fallback == "torch":
+        missing = missing_operators(decomposed.graph_module, converters)
+        converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
+    build = _ProgramBuilder(decomposed, converters, keep_params_as_input, extents or ())
+    return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
+
+
+def decompose(
+    program: torch.export.ExportedProgram, converters: Mapping[str, Any]
+) -> torch.export.ExportedProgram:
+    """The program without mutation, its operators decomposed until each has a converter.
+
+    An operator that has one is left whole: the graph keeps ``linear`` and ``conv2d``.
+    """
+    table = torch.export.default_decompositions()
+    for overload in list(table.keys()):
+        if overload_name(overload) in converters:
+            table.pop(overload)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own deprecations in its copies of itself
+        return program.run_decompositions(table)
+
+
+class _ProgramBuilder:
+    """One import: the inputs of ``main``, then its body, then its results."""
+
+    def __init__(
+        self, program: Any, converters: Mapping[str, Any], keep_params: bool,
+        extents: Sequence[Sequence[Any]],
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.converters = converters
+        self.keep_params = keep_params
+        self.extents = extents
+        self.symbols = SymbolTable()
+        self.placeholders = {
+            node.name: node for node in program.graph.nodes if node.op == "placeholder"
+        }
+
+    def module(self, unwrap: bool, no_bind: bool) -> ImportedProgram:
+        """The module with its function ``main``."""
+        define_symbols(self.symbols, self._user_values(), self.extents)
+        builder = BlockBuilder()
+        inputs, user, params = self._inputs()
+        attrs: dict[str, Any] = {"num_input": len(user)} if self.keep_params else {}
+        bounds = self._ranges()
+        upper = {name: high for name, (_, high) in bounds.items() if high is not None}
+        if upper:
+            attrs["tir_var_upper_bound"] = upper
+        with builder.function("main", [*user, *(var for var, _ in params)], attrs):
+            translator = GraphTranslator(builder, self.symbols, self.converters)
+            translator.check_operators(self.program.graph_module, SOURCE)
+            with builder.dataflow():
+                results = translator.run(self.program.graph_module, inputs)
+                kept = self._results(results)
+                output = _emit_output(builder, kept, unwrap, no_bind)
+            builder.emit_func_output(output)
+        mod = builder.get()
+        if self.keep_params:
+            mod["main"] = mod["main"].with_attr("params", [value for _, value in params])
+        return ImportedProgram(mod, self._input_names(), self._mutations(), bounds)
+
+    def _user_values(self) -> list[Any]:
+        """The fake tensors and symbolic numbers of the user's inputs."""
+        return [
+            self.placeholders[spec.arg.name].meta.get("val")
+            for spec in self.program.graph_signature.input_specs
+            if spec.kind is InputKind.USER_INPUT
+        ]
+
+    def _inputs(self) -> tuple[list[Any], list[Var], list[tuple[Var, Any]]]:
+        """The value of each placeholder; the user's variables; parameters with their values."""
+        values: list[Any] = []
+        user: list[Var] = []
+        params: list[tuple[Var, Any]] = []
+        for spec in self.program.graph_signature.input_specs:
+            if spec.kind is InputKind.USER_INPUT:
+                values.append(input_variable(self.placeholders[spec.arg.name], self.symbols))
+                if isinstance(values[-1], Var):
+                    user.append(values[-1])
+            elif spec.kind is InputKind.TOKEN:
+                values.append(None)
+            else:
+                values.append(self._stored(spec, params))
+        return values, user, params
+
+    def _stored(self, spec: Any, params: list[tuple[Var, Any]]) -> Expr | None:
+        """A parameter, buffer or constant of the program."""
+        if spec.kind is InputKind.CUSTOM_OBJ:
+            raise UnsupportedError(
+                f"{SOURCE}: {spec.target} is an object of a custom class; only tensors can be "
+                "imported"
+            )
+        tensor = self.program.state_dict.get(spec.target)
+        if tensor is None:
+            tensor = self.program.constants[spec.target]
+        array = as_ndarray(tensor)
+        if self.keep_params and spec.kind is InputKind.PARAMETER:
+            var = Var(spec.arg.name, TensorStructInfo(list(array.shape), str(array.dtype)))
+            params.append((var, array))
+            return var
+        return const(array)
+
+    def _results(self, results: Sequence[Any]) -> list[Any]:
+        """The results that are tensors or numbers; None is left to the caller's structure."""
+        return [number_output(value) for value in results if value is not None]
+
+    def _input_names(self) -> tuple[str | None, ...]:
+        return tuple(
+            spec.arg.name if isinstance(self.placeholders[spec.arg.name].meta.get("val"),
+                                        torch.Tensor | torch.SymInt) else None
+            for spec in self.program.graph_signature.input_specs
+            if spec.kind is InputKind.USER_INPUT
+        )  # fmt: skip
+
+    def _mutations(self) -> tuple[tuple[str, str], ...]:
+        kinds = {
+            OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input",
+            OutputKind.PARAMETER_MUTATION: "parameter",
+        }  # fmt: skip
+        return tuple(
+            (kinds[spec.kind], spec.target)
+            for spec in self.program.graph_signature.output_specs
+            if spec.kind in _MUTATIONS
+        )
+
+    def _ranges(self) -> dict[str, tuple[int, int | None]]:
+        """The bounds that torch.export proved or was told, by symbol; no upper one is None."""
+        found = {}
+        for symbol, limits in self.program.range_constraints.items():
+            if symbol in self.symbols:
+                high = int(limits.upper) if limits.upper.is_Integer else None
+                high = None if high is None or high >= torch.iinfo(torch.int64).max // 2 else high
+                found[str(symbol)] = (int(limits.lower), high)
+        return found
+
+
+def _emit_output(builder: BlockBuilder, results: list[Any], unwrap: bool, no_bind: bool) -> Any:
+    if unwrap and len(results) == 1:
+        return builder.emit_output(results[0])
+    if no_bind:
+        return RelaxTuple([builder.emit_output(value) for value in results])
+    return builder.emit_output(RelaxTuple(results))

@@ -1,0 +1,98 @@
+"""``fallback="torch"``: operators without a converter run in PyTorch, as destination-passing calls.
+
+The operator's name and its arguments that are no tensors go into the call as text, so that the
+module can be printed, saved and run in another process that has torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+import torch
+
+from weft.relax import op
+from weft.relax.expr import Expr, ExternFunc, StringImm
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import torch_dtype
+from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.registry import register_func
+from weft.support.errors import UnsupportedError
+
+CALL_OPERATOR: Final = "weft.torch.call_operator"
+"""The packed function that runs one operator: (description, tensors ..., destinations ...)."""
+
+
+def torch_fallbacks(names: Iterable[str]) -> dict[str, Converter]:
+    """Converters that call the operators of these names in PyTorch."""
+    return dict.fromkeys(names, _call_in_torch)
+
+
+def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
+    tensors: list[Expr] = []
+    name = overload_name(context.node.target)
+    description = json.dumps({
+        "operator": name,
+        "args": [_described(arg, tensors, name) for arg in args],
+        "kwargs": {key: _described(arg, tensors, name) for key, arg in kwargs.items()},
+    })  # fmt: skip
+    infos = [TensorStructInfo(shape, dtype) for shape, dtype in context.results]
+    call = op.call_dps_packed(
+        ExternFunc(CALL_OPERATOR), [StringImm(description), *tensors],
+        infos if len(infos) > 1 else infos[0],
+    )  # fmt: skip
+    result = context.builder.emit(call)
+    if isinstance(context.node.meta["val"], list | tuple):
+        return [result] if len(infos) == 1 else [context.emit(result[i]) for i in range(len(infos))]
+    return result
+
+
+def _described(value: Any, tensors: list[Expr], name: str) -> Any:
+    """The JSON form of an argument: a tensor is its place among the tensors."""
+    if isinstance(value, Expr):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if isinstance(value, list | tuple):
+        return {"list": [_described(item, tensors, name) for item in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    raise UnsupportedError(
+        f"fallback=\"torch\": {name} has an argument that is not known at import ({value}); "
+        "give a converter for it"
+    )
+
+
+@register_func(CALL_OPERATOR, override=True)
+def call_operator(description: str, *arrays: Any) -> None:
+    """Run one operator of torch on NDArrays; the last arrays get its results."""
+    told = json.loads(description)
+    tensors = [torch.from_dlpack(array) for array in arrays]
+    overload = find_overload(told["operator"])
+    args = [_argument(item, tensors) for item in told["args"]]
+    kwargs = {key: _argument(item, tensors) for key, item in told["kwargs"].items()}
+    with torch.no_grad():
+        results = overload(*args, **kwargs)
+    results = [results] if isinstance(results, torch.Tensor) else list(results)
+    for destination, result in zip(tensors[-len(results) :], results, strict=True):
+        destination.copy_(result)
+
+
+def _argument(told: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+    if "tensor" in told:
+        return tensors[told["tensor"]]
+    if "list" in told:
+        return [_argument(item, tensors) for item in told["list"]]
+    value = told["value"]
+    return torch_dtype(value) if isinstance(value, str) and value in _DTYPES else value
+
+
+_DTYPES: Final = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16",
+                            "bfloat16", "float32", "float64"})  # fmt: skip
+
+
+def find_overload(name: str) -> Any:
+    """``torch.ops.aten.add.Tensor`` of ``aten.add.Tensor``."""
+    space, operator, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, space), operator), overload)

@@ -1,0 +1,113 @@
+"""``from_fx``: a graph of ``torch.fx``, through torch.export to the one table of converters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from weft.ir.expr import PrimExpr
+from weft.ir.module import IRModule
+from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.dtypes import dtype_name, torch_dtype
+from weft.relax.frontend.torch.exported_program import import_exported_program
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.expr import Var
+
+_PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+"""Example extents of symbolic dimensions: no two are equal by chance, none is 0 or 1."""
+
+
+def from_fx(
+    model: fx.GraphModule,
+    input_info: Sequence[tuple[Sequence[Any], Any]],
+    *,
+    keep_params_as_input: bool = False,
+    unwrap_unit_return_tuple: bool = False,
+    no_bind_return_tuple: bool = False,
+    custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
+) -> IRModule:
+    """The module of a ``torch.fx`` graph, with one function ``main``.
+
+    Args:
+        model: what ``torch.fx.symbolic_trace`` or another tracer made.
+        input_info: shape and data type of each input; an extent may be a ``tir.Var``.
+        keep_params_as_input: parameters become inputs of ``main``, after the model's own.
+        unwrap_unit_return_tuple: a single result in a tuple is returned itself.
+        no_bind_return_tuple: each result of a tuple becomes an output of its own.
+        custom_convert_map: converters by overload name, as ``from_exported_program`` takes them.
+
+    Raises CaptureError where torch cannot run the graph on tensors of these shapes.
+
+    >>> import torch
+    >>> from weft.relax.frontend.torch import from_fx
+    >>> graph = torch.fx.symbolic_trace(torch.nn.Linear(3, 2, bias=False))
+    >>> mod = from_fx(graph, [((4, 3), "float32")])
+    >>> print(mod["main"].ret_struct_info)
+    R.Tensor((4, 2), dtype="float32")
+    """
+    if not isinstance(model, fx.GraphModule):
+        raise IRTypeError(
+            f"from_fx: expected a torch.fx.GraphModule, got {type(model).__name__}; "
+            "torch.fx.symbolic_trace(model) makes one"
+        )
+    placeholders = [node for node in model.graph.nodes if node.op == "placeholder"]
+    if len(input_info) > len(placeholders):
+        raise IRValueError(
+            f"from_fx: expected at most {len(placeholders)} inputs, got {len(input_info)}"
+        )
+    sizes = _Sizes()
+    tensors = [_example(shape, dtype, sizes) for shape, dtype in input_info]
+    dynamic = [sizes.dynamic(shape) for shape, _ in input_info]
+    program = capture(model, tensors, None, tuple(dynamic) if any(dynamic) else None)
+    single = not _returns_sequence(model)
+    return import_exported_program(
+        program, keep_params_as_input=keep_params_as_input,
+        unwrap_unit_return_tuple=unwrap_unit_return_tuple or single,
+        no_bind_return_tuple=no_bind_return_tuple, custom_converters=custom_convert_map,
+        extents=[shape for shape, _ in input_info],
+    ).mod  # fmt: skip
+
+
+class _Sizes:
+    """Example sizes of symbolic extents, equal for the same variable."""
+
+    def __init__(self) -> None:
+        self._dims: dict[Var, tuple[int, Any]] = {}
+
+    def size(self, extent: Any) -> int:
+        """A number for an extent."""
+        if not isinstance(extent, Var):
+            return int(extent)
+        return self._known(extent)[0]
+
+    def dynamic(self, shape: Sequence[Any]) -> dict[int, Any] | None:
+        """What torch.export is told of a shape's dynamic dimensions."""
+        found = {i: self._known(dim)[1] for i, dim in enumerate(shape) if isinstance(dim, Var)}
+        return found or None
+
+    def _known(self, var: Var) -> tuple[int, Any]:
+        if var not in self._dims:
+            number = len(self._dims)
+            size = _PRIMES[number % len(_PRIMES)] + 41 * (number // len(_PRIMES))
+            self._dims[var] = size, torch.export.Dim(f"{var.name}_{number}")
+        return self._dims[var]
+
+
+def _example(shape: Sequence[Any], dtype: Any, sizes: _Sizes) -> torch.Tensor:
+    for extent in shape:
+        if isinstance(extent, PrimExpr) and not isinstance(extent, Var) and not hasattr(
+            extent, "value"
+        ):
+            raise IRTypeError(
+                f"from_fx: expected ints and tir.Vars as extents of an input, got {extent}"
+            )
+    known = [sizes.size(extent) for extent in shape]
+    return torch.zeros(known, dtype=torch_dtype(dtype_name(dtype)))
+
+
+def _returns_sequence(model: fx.GraphModule) -> bool:
+    output = next(node for node in model.graph.nodes if node.op == "output")
+    return isinstance(output.args[0], list | tuple | dict)

@@ -1,0 +1,49 @@
+"""The table of converters: ATen overload -> function that makes graph expressions.
+
+::
+
+    @converter("aten.softmax.int")
+    def softmax(context: Context, self: Expr, dim: int, dtype: str | None = None) -> Expr:
+        return op.nn.softmax(context.cast(self, dtype), dim)
+
+Arguments come as the ATen schema names them (what ``torch.ops.aten.softmax.int`` prints): tensors
+as expressions, symbolic sizes as ``PrimExpr``, data types by name, lists as Python lists; arguments
+at their default may be left out by torch, so the function repeats the defaults that it reads. The
+names in ``IGNORED`` are never passed. Several results are a tuple of expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+Converter = Callable[..., Any]
+
+CONVERTERS: Final[dict[str, Converter]] = {}
+"""Converters by the name of an overload, ``aten.add.Tensor``."""
+IGNORED: Final = frozenset({
+    "device", "layout", "pin_memory", "memory_format", "generator", "non_blocking",
+})  # fmt: skip
+"""Arguments that say where or how torch stores a tensor, not what it holds."""
+
+
+def converter(*overloads: str) -> Callable[[Converter], Converter]:
+    """Decorator: the function converts these overloads."""
+
+    def register(function: Converter) -> Converter:
+        for overload in overloads:
+            assert overload not in CONVERTERS, f"two converters of {overload}"
+            CONVERTERS[overload] = function
+        return function
+
+    return register
+
+
+def overload_name(target: Any) -> str:
+    """``aten.add.Tensor`` of ``torch.ops.aten.add.Tensor``; another callable's own name."""
+    name = getattr(target, "name", None)
+    schema = getattr(target, "_schema", None)
+    if callable(name) and schema is not None:
+        space, _, rest = schema.name.partition("::")
+        return f"{space}.{rest}.{schema.overload_name or 'default'}"
+    return getattr(target, "__name__", str(target))

@@ -1,0 +1,138 @@
+"""torch's symbolic sizes as expressions of TensorIR: one variable a symbol, one row a function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import sympy
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.support.errors import UnsupportedError
+from weft.tir import intrinsic
+from weft.tir import op as tir_op
+from weft.tir.expr import Var
+
+
+def _true_div(a: Any, b: Any) -> Any:
+    return _as_float(a) / _as_float(b)
+
+
+def _as_float(value: Any) -> Any:
+    return tir_op.cast("float64", value) if str(value.dtype).startswith("int") else value
+
+
+def _as_int(rounding: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: (
+        value if str(value.dtype).startswith("int") else tir_op.cast("int64", rounding(value))
+    )
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(exponent, IntImm) and exponent.value >= 0:
+        result: Any = IntImm("int64", 1)
+        for _ in range(int(exponent.value)):
+            result = result * base
+        return result
+    return tir_op.power(_as_float(base), _as_float(exponent))
+
+
+def _modular_indexing(a: Any, b: Any, m: Any) -> Any:
+    return tir_op.floormod(tir_op.floordiv(a, b), m)
+
+
+def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def folded(first: Any, *others: Any) -> Any:
+        for other in others:
+            first = function(first, other)
+        return first
+
+    return folded
+
+
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "Add": _fold(lambda a, b: a + b),
+    "Mul": _fold(lambda a, b: a * b),
+    "Pow": _power,
+    "FloorDiv": tir_op.floordiv,
+    "CleanDiv": tir_op.floordiv,
+    "CeilDiv": tir_op.ceildiv,
+    "CeilToInt": _as_int(intrinsic.ceil),
+    "FloorToInt": _as_int(intrinsic.floor),
+    "TruncToInt": _as_int(intrinsic.trunc),
+    "RoundToInt": _as_int(intrinsic.nearbyint),
+    "ToFloat": _as_float,
+    "IntTrueDiv": _true_div,
+    "FloatTrueDiv": _true_div,
+    "FloatPow": lambda a, b: tir_op.power(_as_float(a), _as_float(b)),
+    "PowByNatural": _power,
+    "OpaqueUnaryFn_sqrt": lambda a: intrinsic.sqrt(_as_float(a)),
+    "Mod": tir_op.floormod,
+    "PythonMod": tir_op.floormod,
+    "ModularIndexing": _modular_indexing,
+    "Max": _fold(tir_op.maximum),
+    "Min": _fold(tir_op.minimum),
+    "Abs": tir_op.abs,
+    "Where": tir_op.if_then_else,
+    "Equality": tir_op.equal,
+    "Unequality": tir_op.not_equal,
+    "StrictLessThan": tir_op.less,
+    "LessThan": tir_op.less_equal,
+    "StrictGreaterThan": tir_op.greater,
+    "GreaterThan": tir_op.greater_equal,
+    "And": _fold(tir_op.logical_and),
+    "Or": _fold(tir_op.logical_or),
+    "Not": tir_op.logical_not,
+}
+"""Functions of sympy, and of torch's own in ``torch.utils._sympy.functions``, by class name."""
+
+
+class SymbolTable:
+    """The variables that stand for the symbols of one model."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, PrimExpr] = {}
+        self._extents: dict[Any, PrimExpr] = {}
+
+    def __contains__(self, symbol: sympy.Symbol) -> bool:
+        return str(symbol) in self._values
+
+    def define(self, symbol: sympy.Symbol, value: PrimExpr | None = None) -> PrimExpr:
+        """Give a symbol its meaning: a new variable of its name, or ``value``."""
+        found = Var(str(symbol), "int64") if value is None else value
+        self._values[str(symbol)] = found
+        return found
+
+    def alias(self, expression: Any, value: PrimExpr) -> None:
+        """Give a whole expression a variable of its own."""
+        self._extents[expression] = value
+
+    def extent(self, size: Any) -> int | PrimExpr:
+        """The extent of a dimension: an int, or the expression of a ``torch.SymInt``."""
+        if isinstance(size, int):
+            return size
+        expression = self.expression(size.node.expr)
+        return int(expression.value) if isinstance(expression, IntImm) else expression
+
+    def expression(self, value: Any) -> PrimExpr:
+        """The expression of a sympy expression; unknown functions are an UnsupportedError."""
+        if value in self._extents:
+            return self._extents[value]
+        if isinstance(value, sympy.Symbol):
+            found = self._values.get(str(value))
+            return self.define(value) if found is None else found
+        if value.is_Integer:
+            return IntImm("int64", int(value))
+        if value in (sympy.true, sympy.false):
+            return IntImm("bool", int(bool(value)))
+        if value.is_Rational:  # before Float: 1/2 as a factor of a product
+            return FloatImm("float64", float(value))
+        if value.is_number and value.is_real and not value.args:
+            return FloatImm("float64", float(value) if value.is_finite else math.inf)
+        function = FUNCTIONS.get(type(value).__name__)
+        if function is None:
+            raise UnsupportedError(
+                f"symbolic sizes: {type(value).__name__} in {value} has no counterpart in weft"
+            )
+        return function(*(self.expression(item) for item in value.args))

@@ -1,0 +1,210 @@
+"""An ATen graph as graph expressions: one walk over its nodes, one converter each."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from weft.ir.expr import PrimExpr
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, const
+from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
+from weft.relax.frontend.torch.constants import as_ndarray
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.registry import IGNORED, Converter, overload_name
+from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import differ, same_dims
+from weft.relax.struct_info import TensorStructInfo
+from weft.support.errors import InternalError, TVMError, UnsupportedError
+
+SKIPPED: Final = frozenset({
+    "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default",
+    "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default",
+    "aten._assert_async.default", "aten._functional_assert_async.msg",
+})  # fmt: skip
+"""Checks that torch.export leaves in a graph: weft checks shapes where a function is entered."""
+_FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
+
+Handler = Callable[["GraphTranslator", fx.Node], Any]
+HIGHER_ORDER: Final[dict[str, Handler]] = {}
+"""Operators that take graphs, by name: ``cond``, ``while_loop``, ``wrap_with_set_grad_enabled``."""
+
+
+def source_place(node: fx.Node) -> str:
+    """``file.py:12``: the innermost line outside of torch that made the node, or ""."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [frame for frame in frames if "/torch/" not in frame[0]]
+    chosen = (own or frames)[-1:]
+    return f"{chosen[0][0]}:{chosen[0][1]}" if chosen else ""
+
+
+def missing_operators(graph_module: fx.GraphModule, known: Mapping[str, Converter]) -> list[Any]:
+    """(name, place) of every call of an operator without a converter, nested graphs included."""
+    found = []
+    for module in graph_module.modules():
+        if not isinstance(module, fx.GraphModule):
+            continue
+        for node in module.graph.nodes:
+            if node.op == "call_function" and not _is_known(node, known):
+                found.append((overload_name(node.target), source_place(node)))
+    return found
+
+
+def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
+    name = overload_name(node.target)
+    return (
+        name in known or name in SKIPPED or name in HIGHER_ORDER
+        or node.target is operator.getitem or is_symbolic(node.meta.get("val"))
+    )  # fmt: skip
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a node's value is a number of torch's symbolic shapes, or a plain number."""
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | int | float)
+
+
+class GraphTranslator:
+    """Emits one graph's nodes through a BlockBuilder; ``symbols`` is shared by nested graphs."""
+
+    def __init__(
+        self, builder: BlockBuilder, symbols: SymbolTable, converters: Mapping[str, Converter]
+    ) -> None:
+        self.builder = builder
+        self.symbols = symbols
+        self.converters = converters
+        self.env: dict[fx.Node, Any] = {}
+        self.context = Context(builder, symbols, self.env)
+
+    def check_operators(self, graph_module: fx.GraphModule, source: str) -> None:
+        """Raise UnsupportedOperatorsError with all operators that have no converter."""
+        missing = missing_operators(graph_module, self.converters)
+        if missing:
+            raise UnsupportedOperatorsError(
+                source, find_missing(missing, self.converters),
+                "give converters (custom_converters={name: function}), or fallback=\"torch\" to "
+                "run just these in PyTorch",
+            )  # fmt: skip
+
+    def run(self, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        """Emit the graph on ``inputs``, one for each placeholder; the value of its output node."""
+        remaining = iter(inputs)
+        for node in graph_module.graph.nodes:
+            if node.op == "placeholder":
+                self.env[node] = next(remaining)
+            elif node.op == "get_attr":
+                self.env[node] = self.attribute(graph_module, node.target)
+            elif node.op == "output":
+                return self.value(node.args[0])
+            else:
+                self.env[node] = self.call(node)
+        raise InternalError("an fx graph without an output node")
+
+    def attribute(self, module: Any, target: str) -> Any:
+        """A tensor of the module as a constant; a nested graph as it is."""
+        for part in target.split("."):
+            module = getattr(module, part)
+        return const(as_ndarray(module)) if isinstance(module, torch.Tensor) else module
+
+    def value(self, argument: Any) -> Any:
+        """An argument of a node as converters take it."""
+        if isinstance(argument, fx.Node):
+            return self.env[argument]
+        if isinstance(argument, list | tuple):
+            return [self.value(item) for item in argument]
+        if isinstance(argument, torch.dtype):
+            return dtype_name(argument)
+        if isinstance(argument, torch.SymInt):
+            return self.symbols.extent(argument)
+        return argument
+
+    def call(self, node: fx.Node) -> Any:
+        """The value of a call: expressions, checked against what torch deduced."""
+        result = node.meta.get("val")
+        if is_symbolic(result):
+            return self.number(result)
+        name = overload_name(node.target)
+        if node.target is operator.getitem:
+            return self.item(self.env[node.args[0]], node.args[1])
+        if name in SKIPPED:
+            return None
+        handler = HIGHER_ORDER.get(name)
+        if handler is not None:
+            return handler(self, node)
+        return self.checked(node, self.converted(node, name))
+
+    def converted(self, node: fx.Node, name: str) -> Any:
+        """What the operator's converter makes of the node's arguments."""
+        self.context.node = node
+        arguments = [self.value(item) for item in node.args]
+        keywords = {k: self.value(v) for k, v in node.kwargs.items() if k not in IGNORED}
+        try:
+            return self.converters[name](self.context, *arguments, **keywords)
+        except TVMError as error:
+            place = source_place(node)
+            error.add_note(f"while importing {name}" + (f" at {place}" if place else ""))
+            raise
+
+    def number(self, value: Any) -> Any:
+        """A number, or the expression of a symbolic one."""
+        if isinstance(value, int | float):
+            return value
+        found = self.symbols.expression(value.node.expr)
+        return found if not hasattr(found, "value") else found.value
+
+    def item(self, value: Any, index: int) -> Any:
+        """One of several results."""
+        if isinstance(value, list | tuple):
+            return value[index]
+        return self.builder.emit(TupleGetItem(value, index))
+
+    def checked(self, node: fx.Node, result: Any) -> Any:
+        """The converter's result as variables whose struct info agrees with torch's."""
+        expected = node.meta.get("val")
+        if isinstance(expected, list | tuple) and isinstance(result, list | tuple):
+            return [
+                None if value is None or fake is None else self.agreeing(node, value, fake)
+                for value, fake in zip(result, expected, strict=False)
+            ]
+        if isinstance(expected, torch.Tensor) and isinstance(result, Expr):
+            return self.agreeing(node, result, expected)
+        if isinstance(result, Call):
+            result = self.builder.emit(result)
+        return result
+
+    def agreeing(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
+        """A variable of the shape and data type that torch deduced.
+
+        Shapes that are not proved equal are cast at run time, which keeps torch's form of the
+        extents for what follows.
+        """
+        value = self.context.emit(result)
+        shape, dtype = self.context.meta_of(fake)
+        wanted, info = TensorStructInfo(shape, dtype), value.struct_info
+        if not isinstance(info, TensorStructInfo):
+            raise InternalError(f"converter of {node.target}: expected a tensor, got {info}")
+        mine, its = tensor_dims(info), tensor_dims(wanted) or ()
+        if str(info.dtype) != dtype or (mine is not None and _contradict(mine, its)):
+            raise InternalError(
+                f"converter of {overload_name(node.target)}: torch deduced {wanted}, weft {info}"
+            )
+        return value if same_dims(mine, its) else self.builder.match_cast(value, wanted)
+
+
+def _contradict(mine: Sequence[Any], its: Sequence[Any]) -> bool:
+    return len(mine) != len(its) or any(differ(a, b) for a, b in zip(mine, its, strict=True))
+
+
+def number_output(value: Any) -> Expr:
+    """A number among the results of a model."""
+    if isinstance(value, PrimExpr | int | float | bool):
+        return PrimValue(value)
+    if isinstance(value, Expr):
+        return value
+    raise UnsupportedError(f"a model that gives {type(value).__name__} cannot be imported")
