@@ -1,0 +1,68 @@
+"""Attributes of nodes as Python values, with the defaults of the operator's schema."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from weft.relax.frontend.onnx.errors import need_onnx
+
+
+def attribute_value(attribute: Any) -> Any:
+    """An attribute as Python has it: numbers, text, lists, numpy arrays; graphs as they are."""
+    onnx = need_onnx()
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, list | tuple):
+        return [
+            item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
+            for item in value
+        ]
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return list(value)
+    return value
+
+
+@functools.lru_cache(maxsize=4096)
+def schema_of(domain: str, name: str, opset: int) -> Any:
+    """The operator's schema in that opset, or None."""
+    onnx = need_onnx()
+    try:
+        return onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def default_attributes(domain: str, name: str, opset: int) -> Mapping[str, Any]:
+    """The defaults that the schema of that opset gives."""
+    schema = schema_of(domain, name, opset)
+    if schema is None:
+        return {}
+    onnx = need_onnx()
+    undefined = onnx.AttributeProto.UNDEFINED
+    return {
+        key: attribute_value(attribute.default_value)
+        for key, attribute in schema.attributes.items()
+        if attribute.default_value.type != undefined
+    }
+
+
+def node_attributes(node: Any, outer: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that a node gives, by name.
+
+    ``outer`` are those of the call of the function that the node stands in: an attribute that
+    refers to one that the call leaves out is left out too.
+    """
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            if attribute.ref_attr_name in outer:
+                found[attribute.name] = outer[attribute.ref_attr_name]
+        else:
+            found[attribute.name] = attribute_value(attribute)
+    return found

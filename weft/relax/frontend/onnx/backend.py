@@ -1,0 +1,221 @@
+"""ONNX's backend interface (``onnx.backend.base``): prepare a model, run it, run a single node.
+
+So that ONNX's own suite runs: ``onnx.backend.test.BackendTest(backend, __name__)``.
+
+A model that can be translated without its inputs' values is compiled once. One that needs them at
+import (axes that are an input of the graph, the number of items of a sequence, the rank of an
+input of which the model says nothing) is translated at the first ``run`` with those inputs bound as
+constants, and once more for each other value of them; results stay exact, but every new value
+costs a compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from weft.driver.build import relax_build
+from weft.relax.frontend.onnx.element_types import from_storage, to_storage
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxModelError, need_onnx
+from weft.relax.frontend.onnx.importer import Imported, Request, import_model
+from weft.relax.frontend.onnx.model import check_versions, load_model
+from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue
+from weft.runtime.device import cpu
+from weft.runtime.ndarray import NDArray
+from weft.runtime.ndarray import array as make_ndarray
+from weft.runtime.vm import VirtualMachine
+
+need_onnx()
+import onnx  # noqa: E402 - after the error that says what to install
+from onnx.backend.base import Backend, BackendRep, namedtupledict  # noqa: E402 - as above
+
+KEPT: Final = 8
+"""So many compilations of one model are kept, for different values of bound inputs."""
+
+
+class _Compiled:
+    """One translation of the model, built."""
+
+    def __init__(self, imported: Imported) -> None:
+        self.imported = imported
+        self.machine = VirtualMachine(relax_build(imported.mod, "llvm"), cpu())
+
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        arguments = []
+        for name in self.imported.inputs:
+            for array in _leaves(feeds[name]):
+                arguments.append(make_ndarray(to_storage(np.ascontiguousarray(array))))
+        made = self.machine["main"](*arguments)
+        values = self.imported.outputs
+        fields = [made] if len(values) == 1 else list(made)
+        return [_result(item, value) for item, value in zip(fields, values, strict=True)]
+
+
+def _leaves(value: Any) -> list[Any]:
+    """The arrays of an input: its own, those of a sequence, none of an absent optional."""
+    if value is None:
+        return []
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [np.asarray(value)]
+
+
+def _result(made: Any, value: Any) -> Any:
+    """A result as ONNX's suite expects it: arrays, lists of them, None."""
+    if isinstance(value, SequenceValue):
+        return [_result(item, inner) for item, inner in zip(made, value.items, strict=True)]
+    if isinstance(value, OptionalValue):
+        return None if value.content is None else _result(made, value.content)
+    array = made.numpy() if isinstance(made, NDArray) else np.asarray(made)
+    return from_storage(array, value.elem)
+
+
+class WeftRep(BackendRep):
+    """A prepared model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        graph = model.graph
+        defaults = {item.name for item in graph.initializer}
+        self.names = [info.name for info in graph.input if info.name not in defaults]
+        self.infos = {info.name: info for info in graph.input}
+        self.needed: frozenset[str] = frozenset()
+        self.compiled: dict[Any, _Compiled] = {}
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:  # noqa: ARG002 - the base's signature
+        """The outputs for inputs in the graph's order (or a dict by name)."""
+        feeds = dict(inputs) if isinstance(inputs, Mapping) else self._named(inputs)
+        made = self._for(feeds).run(feeds)
+        names = [info.name for info in self.model.graph.output]
+        result: tuple[Any, ...] = namedtupledict("Outputs", names)(*made)
+        return result
+
+    def _named(self, inputs: Any) -> dict[str, Any]:
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(given) > len(self.names):
+            raise OnnxModelError(
+                f"run: expected {len(self.names)} inputs ({', '.join(self.names)}), got "
+                f"{len(given)}"
+            )
+        return dict(zip(self.names, given, strict=False))
+
+    def _for(self, feeds: Mapping[str, Any]) -> _Compiled:
+        """The compilation for these inputs; more of them are bound as the translator asks."""
+        while True:
+            key = self._key(feeds)
+            found = self.compiled.get(key)
+            if found is not None:
+                return found
+            try:
+                found = _Compiled(import_model(self.model, self._request(feeds)))
+            except ConstantNeededError as error:
+                more = error.sources & feeds.keys() - self.needed
+                if not more:
+                    raise
+                self.needed |= more
+                continue
+            if len(self.compiled) >= KEPT:
+                self.compiled.pop(next(iter(self.compiled)))
+            self.compiled[key] = found
+            return found
+
+    def _request(self, feeds: Mapping[str, Any]) -> Request:
+        request = Request(sanitize=True)
+        bound = {name: feeds[name] for name in self.needed}
+        shapes: dict[str, Sequence[int]] = {}
+        lengths: dict[str, Any] = {}
+        for name, value in feeds.items():
+            info = self.infos[name]
+            if info.type.WhichOneof("value") != "tensor_type":
+                lengths[name] = value
+            elif not info.type.tensor_type.HasField("shape"):
+                shapes[name] = np.asarray(value).shape
+        return replace(request, bound=bound, shapes=shapes, lengths=lengths)
+
+    def _key(self, feeds: Mapping[str, Any]) -> Any:
+        """What a compilation depends on: values of bound inputs, structures of unknown ones."""
+        parts: list[Any] = []
+        for name in sorted(feeds):
+            value = feeds[name]
+            if name in self.needed:
+                parts.append((name, _content(value)))
+            elif self.infos[name].type.WhichOneof("value") != "tensor_type":
+                parts.append((name, _structure(value)))
+            elif not self.infos[name].type.tensor_type.HasField("shape"):
+                parts.append((name, np.asarray(value).shape))
+        return tuple(parts)
+
+
+def _content(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return tuple(_content(item) for item in value)
+    array = np.asarray(value)
+    return (array.dtype.str, array.shape, array.tobytes())
+
+
+def _structure(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return tuple(_structure(item) for item in value)
+    array = np.asarray(value)
+    return (array.dtype.str, array.shape)
+
+
+class WeftBackend(Backend):
+    """weft as a backend of ONNX, on the CPU."""
+
+    @classmethod
+    def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:  # noqa: ARG003 - the base's signature
+        """Every model is tried; what cannot be done is an error of ``prepare``."""
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> WeftRep:
+        """A model that can be run; its errors are those of ``from_onnx``."""
+        if not cls.supports_device(device):
+            raise OnnxModelError(f"prepare: expected the device CPU, got {device!r}")
+        loaded = load_model(model)
+        check_versions(loaded)
+        return WeftRep(loaded)
+
+    @classmethod
+    def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
+        """Prepare a model and run it once."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> Any:
+        """Run one node on arrays; ``outputs_info`` is not needed."""
+        helper = onnx.helper
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        names = [name for name in node.input if name]
+        infos = []
+        for name, value in zip(names, given, strict=True):
+            array = np.asarray(value)
+            elem = helper.np_dtype_to_tensor_dtype(array.dtype)
+            infos.append(helper.make_tensor_value_info(name, elem, array.shape))
+        results = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", infos, results)
+        opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)])
+        return cls.prepare(model, device).run(list(given))
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether the device is the CPU."""
+        return device.partition(":")[0].upper() == "CPU"
+
+
+is_compatible = WeftBackend.is_compatible
+prepare = WeftBackend.prepare
+run_model = WeftBackend.run_model
+run_node = WeftBackend.run_node
+supports_device = WeftBackend.supports_device

@@ -1,0 +1,183 @@
+"""What a converter works with: the builder, the node it converts, what is known at import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, Var
+from weft.relax.frontend.onnx.element_types import INT64, SMALL, type_name
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.relax.frontend.onnx.registry import qualified
+from weft.relax.frontend.onnx.value import Array, Dim, Value, as_known, plain_dim
+from weft.relax.lattice import symbolic_vars
+from weft.relax.struct_info import ShapeStructInfo
+from weft.tir.expr import Var as TirVar
+
+if TYPE_CHECKING:
+    from weft.relax.frontend.onnx.scope import Scope
+    from weft.relax.frontend.onnx.translator import Translator
+
+
+@dataclass
+class Context:
+    """One node under conversion.
+
+    Attributes:
+        translator: what walks the graph; converters of control flow ask it for sub-graphs.
+        scope: the names that are visible at the node.
+        node: the NodeProto.
+        opset: the version of the operator set that the node's domain has here.
+    """
+
+    translator: Translator
+    scope: Scope
+    node: Any
+    opset: int
+
+    @property
+    def builder(self) -> BlockBuilder:
+        """The block builder; ``emit`` and ``te`` are what most converters need of it."""
+        return self.translator.builder
+
+    @property
+    def where(self) -> str:
+        """The node in messages: ``Softmax node 'sm1' (output y)``."""
+        name = qualified(self.node.domain, self.node.op_type)
+        title = f" {self.node.name!r}" if self.node.name else ""
+        return f"{name} node{title} (output {next(iter(self.node.output), '')!r})"
+
+    def wants(self, index: int) -> bool:
+        """Whether output ``index`` of the node has a name, so that somebody may use it."""
+        return index < len(self.node.output) and bool(self.node.output[index])
+
+    # Making values
+
+    def emit(self, expr: Any) -> Var:
+        """Bind an expression; a chain of calls is emitted one by one."""
+        return self.builder.emit(expr)
+
+    def te(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+        """Emit a kernel from a tensor expression: ``function`` gets te.Tensors for the Exprs.
+
+        Data that its indices come from is checked by the compiled program.
+        """
+        return self.builder.emit_te(function, *args, **kwargs)
+
+    def value(self, expr: Any, elem: int | None = None) -> Value:
+        """A value of an expression; ``elem`` where its element type is held in bytes."""
+        return Value(self.builder, self.emit(expr) if not isinstance(expr, Var) else expr,
+                     elem=elem)  # fmt: skip
+
+    def constant(self, array: Any, dtype: str | None = None, elem: int | None = None) -> Value:
+        """A value whose elements are known."""
+        return Value(self.builder, None, np.asarray(array, dtype), elem)
+
+    def shape_value(self, dims: Sequence[Dim], elem: int = INT64) -> Value:
+        """A vector of dimensions as a value."""
+        return Value(self.builder, None, as_known(dims), elem)
+
+    def run(self, name: str, *inputs: Value | None, domain: str = "", **attributes: Any) -> Any:
+        """What the converter of another operator (in the same opset) makes of values."""
+        return self.translator.apply(self, domain, name, inputs, attributes)
+
+    # What must be known at import
+
+    def array(self, value: Value | None, what: str) -> Array:
+        """The elements of a value that are numbers; ConstantNeededError where they are not."""
+        made = self.optional_array(value, what)
+        if made is None:
+            raise OnnxNodeError(f"{self.where}: the input {what} is missing")
+        return made
+
+    def optional_array(self, value: Value | None, what: str) -> Array | None:
+        """As ``array``, but None for an input that is left out."""
+        if value is None:
+            return None
+        if value.constant is None:
+            self.need(value, what)
+        return value.constant
+
+    def need(self, value: Value, what: str) -> NoReturn:
+        """Raise ConstantNeededError: the operator needs ``what``, which is not known."""
+        raise ConstantNeededError(
+            f"{self.where}: its input {what} must be known at import, but it is computed from "
+            f"{', '.join(sorted(value.sources)) or 'the data'}; make it an initializer, or a "
+            "constant of the graph",
+            value.sources,
+        )
+
+    def ints(self, value: Value | None, what: str) -> list[int] | None:
+        """The integers of an input that must be known; None for one that is left out."""
+        made = self.optional_array(value, what)
+        return None if made is None else [int(item) for item in made.ravel().tolist()]
+
+    def dims(self, value: Value, what: str) -> list[Dim]:
+        """The elements of an integer vector as dimensions.
+
+        Where they are not known at import they become new symbols, which the vector defines when
+        the program runs; its length must be known.
+        """
+        if value.known is not None:
+            return [plain_dim(item) for item in value.known.ravel().tolist()]
+        shape = value.shape
+        if shape is None or any(not isinstance(dim, int) for dim in shape):
+            self.need(value, what)
+        count = int(np.prod(shape, dtype="int64"))
+        vector = value.expr if value.dtype == "int64" else self.emit(op.astype(value.expr, "int64"))
+        if len(shape) != 1:
+            vector = self.emit(op.reshape(vector, [count]))
+        taken = self.emit(op.tensor_to_shape(vector))
+        symbols = [TirVar(self.translator.fresh_symbol(what), "int64") for _ in range(count)]
+        self.builder.match_cast(taken, ShapeStructInfo(symbols))
+        self.translator.data_symbols.update(symbols)
+        return list(symbols)
+
+    def is_data_symbol(self, dim: Dim) -> bool:
+        """Whether a dimension came out of a tensor's elements (so that it may be 0 or -1)."""
+        return any(var in self.translator.data_symbols for var in symbolic_vars(dim))
+
+    def shape(self, value: Value, what: str) -> list[Dim]:
+        """The dimensions of a value; ConstantNeededError where they are not known."""
+        dims = value.shape
+        if dims is None:
+            raise ConstantNeededError(
+                f"{self.where}: the shape of its input {what} is not known; give it in shape_dict",
+                value.sources,
+            )
+        return dims
+
+    def rank(self, value: Value, what: str) -> int:
+        """The number of dimensions of a value, which must be known."""
+        if value.rank < 0:
+            self.shape(value, what)
+        return value.rank
+
+    def axis(self, value: Value, axis: int, extra: int = 0) -> int:
+        """An axis of the value as a non-negative number; OnnxNodeError if there is none such."""
+        rank = self.rank(value, "0") + extra
+        if not -max(rank, 1) <= axis < max(rank, 1):
+            self.fail(f"axis {axis} is outside of a tensor of {rank} dimensions")
+        return axis % max(rank, 1)
+
+    # Refusals
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise OnnxNodeError with the node's name before the message."""
+        raise OnnxNodeError(f"{self.where}: {message}")
+
+    def refuse_small(self, *values: Value) -> None:
+        """Raise OnnxNodeError for values of types that are only held (see element_types)."""
+        for value in values:
+            if value.elem in SMALL:
+                self.fail(f"there is no arithmetic on {type_name(value.elem)}; Cast it first")
+
+
+def exprs(values: Sequence[Value]) -> list[Expr]:
+    """The expressions of values."""
+    return [value.expr for value in values]

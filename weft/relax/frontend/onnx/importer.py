@@ -1,0 +1,233 @@
+"""``from_onnx``: an ONNX model as a module with one graph function ``main``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weft.ir.module import IRModule
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, Tuple, Var
+from weft.relax.frontend.onnx import operators
+from weft.relax.frontend.onnx.element_types import to_storage
+from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.functions import opset_versions
+from weft.relax.frontend.onnx.model import check_versions, load_model
+from weft.relax.frontend.onnx.parameters import Names, Symbols, input_dtype, input_shape
+from weft.relax.frontend.onnx.scope import Scope
+from weft.relax.frontend.onnx.translator import Translator, flat_expr, initializers
+from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.ndarray import array as make_ndarray
+
+operators.load()
+
+
+@dataclass
+class Imported:
+    """A translated model.
+
+    Attributes:
+        mod: the module.
+        inputs: the names of the graph's inputs that are parameters, in order.
+        outputs: what the translator knows of each output (its element type, its structure).
+    """
+
+    mod: IRModule
+    inputs: list[str]
+    outputs: list[Any]
+
+
+@dataclass
+class Request:
+    """How a model is imported: the options of ``from_onnx``, and inputs with known values."""
+
+    shapes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    dtypes: str | Mapping[str, str] = "float32"
+    keep_params: bool = False
+    sanitize: bool = True
+    custom: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    """Inputs that become constants: arrays, lists of arrays (sequences), or None (absent)."""
+    lengths: Mapping[str, Any] = field(default_factory=dict)
+    """Inputs that are sequences or optionals: an example of the value, arrays and lists."""
+
+
+def from_onnx(
+    model: Any,
+    shape_dict: Mapping[str, Sequence[Any]] | None = None,
+    dtype_dict: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+    keep_params_in_input: bool = False,
+    sanitize_input_names: bool = True,
+    *,
+    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+) -> IRModule:
+    """Translate an ONNX model to a module with the graph function ``main``.
+
+    Args:
+        model: an ``onnx.ModelProto``, the path of a file (its external data is read too), or
+            serialized bytes.
+        shape_dict: shapes of inputs by name, where the model's are unknown or symbolic; a
+            dimension is an int, an integer expression, or the name of a symbol.
+        dtype_dict: data types of inputs by name; a text is the type of those that have none.
+        opset: the opset to read operators by, instead of the model's own.
+        keep_params_in_input: whether initializers become parameters of ``main`` (after the inputs;
+            their arrays in its attribute ``params``) instead of constants.
+        sanitize_input_names: whether names of parameters are made identifiers.
+        custom_converters: converters by operator (``"Foo"``, ``"my.domain::Foo"``) that come before
+            the built-in ones (see weft.relax.frontend.onnx.registry).
+
+    Returns:
+        The module. ``main`` returns the output, or a tuple of several; a sequence is a tuple. Its
+        attribute ``num_input`` is the number of inputs.
+
+    Raises:
+        OnnxModelError: no valid model, or its inputs contradict ``shape_dict``.
+        UnsupportedOperatorsError: operators without a converter, all of them.
+        ConstantNeededError: an operator needs at import what only the data decides.
+
+    >>> from onnx import TensorProto, helper
+    >>> x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    >>> y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    >>> graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    >>> mod = from_onnx(helper.make_model(graph))
+    >>> mod["main"].ret_struct_info
+    R.Tensor((n, 4), dtype="float32")
+    """
+    request = Request(
+        dict(shape_dict or {}), dtype_dict, keep_params_in_input, sanitize_input_names,
+        dict(custom_converters or {}),
+    )  # fmt: skip
+    return import_model(load_model(model), request, opset).mod
+
+
+def import_model(model: Any, request: Request, opset: int | None = None) -> Imported:
+    """Translate a ModelProto as the request says."""
+    check_versions(model)
+    versions = opset_versions(model.opset_import)
+    if opset is not None:
+        versions[""] = opset
+    return _Import(model, request, Scope(versions)).run()
+
+
+class _Import:
+    """One import: the parameters, then the nodes, then the results."""
+
+    def __init__(self, model: Any, request: Request, scope: Scope) -> None:
+        self.graph, self.request, self.scope = model.graph, request, scope
+        self.builder = BlockBuilder()
+        self.translator = Translator(self.builder, model.functions, request.custom)
+        self.symbols, self.names = Symbols(), Names(request.sanitize)
+        self.inputs: dict[str, list[Var]] = {}
+        self.params: list[tuple[Var, Any]] = []
+
+    def run(self) -> Imported:
+        graph, scope, builder = self.graph, self.scope, self.builder
+        self.translator.check_operators(graph, scope)
+        self.parameters()
+        variables = [var for group in self.inputs.values() for var in group]
+        variables += [var for var, _ in self.params]
+        dataflow = not has_control_flow(graph, self.translator)
+        with builder.function("main", variables):
+            with builder.dataflow() if dataflow else nullcontext():
+                self.translator.nodes(graph.node, scope)
+                outputs = [scope.get(info.name) for info in graph.output]
+                if any(value is None for value in outputs):
+                    raise OnnxModelError("an output of the graph is left out by its node")
+                result = self.result([flat_expr(value) for value in outputs], dataflow)
+            builder.emit_func_output(result)
+        mod = builder.get()
+        attrs: dict[str, Any] = {"num_input": len(self.inputs)}
+        if self.params:
+            attrs["params"] = [make_ndarray(array) for _, array in self.params]
+        mod.update_func(mod.get_global_var("main"), mod["main"].with_attrs(attrs))
+        return Imported(mod, list(self.inputs), outputs)
+
+    def result(self, exprs: list[Expr], dataflow: bool) -> Var:
+        made = exprs[0] if len(exprs) == 1 else Tuple(exprs)
+        return self.builder.emit_output(made) if dataflow else self.builder.emit(made)
+
+    def parameters(self) -> None:
+        """Enter initializers and inputs; inputs that have an initializer are parameters of it."""
+        defaults = dict(initializers(self.graph))
+        for info in self.graph.input:
+            if info.name in self.request.bound:
+                self.scope.set(info.name, self.bound(info, self.request.bound[info.name]))
+            elif info.name not in defaults:
+                self.scope.set(info.name, self.input(info))
+        for name, array in defaults.items():
+            if name not in self.scope.names:
+                self.scope.set(name, self.initializer(name, array))
+
+    def initializer(self, name: str, array: Any) -> Value:
+        if not self.request.keep_params:
+            return Value(self.builder, None, array)
+        value = Value(self.builder, None, array)
+        var = Var(
+            self.names.fresh(name.removeprefix("onnx::")),
+            TensorStructInfo(array.shape, value.dtype),
+        )
+        self.params.append((var, to_storage(array)))
+        known = array if array.dtype.kind in "iu" else None
+        return Value(self.builder, var, known, value.elem)
+
+    def bound(self, info: Any, given: Any) -> Any:
+        sources = frozenset([info.name])
+        if given is None:
+            return OptionalValue(None, sources)
+        if isinstance(given, list | tuple):
+            items = [Value(self.builder, None, np.asarray(item)) for item in given]
+            return SequenceValue(items, None, sources)
+        return Value(self.builder, None, np.asarray(given), None, sources)
+
+    def input(self, info: Any) -> Any:
+        group = self.inputs.setdefault(info.name, [])
+        kind = info.type.WhichOneof("value")
+        if info.name in self.request.lengths and kind != "tensor_type":
+            return self.structured(info.name, self.request.lengths[info.name], kind, group)
+        if kind not in ("tensor_type", None):
+            raise OnnxModelError(
+                f"input {info.name!r}: expected a tensor, got a {kind.removesuffix('_type')}; how "
+                "many items a sequence has must be known at import: make its items inputs"
+            )
+        shape = input_shape(info, self.request.shapes.get(info.name), self.symbols)
+        dtype, elem = input_dtype(info, self.request.dtypes)
+        var = Var(self.names.fresh(info.name), TensorStructInfo(shape, dtype))
+        group.append(var)
+        return Value(self.builder, var, None, elem, frozenset([info.name]))
+
+    def structured(self, name: str, example: Any, kind: str, group: list[Var]) -> Any:
+        """A sequence or an optional whose structure an example shows: one parameter an array."""
+        sources = frozenset([name])
+        if isinstance(example, list | tuple):
+            items = [self.structured(name, item, "tensor_type", group) for item in example]
+            made: Any = SequenceValue(items, None, sources)
+        elif example is None:
+            return OptionalValue(None, sources)
+        else:
+            array = np.asarray(example)
+            value = Value(self.builder, None, array)
+            var = Var(self.names.fresh(name), TensorStructInfo(array.shape, value.dtype))
+            group.append(var)
+            made = Value(self.builder, var, None, value.elem, sources)
+        return OptionalValue(made, sources) if kind == "optional_type" else made
+
+
+def has_control_flow(graph: Any, translator: Translator) -> bool:
+    """Whether a graph, or a function of the model, has nodes with graphs inside."""
+    return any(_sub_graphs(graph.node)) or any(
+        any(_sub_graphs(function.node)) for function in translator.functions.values()
+    )
+
+
+def _sub_graphs(nodes: Any) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield attribute.g
+            yield from attribute.graphs

@@ -1,0 +1,323 @@
+"""Arithmetic at import: operators on values that are known (numbers and integer expressions).
+
+``fold`` answers with the result's elements, or None where the operator is not in the table or its
+result is not known (a comparison of symbols that cannot be decided). Only small values are folded:
+what computes with weights is left to FoldConstant.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax.frontend.onnx.element_types import (
+    BOOL,
+    INT64,
+    SMALL,
+    STORAGE,
+    STRING,
+)
+from weft.relax.frontend.onnx.value import Array, as_prim
+from weft.relax.shape_arith import simplified
+from weft.tir import op as tir
+
+LIMIT: Final = 1024
+"""Results of so many elements are computed at import."""
+
+
+class NotKnownError(Exception):
+    """The result depends on what is not known at import."""
+
+
+def fold(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array | None:
+    """The elements of the operator's result, or None (see the module's docstring)."""
+    row = TABLE.get(name)
+    if row is None or any(item is not None and item.size > LIMIT for item in inputs):
+        return None
+    if any(item is not None and item.dtype.kind in "UST" for item in inputs):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            made = row(*inputs, **attributes)
+    except NotKnownError:
+        return None
+    made = np.asarray(made)
+    return None if made.size > LIMIT else settle(made)
+
+
+def settle(array: Array) -> Array:
+    """Object elements in simplest form; an array of numbers where all of them are numbers."""
+    if array.dtype != object:
+        return array
+    flat = [_settled(item) for item in array.ravel().tolist()]
+    if all(isinstance(item, int) for item in flat):
+        return np.array(flat, "int64").reshape(array.shape)
+    made = np.empty(len(flat), object)
+    made[:] = flat
+    return made.reshape(array.shape)
+
+
+def _settled(item: Any) -> Any:
+    if isinstance(item, PrimExpr):
+        item = simplified(item)
+        return item.value if isinstance(item, IntImm) else item
+    return int(item)
+
+
+def is_symbolic(*arrays: Array) -> bool:
+    """Whether an array has elements that are expressions."""
+    return any(array.dtype == object for array in arrays)
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of elements on whole object arrays, broadcast."""
+
+    def apply(*arrays: Array) -> Array:
+        spread = np.broadcast_arrays(*arrays)
+        flat = zip(*[item.ravel().tolist() for item in spread], strict=True)
+        made = np.empty(spread[0].size, object)
+        made[:] = [function(*items) for items in flat]
+        return made.reshape(spread[0].shape)
+
+    return apply
+
+
+def _non_negative(value: Any) -> bool:
+    return value >= 0 if isinstance(value, int) else bool(Analyzer().can_prove(value >= 0))
+
+
+def _divided(lhs: Any, rhs: Any) -> Any:
+    """The quotient rounded towards zero, of dimensions and what is computed of them."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        if rhs == 0:
+            raise NotKnownError
+        return int(math.copysign(1, lhs) * math.copysign(1, rhs)) * (abs(lhs) // abs(rhs))
+    if _non_negative(lhs) and _non_negative(rhs):
+        return tir.floordiv(as_prim(lhs), as_prim(rhs))
+    return tir.truncdiv(as_prim(lhs), as_prim(rhs))
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if is_symbolic(a, b):
+        return _elementwise(_divided)(a, b)
+    if a.dtype.kind in "iu":
+        return _elementwise(_divided)(a, b).astype(a.dtype)
+    return np.asarray(a / b, a.dtype)
+
+
+def _modulo(a: Array, b: Array, fmod: int = 0) -> Array:
+    if is_symbolic(a, b):
+        return _elementwise(lambda x, y: tir.floormod(as_prim(x), as_prim(y)))(a, b)
+    return np.asarray(np.fmod(a, b) if fmod else np.mod(a, b), a.dtype)
+
+
+def _decided(relation: Callable[[Any, Any], Any], numbers: Callable[..., Any]) -> Any:
+    """A comparison; NotKnownError where it is not decided for all values of the symbols."""
+
+    def compare(lhs: Any, rhs: Any) -> bool:
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return bool(numbers(lhs, rhs))
+        claim, analyzer = relation(as_prim(lhs), as_prim(rhs)), Analyzer()
+        if analyzer.can_prove(claim):
+            return True
+        if analyzer.can_prove(tir.logical_not(claim)):
+            return False
+        raise NotKnownError
+
+    def apply(a: Array, b: Array) -> Array:
+        if is_symbolic(a, b):
+            return _elementwise(compare)(a, b).astype(bool)
+        return np.asarray(numbers(a, b))
+
+    return apply
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Array]:
+    """An operator of two numbers that objects have too (+, -, *)."""
+    return lambda a, b: np.asarray(function(a, b), object if is_symbolic(a, b) else a.dtype)
+
+
+def _extreme(function: Any, symbolic: Any) -> Callable[..., Array]:
+    def apply(*arrays: Array) -> Array:
+        made = arrays[0]
+        for other in arrays[1:]:
+            if is_symbolic(made, other):
+                made = _elementwise(lambda x, y: symbolic(as_prim(x), as_prim(y)))(made, other)
+            else:
+                made = function(made, other)
+        return made
+
+    return apply
+
+
+def _numbers(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of numbers only."""
+
+    def apply(*arrays: Array, **attributes: Any) -> Array:
+        if is_symbolic(*[item for item in arrays if item is not None]):
+            raise NotKnownError
+        return np.asarray(function(*arrays, **attributes))
+
+    return apply
+
+
+def _same_dtype(function: Callable[..., Any]) -> Callable[..., Array]:
+    return _numbers(lambda x: np.asarray(function(x), x.dtype))
+
+
+def _cast(x: Array, to: int, **others: Any) -> Array:
+    if to in SMALL or to == STRING or others.get("saturate", 1) != 1:
+        raise NotKnownError
+    if is_symbolic(x):
+        if to != INT64:
+            raise NotKnownError
+        return x
+    if x.dtype.kind == "f" and np.dtype(STORAGE[to]).kind in "iu":
+        if not np.isfinite(x).all():
+            raise NotKnownError
+        x = np.trunc(x)
+    return x.astype(np.bool_ if to == BOOL else STORAGE[to])
+
+
+def _gather(x: Array, indices: Array, axis: int = 0) -> Array:
+    extent = x.shape[axis]
+    if is_symbolic(indices) or (indices.size and not (
+        -extent <= int(indices.min()) and int(indices.max()) < extent
+    )):  # fmt: skip
+        raise NotKnownError
+    return np.take(x, indices.astype("int64"), axis)
+
+
+def _slice(
+    x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+) -> Array:
+    if is_symbolic(starts, ends):
+        raise NotKnownError
+    chosen = range(len(starts)) if axes is None else axes.tolist()
+    strides = [1] * len(starts) if steps is None else steps.tolist()
+    index: list[Any] = [slice(None)] * x.ndim
+    bounds = zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True)
+    for axis, first, last, step in bounds:
+        if step < 0 and last < -x.shape[axis]:
+            last = None
+        index[axis] = slice(first, last, step)
+    return x[tuple(index)]
+
+
+def _slice_attributes(
+    x: Array, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
+) -> Array:
+    return _slice(x, np.array(starts), np.array(ends), None if axes is None else np.array(axes))
+
+
+def _slice_any(x: Array, *inputs: Array, **attributes: Any) -> Array:
+    return _slice(x, *inputs) if inputs else _slice_attributes(x, **attributes)
+
+
+def _axes(axes: Any) -> tuple[int, ...] | None:
+    if axes is None:
+        return None
+    if isinstance(axes, np.ndarray) and is_symbolic(axes):
+        raise NotKnownError
+    return tuple(int(axis) for axis in np.ravel(axes))
+
+
+def _squeeze(x: Array, given: Array | None = None, *, axes: Any = None) -> Array:
+    return np.squeeze(x, _axes(given if axes is None else axes))
+
+
+def _unsqueeze(x: Array, given: Array | None = None, *, axes: Any = None) -> Array:
+    return np.expand_dims(x, _axes(given if axes is None else axes) or ())
+
+
+def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
+    if is_symbolic(shape):
+        raise NotKnownError
+    sizes = shape.tolist()
+    if not allowzero:
+        sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+    return x.reshape(sizes)
+
+
+def _reduce(function: Any) -> Callable[..., Array]:
+    def apply(
+        x: Array, given: Array | None = None, *, axes: Any = None, keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Array:  # fmt: skip
+        chosen = _axes(given if axes is None else axes)
+        if not chosen:
+            if noop_with_empty_axes:
+                return x
+            chosen = None
+        if is_symbolic(x) and not x.size:
+            raise NotKnownError
+        made = function(x, axis=chosen, keepdims=bool(keepdims))
+        return np.asarray(made, x.dtype)
+
+    return apply
+
+
+def _range(start: Array, limit: Array, delta: Array) -> Array:
+    if is_symbolic(start, limit, delta):
+        raise NotKnownError
+    count = max(math.ceil((limit.item() - start.item()) / delta.item()), 0)
+    if count > LIMIT:
+        raise NotKnownError
+    return np.asarray(start + np.arange(count) * delta, start.dtype)
+
+
+def _full(shape: Array, *, value: Array | None = None) -> Array:
+    if is_symbolic(shape) or np.prod(shape, dtype=float) > LIMIT:
+        raise NotKnownError
+    fill = np.zeros(1, "float32") if value is None else value
+    return np.full(shape.tolist(), fill.ravel()[0], fill.dtype)
+
+
+def _expand(x: Array, shape: Array) -> Array:
+    if is_symbolic(shape) or np.prod(shape, dtype=float) > LIMIT:
+        raise NotKnownError
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist())))
+
+
+def _where(condition: Array, x: Array, y: Array) -> Array:
+    made = np.where(condition, x, y)
+    return made if is_symbolic(x, y) else made.astype(x.dtype)
+
+
+def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
+    return np.transpose(x, perm)
+
+
+def _concat(*arrays: Array, axis: int = 0) -> Array:
+    return np.concatenate(arrays, axis)
+
+
+TABLE: Final[dict[str, Callable[..., Any]]] = {
+    "Identity": lambda x: x,
+    "Cast": _cast,
+    "Add": _plain(np.add), "Sub": _plain(np.subtract), "Mul": _plain(np.multiply),
+    "Div": _divide, "Mod": _modulo,
+    "Neg": lambda x: -x,
+    "Abs": _same_dtype(np.abs), "Floor": _same_dtype(np.floor), "Ceil": _same_dtype(np.ceil),
+    "Sqrt": _same_dtype(np.sqrt), "Reciprocal": _same_dtype(np.reciprocal),
+    "Min": _extreme(np.minimum, tir.min), "Max": _extreme(np.maximum, tir.max),
+    "Equal": _decided(operator.eq, np.equal),
+    "Less": _decided(operator.lt, np.less), "LessOrEqual": _decided(operator.le, np.less_equal),
+    "Greater": _decided(operator.gt, np.greater),
+    "GreaterOrEqual": _decided(operator.ge, np.greater_equal),
+    "Not": _numbers(np.logical_not), "And": _numbers(np.logical_and),
+    "Or": _numbers(np.logical_or), "Xor": _numbers(np.logical_xor),
+    "Where": _where,
+    "Gather": _gather, "Slice": _slice_any, "Concat": _concat, "Transpose": _transpose,
+    "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Reshape": _reshape, "Expand": _expand,
+    "ReduceSum": _reduce(np.sum), "ReduceProd": _reduce(np.prod),
+    "ReduceMax": _numbers(_reduce(np.max)), "ReduceMin": _numbers(_reduce(np.min)),
+    "Range": _range, "ConstantOfShape": _full,
+}  # fmt: skip
+"""Operator -> its result on known elements; attributes have their ONNX names."""

@@ -1,0 +1,70 @@
+"""Reading a model: from memory, a file, or bytes; what must hold of it before it is translated."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
+from weft.relax.frontend.onnx.functions import opset_versions
+
+
+def load_model(model: Any) -> Any:
+    """A ModelProto from one, from a path (external data is read too), or from serialized bytes.
+
+    Raises OnnxModelError if there is no such file, it is no ONNX model, or its external data is
+    not there.
+    """
+    onnx = need_onnx()
+    if isinstance(model, onnx.ModelProto):
+        return model
+    if isinstance(model, bytes | bytearray):
+        return _parsed(onnx, bytes(model), "the bytes")
+    if isinstance(model, str | os.PathLike):
+        return _read(onnx, Path(model))
+    raise OnnxModelError(
+        f"from_onnx: expected an onnx.ModelProto, a path or bytes, got {type(model).__name__}"
+    )
+
+
+def _parsed(onnx: Any, data: bytes, what: str) -> Any:
+    made = onnx.ModelProto()
+    try:
+        made.ParseFromString(data)
+    except Exception as error:
+        raise OnnxModelError(f"{what}: expected an ONNX model, found other or cut data") from error
+    if not made.ir_version or not (made.graph.node or made.graph.output):
+        raise OnnxModelError(f"{what}: expected an ONNX model, found no graph in it")
+    return made
+
+
+def _read(onnx: Any, path: Path) -> Any:
+    if path.is_dir() or not path.exists():
+        raise OnnxModelError(f"{path}: expected the file of an ONNX model, found no such file")
+    made = _parsed(onnx, path.read_bytes(), str(path))
+    try:
+        onnx.load_external_data_for_model(made, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise OnnxModelError(
+            f"{path}: its external data cannot be read: {str(error).splitlines()[0][:200]}; the "
+            "data files must lie where the model names them, beside the model"
+        ) from error
+    return made
+
+
+def check_versions(model: Any) -> None:
+    """Raise OnnxModelError for a model that is too old, or newer than the installed onnx."""
+    onnx = need_onnx()
+    if model.ir_version < 3:
+        raise OnnxModelError(
+            f"from_onnx: expected a model of IR version 3 or later (ONNX 1.1), found version "
+            f"{model.ir_version}; save it again with a newer exporter"
+        )
+    newest = onnx.defs.onnx_opset_version()
+    found = opset_versions(model.opset_import).get("", 1)
+    if found > newest:
+        raise OnnxModelError(
+            f"from_onnx: the model uses opset {found}, the installed onnx {onnx.__version__} "
+            f"knows opsets up to {newest}; install a newer onnx, or export for an older opset"
+        )

@@ -1,0 +1,17 @@
+"""Converters by family; ``load`` enters all of them in the table."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+FAMILIES: Final = (
+    "elementwise", "shape",
+)  # fmt: skip
+"""Modules of this package; a new family is a new name here."""
+
+
+def load() -> None:
+    """Import every family."""
+    for name in FAMILIES:
+        importlib.import_module(f"{__name__}.{name}")

@@ -1,0 +1,204 @@
+"""Shapes, constants, and what passes values on: Shape, Constant, Reshape, Identity, Cast ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.element_types import INT64
+from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.known import settle
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.translator import dense_array
+from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
+from weft.relax.shape_arith import product, quotient
+from weft.tir.op import if_then_else
+
+
+@converter("Constant")
+def constant(
+    context: Context, *, value: Array | None = None, sparse_value: Any = None,
+    value_int: int | None = None, value_ints: Sequence[int] | None = None,
+    value_float: float | None = None, value_floats: Sequence[float] | None = None,
+    value_string: str | None = None, value_strings: Sequence[str] | None = None,
+) -> Value:  # fmt: skip
+    """Elements written in the node."""
+    if value is not None:
+        return context.constant(value)
+    if sparse_value is not None:
+        return context.constant(dense_array(need_onnx(), sparse_value))
+    for given, dtype in ((value_int, "int64"), (value_ints, "int64"), (value_float, "float32"),
+                         (value_floats, "float32"), (value_string, "object"),
+                         (value_strings, "object")):  # fmt: skip
+        if given is not None:
+            return context.constant(np.array(given, "U" if dtype == "object" else dtype))
+    return context.fail("it has no value")
+
+
+@converter("Shape")
+def shape(context: Context, x: Value, *, start: int = 0, end: int | None = None) -> Value:
+    """The dimensions from ``start`` to ``end``: known at import, symbols and all."""
+    return context.shape_value(context.shape(x, "data")[start:end])
+
+
+@converter("Size")
+def size(context: Context, x: Value) -> Value:
+    """The number of elements."""
+    made = np.empty((), object)
+    made[()] = product([as_prim(dim) for dim in context.shape(x, "data")])
+    return context.constant(settle(made), elem=INT64)
+
+
+@converter("Identity")
+def identity(context: Context, x: Any) -> Any:  # noqa: ARG001 - the signature of every converter
+    """The value itself, of whatever kind."""
+    return x
+
+
+@converter("Reshape")
+def reshape_attribute(
+    context: Context, x: Value, *, shape: Sequence[int], consumed_inputs: Any = None  # noqa: ARG001 - of the first opset
+) -> Expr:
+    """Until opset 4 the shape is an attribute."""
+    return reshaped(context, x, list(shape), False)
+
+
+@converter("Reshape", since=5)
+def reshape(context: Context, x: Value, shape: Value, *, allowzero: int = 0) -> Expr:
+    """The elements in another shape; 0 keeps a dimension, -1 is what remains."""
+    return reshaped(context, x, context.dims(shape, "shape"), bool(allowzero))
+
+
+def reshaped(context: Context, x: Value, sizes: Sequence[Dim], allow_zero: bool) -> Expr:
+    """``x`` in the shape that ``sizes`` mean."""
+    given = context.shape(x, "data")
+    dims: list[Dim] = []
+    for axis, want in enumerate(sizes):
+        if not allow_zero and axis < len(given):
+            if isinstance(want, int):
+                want = given[axis] if want == 0 else want
+            elif context.is_data_symbol(want):
+                want = if_then_else(want == 0, as_prim(given[axis]), want)
+        dims.append(want)
+    whole = [as_prim(dim) for dim in given]
+    if -1 in [dim for dim in dims if isinstance(dim, int)]:
+        place = dims.index(-1)
+        rest = [as_prim(dim) for index, dim in enumerate(dims) if index != place]
+        dims[place] = quotient(whole, rest)
+    elif any(not isinstance(dim, int) and context.is_data_symbol(dim) for dim in dims):
+        dims = _remaining(whole, dims)
+    return context.emit(op.reshape(x.expr, dims))
+
+
+def _remaining(whole: Sequence[Any], dims: Sequence[Dim]) -> list[Dim]:
+    """Dimensions of which one may turn out to be -1 when the program runs."""
+    made: list[Dim] = []
+    for place, dim in enumerate(dims):
+        if isinstance(dim, int):
+            made.append(dim)
+            continue
+        rest = [as_prim(other) for index, other in enumerate(dims) if index != place]
+        made.append(if_then_else(dim < 0, quotient(whole, rest), dim))
+    return made
+
+
+@converter("Squeeze")
+def squeeze_attribute(context: Context, x: Value, *, axes: Sequence[int] | None = None) -> Expr:
+    """Until opset 12 the axes are an attribute."""
+    return context.emit(op.squeeze(x.expr, None if axes is None else list(axes)))
+
+
+@converter("Squeeze", since=13)
+def squeeze(context: Context, x: Value, axes: Value | None = None) -> Expr:
+    """Without the axes of size 1."""
+    return context.emit(op.squeeze(x.expr, context.ints(axes, "axes")))
+
+
+@converter("Unsqueeze")
+def unsqueeze_attribute(context: Context, x: Value, *, axes: Sequence[int]) -> Expr:
+    """Until opset 12 the axes are an attribute."""
+    return context.emit(op.expand_dims(x.expr, list(axes)))
+
+
+@converter("Unsqueeze", since=13)
+def unsqueeze(context: Context, x: Value, axes: Value) -> Expr:
+    """With axes of size 1."""
+    return context.emit(op.expand_dims(x.expr, context.ints(axes, "axes")))
+
+
+@converter("Flatten")
+def flatten(context: Context, x: Value, *, axis: int = 1) -> Expr:
+    """A matrix: the dimensions before ``axis``, and those from it on."""
+    dims = [as_prim(dim) for dim in context.shape(x, "input")]
+    place = axis if axis >= 0 else axis + len(dims)
+    return context.emit(op.reshape(x.expr, [product(dims[:place]), product(dims[place:])]))
+
+
+@converter("Expand", since=8)
+def expand(context: Context, x: Value, shape: Value) -> Expr:
+    """Broadcast with a shape, both ways."""
+    given, wanted = context.shape(x, "input"), context.dims(shape, "shape")
+    count = max(len(given), len(wanted))
+    before = [1] * (count - len(given)) + list(given)
+    target = [1] * (count - len(wanted)) + list(wanted)
+    dims = [_broadcast_dim(context, a, b) for a, b in zip(before, target, strict=True)]
+    base = x.expr if count == len(given) else context.emit(op.reshape(x.expr, before))
+    return context.emit(op.broadcast_to(base, dims))
+
+
+def _broadcast_dim(context: Context, given: Dim, wanted: Dim) -> Dim:
+    if isinstance(wanted, int):
+        return given if wanted == 1 else wanted
+    if isinstance(given, int) and given == 1:
+        return wanted
+    if context.is_data_symbol(wanted):
+        return if_then_else(wanted == 1, as_prim(given), wanted)
+    return given
+
+
+@converter("ConstantOfShape", since=9)
+def constant_of_shape(context: Context, shape: Value, *, value: Array | None = None) -> Any:
+    """One value in a shape; float32 zeros by default."""
+    fill = context.constant(np.zeros(1, "float32") if value is None else value)
+    dims = context.dims(shape, "input")
+    scalar = context.constant(np.asarray(fill.known).reshape(()), elem=fill.elem)
+    return context.value(op.full(dims, scalar.expr, scalar.dtype), fill.elem)
+
+
+@converter("Tile")
+def tile_repeats(context: Context, x: Value, repeats: Value, axis: Value) -> Expr:
+    """Until opset 5: how often along which one axis."""
+    times = [1] * context.rank(x, "input")
+    times[(context.ints(axis, "axis") or [0])[0]] = (context.ints(repeats, "tiles") or [1])[0]
+    return context.emit(op.tile(x.expr, times))
+
+
+@converter("Tile", since=6)
+def tile(context: Context, x: Value, repeats: Value) -> Expr:
+    """Copies side by side along every axis."""
+    return context.emit(op.tile(x.expr, context.ints(repeats, "repeats")))
+
+
+@converter("Transpose")
+def transpose(context: Context, x: Value, *, perm: Sequence[int] | None = None) -> Expr:
+    """The axes in another order (reversed by default)."""
+    return context.emit(op.permute_dims(x.expr, None if perm is None else list(perm)))
+
+
+@converter("Concat")
+def concat_until_3(context: Context, *values: Value, axis: int = 1) -> Expr:
+    """Until opset 3 the axis has a default."""
+    return concat(context, *values, axis=axis)
+
+
+@converter("Concat", since=4)
+def concat(context: Context, *values: Value, axis: int) -> Expr:
+    """One after the other along an axis."""
+    return context.emit(op.concat([value.expr for value in values], axis))
+
+

@@ -1,0 +1,148 @@
+"""Parameters of the graph function: names, shapes with symbols, data types.
+
+A dimension that the model names (``dim_param``) is one symbol wherever the name stands; names such
+as ``n+1`` or ``2*n`` are expressions of symbols. A dimension of which the model says nothing is a
+symbol of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from weft.relax.frontend.onnx.element_types import STORAGE, element_of, type_name
+from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.value import Dim, as_prim
+from weft.tir import op as tir
+from weft.tir.expr import SizeVar
+
+_OPERATORS: Final[dict[type, Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: tir.floordiv, ast.Div: tir.floordiv,
+}  # fmt: skip
+
+
+class Symbols:
+    """The symbols of a model's dimensions by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Any] = {}
+
+    def named(self, name: str) -> Any:
+        """The symbol of a name; expressions of names are computed."""
+        text = name.strip()
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            return self._symbol(text)
+        made = self._expression(tree)
+        return self._symbol(text) if made is None else made
+
+    def _symbol(self, name: str) -> Any:
+        if name not in self.by_name:
+            self.by_name[name] = SizeVar(name, "int64")
+        return self.by_name[name]
+
+    def _expression(self, tree: ast.expr) -> Any:
+        if isinstance(tree, ast.Name):
+            return self._symbol(tree.id)
+        if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
+            return tree.value
+        if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATORS:
+            lhs, rhs = self._expression(tree.left), self._expression(tree.right)
+            if lhs is None or rhs is None:
+                return None
+            return _OPERATORS[type(tree.op)](as_prim(lhs), as_prim(rhs))
+        return None
+
+
+class Names:
+    """Names of parameters: identifiers, each once."""
+
+    def __init__(self, sanitize: bool) -> None:
+        self.sanitize, self.taken = sanitize, set[str]()
+
+    def fresh(self, name: str) -> str:
+        """The name itself where it may stay, else the nearest identifier that is free."""
+        if not self.sanitize:
+            return name
+        hint = name.replace(".", "_") or "empty_"
+        if not hint[0].isalpha() and hint[0] != "_":
+            hint = f"input_{hint}"
+        made, count = hint, 0
+        while made in self.taken:
+            count += 1
+            made = f"{hint}_{count}"
+        self.taken.add(made)
+        return made
+
+
+def declared_shape(info: Any, symbols: Symbols) -> list[Dim] | None:
+    """The shape that the model gives an input; None where it gives no rank."""
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    dims: list[Dim] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        kind = dim.WhichOneof("value")
+        if kind == "dim_value" and dim.dim_value >= 0:
+            dims.append(dim.dim_value)
+        elif kind == "dim_param" and dim.dim_param not in ("", "?"):
+            dims.append(symbols.named(dim.dim_param))
+        else:
+            dims.append(SizeVar(f"{info.name}_{axis}", "int64"))
+    return dims
+
+
+def input_shape(
+    info: Any, given: Sequence[Any] | None, symbols: Symbols
+) -> list[Dim]:
+    """The shape of an input: the caller's where given, else the model's.
+
+    Raises OnnxModelError if both are there and contradict, or none is.
+    """
+    declared = declared_shape(info, symbols)
+    if given is None:
+        if declared is None:
+            raise OnnxModelError(
+                f"input {info.name!r}: the model does not say how many dimensions it has; give its "
+                f"shape in shape_dict={{{info.name!r}: [...]}}"
+            )
+        return declared
+    dims = [symbols.named(dim) if isinstance(dim, str) else dim for dim in given]
+    if declared is not None and (
+        len(dims) != len(declared)
+        or any(
+            isinstance(a, int) and isinstance(b, int) and a != b
+            for a, b in zip(dims, declared, strict=True)
+        )
+    ):
+        raise OnnxModelError(
+            f"input {info.name!r}: shape_dict says {_text(dims)}, the model {_text(declared)}"
+        )
+    return dims
+
+
+def _text(dims: Sequence[Dim]) -> str:
+    return f"({', '.join(str(dim) for dim in dims)})"
+
+
+def input_dtype(info: Any, dtype_dict: str | Mapping[str, str]) -> tuple[str, int]:
+    """Data type and element type of an input; ``dtype_dict`` overrides the model by name."""
+    elem = info.type.tensor_type.elem_type
+    if isinstance(dtype_dict, Mapping):
+        if info.name in dtype_dict:
+            dtype = str(dtype_dict[info.name])
+            return dtype, element_of(dtype)
+    elif not elem:
+        return dtype_dict, element_of(dtype_dict)
+    if elem not in STORAGE:
+        raise OnnxModelError(
+            f"input {info.name!r}: expected a tensor of numbers or booleans, got one of "
+            f"{type_name(elem)}"
+        )
+    return STORAGE[elem], elem
+
+

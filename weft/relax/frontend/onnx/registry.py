@@ -1,0 +1,93 @@
+"""The table of converters: one for each operator and opset from which it holds.
+
+A converter is a plain function::
+
+    @converter("Softmax", since=13)
+    def softmax(context: Context, x: Value, *, axis: int = -1) -> Expr:
+        return context.emit(op.nn.softmax(x.expr, axis))
+
+It gets the node's inputs in order (``None`` for one that is left out, ``*values`` for a variadic
+one) and the node's attributes by their ONNX names; attributes that the node leaves out have the
+default of the schema of the model's opset. It returns one ``Value`` or ``Expr``, or a list of them
+for several outputs. Of several converters for one operator that with the highest ``since`` not
+above the model's opset is taken.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+Function = Callable[..., Any]
+AI_ONNX: Final = ""
+MICROSOFT: Final = "com.microsoft"
+
+
+@dataclass(frozen=True)
+class Converter:
+    """One row: the function, the opset it holds from, the attributes it takes or may pass over."""
+
+    function: Function
+    since: int
+    attributes: frozenset[str]
+    takes_all: bool
+    ignores: frozenset[str]
+
+
+_TABLE: Final[dict[tuple[str, str], list[Converter]]] = {}
+
+
+def make_converter(function: Function, since: int, ignores: Iterable[str] = ()) -> Converter:
+    """The row of a function: its keyword-only parameters are the attributes it takes."""
+    parameters = inspect.signature(function).parameters.values()
+    return Converter(
+        function, since,
+        frozenset([p.name for p in parameters if p.kind is p.KEYWORD_ONLY]),
+        any(p.kind is p.VAR_KEYWORD for p in parameters), frozenset(ignores),
+    )  # fmt: skip
+
+
+def converter(
+    *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = ()
+) -> Callable[[Function], Function]:
+    """Enter the function for operators of those names, from opset ``since`` on.
+
+    ``ignores`` are attributes that change nothing of the result (``consumed_inputs``).
+    """
+
+    def enter(function: Function) -> Function:
+        row = make_converter(function, since, ignores)
+        for name in names:
+            rows = _TABLE.setdefault((domain, name), [])
+            rows.append(row)
+            rows.sort(key=lambda item: item.since)
+        return function
+
+    return enter
+
+
+def find_converter(domain: str, name: str, opset: int) -> Converter | None:
+    """The row with the highest ``since`` that is not above the opset, or None."""
+    found = None
+    for row in _TABLE.get((domain, name), ()):
+        if row.since <= opset:
+            found = row
+    return found
+
+
+def converter_names() -> Iterator[str]:
+    """The operators that have a converter; those of other domains as ``domain::name``."""
+    for domain, name in _TABLE:
+        yield qualified(domain, name)
+
+
+def qualified(domain: str, name: str) -> str:
+    """``Softmax``, or ``com.microsoft::FastGelu``."""
+    return f"{domain}::{name}" if domain else name
+
+
+def plain_domain(domain: str) -> str:
+    """The domain, "" for ONNX's own."""
+    return AI_ONNX if domain == "ai.onnx" else domain

@@ -1,0 +1,53 @@
+"""Names that are visible in a graph: its own, then those of the graph around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.registry import plain_domain
+
+
+class Scope:
+    """A graph under translation.
+
+    Attributes:
+        opsets: version by domain.
+        attributes: of the call of the model function that the graph is the body of.
+    """
+
+    def __init__(
+        self, opsets: Mapping[str, int], outer: Scope | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.opsets, self.outer = dict(opsets), outer
+        self.attributes = dict(attributes or {})
+        self.names: dict[str, Any] = {}
+
+    def inner(self) -> Scope:
+        """The scope of a sub-graph, which sees this one's names."""
+        return Scope(self.opsets, self, self.attributes)
+
+    def set(self, name: str, value: Any) -> None:
+        """Enter the value of a name; the empty name is nobody's."""
+        if name:
+            self.names[name] = value
+
+    def get(self, name: str) -> Any:
+        """The value of a name, None for the empty one."""
+        if not name:
+            return None
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        raise OnnxModelError(
+            f"the value {name!r} is used but nothing defines it; nodes must stand in the order in "
+            "which they are computed"
+        )
+
+    def opset(self, domain: str) -> int:
+        """The version of a domain's operator set here (1 where the model does not say)."""
+        return self.opsets.get(plain_domain(domain), 1)

@@ -1,0 +1,317 @@
+"""From an ONNX graph to the bindings of a graph function.
+
+The translator walks the nodes in order. For each it takes, in this order: a function of the model
+(its body is inlined), a converter of the caller, arithmetic at import where everything is known,
+the converter of the table, ONNX's own definition of the operator.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, Tuple
+from weft.relax.expr import Var as RelaxVar
+from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
+from weft.relax.frontend.onnx.attributes import default_attributes, node_attributes, schema_of
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.element_types import SMALL
+from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError, need_onnx
+from weft.relax.frontend.onnx.functions import (
+    call_attributes,
+    function_key,
+    has_body,
+    opset_versions,
+    schema_body,
+)
+from weft.relax.frontend.onnx.known import fold
+from weft.relax.frontend.onnx.registry import (
+    Converter,
+    converter_names,
+    find_converter,
+    make_converter,
+    plain_domain,
+    qualified,
+)
+from weft.relax.frontend.onnx.scope import Scope
+from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.support.errors import TVMError
+
+HINT = (
+    "give a converter in custom_converters={'Name': function} (relax.frontend.onnx.registry), or "
+    "export the model without these operators"
+)
+
+
+class Translator:
+    """Translates one model; ``builder`` is where its bindings go."""
+
+    def __init__(
+        self, builder: BlockBuilder, functions: Iterable[Any],
+        custom: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:  # fmt: skip
+        self.builder = builder
+        self.functions = {function_key(item): item for item in functions}
+        self.custom = {name: make_converter(fn, 1) for name, fn in (custom or {}).items()}
+        self.data_symbols: set[Any] = set()
+        """Symbols that a tensor's elements define when the program runs."""
+        self._symbols = itertools.count()
+        self._depth = 0
+
+    def fresh_symbol(self, hint: str) -> str:
+        """A name for a symbol that only the data decides."""
+        return f"{hint}_{next(self._symbols)}"
+
+    # What can be translated
+
+    def check_operators(self, graph: Any, scope: Scope) -> None:
+        """Raise UnsupportedOperatorsError if nothing is known of some operators."""
+        missing = find_missing(self._unknown(graph.node, scope), converter_names())
+        if missing:
+            raise UnsupportedOperatorsError("from_onnx", missing, HINT)
+
+    def _unknown(self, nodes: Any, scope: Scope) -> Iterator[tuple[str, str]]:
+        for node in nodes:
+            for attribute in node.attribute:
+                for graph in [attribute.g, *attribute.graphs]:
+                    yield from self._unknown(graph.node, scope)
+            function = self.functions.get(function_key(node))
+            if function is not None:
+                inner = Scope(opset_versions(function.opset_import))
+                yield from self._unknown(function.node, inner)
+            elif not self.is_known(node, scope):
+                where = f"node {node.name!r}" if node.name else f"output {node.output[0]!r}"
+                yield qualified(plain_domain(node.domain), node.op_type), where
+
+    def is_known(self, node: Any, scope: Scope) -> bool:
+        """Whether there is a converter, or a definition by ONNX, of the node's operator."""
+        domain, opset = plain_domain(node.domain), scope.opset(node.domain)
+        return self._converter(domain, node.op_type, opset) is not None or has_body(
+            domain, node.op_type, opset
+        )
+
+    def _converter(self, domain: str, name: str, opset: int) -> Converter | None:
+        custom = self.custom.get(qualified(domain, name))
+        return custom or find_converter(domain, name, opset)
+
+    # Graphs
+
+    def constants(self, graph: Any, scope: Scope) -> None:
+        """Enter the initializers of a graph as constants."""
+        for name, array in initializers(graph):
+            scope.set(name, Value(self.builder, None, array))
+
+    def graph(self, graph: Any, scope: Scope, inputs: Sequence[Any] = ()) -> list[Any]:
+        """The outputs of a sub-graph on these inputs, its bindings emitted here."""
+        inner = scope.inner()
+        for info, value in zip(graph.input, inputs, strict=True):
+            inner.set(info.name, value)
+        self.constants(graph, inner)
+        self.nodes(graph.node, inner)
+        return [inner.get(info.name) for info in graph.output]
+
+    def nodes(self, nodes: Iterable[Any], scope: Scope) -> None:
+        """Translate nodes in order."""
+        for node in nodes:
+            self.node(node, scope)
+
+    def node(self, node: Any, scope: Scope) -> None:
+        """Translate one node and enter its outputs."""
+        inputs = [scope.get(name) for name in node.input]
+        try:
+            outputs = self._outputs(node, scope, inputs)
+        except TVMError as error:
+            if not getattr(error, "onnx_node", ""):
+                error.onnx_node = node.name or node.output[0]  # type: ignore[attr-defined]  # told once, by the innermost node
+                error.add_note(f"ONNX node {node.op_type} {node.name!r}, output {node.output[0]!r}")
+            raise
+        if len(outputs) < len([name for name in node.output if name]):
+            raise OnnxNodeError(
+                f"{node.op_type} {node.name!r}: {len(node.output)} outputs are used, its converter "
+                f"made {len(outputs)}"
+            )
+        for name, value in zip(node.output, outputs, strict=False):
+            scope.set(name, value)
+
+    def _outputs(self, node: Any, scope: Scope, inputs: Sequence[Any]) -> list[Any]:
+        domain, opset = plain_domain(node.domain), scope.opset(node.domain)
+        given = node_attributes(node, scope.attributes)
+        function = self.functions.get(function_key(node))
+        if function is not None:
+            return self._inline(function, domain, opset, inputs, given)
+        context = Context(self, scope, node, opset)
+        row = self._converter(domain, node.op_type, opset)
+        if row is not None:
+            return self._convert(context, row, domain, node.op_type, inputs, given)
+        body = schema_body(domain, node, opset, inputs)
+        if body is None:
+            missing = find_missing([(qualified(domain, node.op_type), node.name)], ())
+            raise UnsupportedOperatorsError("from_onnx", missing, HINT)
+        return self._inline(body, domain, opset, inputs, given)
+
+    def _inline(
+        self, function: Any, domain: str, opset: int, inputs: Sequence[Any],
+        given: Mapping[str, Any],
+    ) -> list[Any]:  # fmt: skip
+        self._depth += 1
+        if self._depth > 100:
+            raise OnnxModelError(f"function {function.name!r}: functions call each other in a ring")
+        inner = Scope(
+            opset_versions(function.opset_import) or {"": opset}, None,
+            call_attributes(function, domain, opset, given),
+        )  # fmt: skip
+        for name, value in itertools.zip_longest(function.input, inputs):
+            inner.names[name] = value
+        self.nodes(function.node, inner)
+        self._depth -= 1
+        return [inner.get(name) for name in function.output]
+
+    # Single operators
+
+    def apply(
+        self, context: Context, domain: str, name: str, inputs: Sequence[Any],
+        given: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
+        """What an operator makes of values, for a converter that is written with it."""
+        opset = context.scope.opset(domain)
+        row = self._converter(domain, name, opset)
+        if row is None:
+            raise OnnxNodeError(f"{context.where}: no converter for {qualified(domain, name)}")
+        made = self._convert(context, row, domain, name, inputs, given)
+        return made[0] if len(made) == 1 else made
+
+    def _convert(
+        self, context: Context, row: Converter, domain: str, name: str, inputs: Sequence[Any],
+        given: Mapping[str, Any],
+    ) -> list[Any]:  # fmt: skip
+        attributes = {**default_attributes(domain, name, context.opset), **given}
+        sources = sources_of(inputs)
+        folded = None if domain else self._folded(name, inputs, given)
+        if folded is not None:
+            elem = _result_elements(domain, name, context.opset, inputs)
+            if name == "Cast":
+                elem = attributes["to"]
+            keep = elem if folded.dtype == object or elem in SMALL else None
+            return [Value(self.builder, None, folded, keep, sources)]
+        if not row.takes_all:
+            attributes = _accepted(context, row, domain, name, attributes, given)
+        made = row.function(context, *inputs, **attributes)
+        items = list(made) if isinstance(made, list | tuple) else [made]
+        held = _result_elements(domain, name, context.opset, inputs)
+        return [self.value(item, sources, held) for item in items]
+
+    def _folded(self, name: str, inputs: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        known = []
+        for value in inputs:
+            if value is not None and (not isinstance(value, Value) or value.known is None):
+                return None
+            known.append(None if value is None else value.known)
+        return fold(name, known, given) if known else None
+
+    def value(self, item: Any, sources: frozenset[str], held: int | None = None) -> Any:
+        """A converter's result as a value; ``held`` is its type if that is held in bytes."""
+        if item is None or isinstance(item, SequenceValue | OptionalValue):
+            return item
+        if isinstance(item, Value):
+            if not item.sources and sources:
+                return Value(self.builder, item._expr, item.known, item.elem, sources)
+            return item
+        expr: Any = item if isinstance(item, RelaxVar) else self.builder.emit(item)
+        return Value(self.builder, expr, None, held if held in SMALL else None, sources)
+
+
+def sources_of(inputs: Iterable[Any]) -> frozenset[str]:
+    """The inputs of the graph that values are computed from."""
+    found: frozenset[str] = frozenset()
+    for value in inputs:
+        if value is not None:
+            found |= value.sources
+        for item in getattr(value, "items", ()) if isinstance(value, SequenceValue) else ():
+            found |= sources_of([item])
+    return found
+
+
+def _accepted(
+    context: Context, row: Converter, domain: str, name: str, attributes: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """The attributes that the converter takes; OnnxNodeError if one that changes things is left."""
+    defaults = default_attributes(domain, name, context.opset)
+    for key, value in given.items():
+        if key in row.attributes or key in row.ignores:
+            continue
+        if key not in defaults or not _same(defaults[key], value):
+            context.fail(f"its attribute {key}={value!r} is not supported")
+    return {key: value for key, value in attributes.items() if key in row.attributes}
+
+
+def _same(lhs: Any, rhs: Any) -> bool:
+    return bool(repr(lhs) == repr(rhs))
+
+
+def _result_elements(domain: str, name: str, opset: int, inputs: Sequence[Any]) -> int | None:
+    """The element type of the result where the schema says it is that of an input."""
+    schema = schema_of(domain, name, opset)
+    if schema is None or not schema.outputs:
+        return None
+    wanted = schema.outputs[0].type_str
+    formal = list(schema.inputs)
+    for index, value in enumerate(inputs):
+        place = formal[min(index, len(formal) - 1)] if formal else None
+        if place is not None and place.type_str == wanted and isinstance(value, Value):
+            return value.elem
+    return None
+
+
+def initializers(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Name and array of every initializer, sparse ones made dense."""
+    onnx = need_onnx()
+    for tensor in graph.initializer:
+        if not tensor.name.strip():
+            raise OnnxModelError("an initializer of the graph has no name")
+        yield tensor.name, tensor_array(tensor)
+    for sparse in graph.sparse_initializer:
+        yield sparse.values.name, dense_array(onnx, sparse)
+
+
+def tensor_array(tensor: Any) -> Any:
+    """The elements of a TensorProto; OnnxModelError if its data does not fit its shape."""
+    onnx = need_onnx()
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise OnnxModelError(
+            f"initializer {tensor.name!r}: its data lies in another file; give from_onnx the path "
+            "of the model, or load it with onnx.load"
+        )
+    try:
+        return onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise OnnxModelError(
+            f"initializer {tensor.name!r}: its data does not fit shape {list(tensor.dims)} and "
+            f"element type {tensor.data_type}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def dense_array(onnx: Any, sparse: Any) -> Any:
+    """The elements of a SparseTensorProto, zeros written out."""
+    values = onnx.numpy_helper.to_array(sparse.values)
+    indices = onnx.numpy_helper.to_array(sparse.indices)
+    made = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        made.reshape(-1)[indices] = values
+    else:
+        made[tuple(indices.T)] = values
+    return made
+
+
+def flat_expr(value: Any) -> Expr:
+    """A value as one expression: sequences and optionals are tuples."""
+    if isinstance(value, SequenceValue):
+        return Tuple([flat_expr(item) for item in value.items])
+    if isinstance(value, OptionalValue):
+        return Tuple([]) if value.content is None else flat_expr(value.content)
+    expr: Expr = value.expr
+    return expr

@@ -1,0 +1,175 @@
+"""Values of the translator: a graph expression together with what is known of it at import.
+
+``known`` is a numpy array of constants, or an object array whose elements are ints and integer
+expressions (``tir.Var`` and what is computed of them): the dimensions of a tensor, for one.
+Arithmetic on them runs at import (weft.relax.frontend.onnx.known), so that chains of Shape, Gather,
+Concat and Reshape leave symbolic shapes and no kernels. Only where a kernel needs such a value is
+an expression made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, const
+from weft.relax.frontend.onnx.element_types import (
+    INT64,
+    STORAGE,
+    element_of,
+    element_of_array,
+    to_storage,
+    type_name,
+)
+from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.lattice import tensor_dims
+from weft.relax.struct_info import TensorStructInfo
+from weft.te.operation import compute
+from weft.tir.op import const as tir_const
+from weft.tir.op import if_then_else
+
+Array = np.ndarray[Any, Any]
+Dim = Any
+"""A dimension: an int, or an integer PrimExpr."""
+
+
+class Value:
+    """A tensor of the graph.
+
+    Attributes:
+        elem: its ONNX element type.
+        known: what is known of its elements (see the module's docstring), or None.
+        sources: the inputs of the graph that it is computed from.
+    """
+
+    __slots__ = ("_expr", "builder", "elem", "known", "sources")
+
+    def __init__(
+        self, builder: BlockBuilder, expr: Expr | None = None, known: Array | None = None,
+        elem: int | None = None, sources: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.builder, self._expr, self.known, self.sources = builder, expr, known, sources
+        if elem is None:
+            if known is not None:
+                elem = INT64 if known.dtype == object else element_of_array(known)
+            elif expr is not None:
+                elem = element_of(_tensor_info(expr).dtype)
+        self.elem = elem
+
+    def __repr__(self) -> str:
+        what = self._expr if self.known is None else self.known
+        return f"Value({what}, {type_name(self.elem or 0)})"
+
+    @property
+    def expr(self) -> Expr:
+        """The graph expression; made of what is known where there is none yet."""
+        if self._expr is not None:
+            return self._expr
+        assert self.known is not None
+        if self.elem not in STORAGE:
+            raise OnnxNodeError(
+                f"a tensor of {type_name(self.elem or 0)} cannot be computed with: expected "
+                "numbers or booleans"
+            )
+        if self.known.dtype != object:
+            self._expr = const(to_storage(self.known), self.dtype)
+            return self._expr
+        return self._computed()
+
+    def _computed(self) -> Expr:
+        """A small kernel that writes symbolic elements; made again at each use, in its scope."""
+        assert self.known is not None
+        elements, shape, dtype = self.known.ravel().tolist(), self.known.shape, self.dtype
+        flat_index = np.arange(len(elements)).reshape(shape)
+
+        def element(*point: Any) -> Any:
+            made = tir_const(0, dtype)
+            for place, index in zip(np.ndindex(*shape), flat_index.ravel(), strict=True):
+                value = as_prim(elements[index]).astype(dtype)
+                hit: Any = True
+                for axis, at in enumerate(place):
+                    hit = (point[axis] == at) if hit is True else hit & (point[axis] == at)
+                made = value if hit is True else if_then_else(hit, value, made)
+            return made
+
+        return self.builder.emit_te(lambda: compute(shape, element, "shape_elements"))
+
+    @property
+    def dtype(self) -> str:
+        """The data type of the tensor that holds it."""
+        return STORAGE[self.elem or 0]
+
+    @property
+    def shape(self) -> list[Dim] | None:
+        """The dimensions: ints and integer expressions; None where they are not known."""
+        if self._expr is None:
+            assert self.known is not None
+            return list(self.known.shape)
+        dims = tensor_dims(_tensor_info(self._expr))
+        return None if dims is None else [plain_dim(dim) for dim in dims]
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions, -1 where it is not known."""
+        if self._expr is None:
+            assert self.known is not None
+            return self.known.ndim
+        return _tensor_info(self._expr).ndim
+
+    @property
+    def constant(self) -> Array | None:
+        """The elements where all of them are numbers."""
+        return None if self.known is None or self.known.dtype == object else self.known
+
+
+class SequenceValue:
+    """A sequence: its items are known at import, their number is constant."""
+
+    __slots__ = ("elem", "items", "sources")
+
+    def __init__(
+        self, items: Sequence[Any], elem: int | None = None, sources: frozenset[str] = frozenset()
+    ) -> None:
+        self.items, self.elem, self.sources = list(items), elem, sources
+
+
+class OptionalValue:
+    """An optional: ``content`` is None where it is empty."""
+
+    __slots__ = ("content", "sources")
+
+    def __init__(self, content: Any = None, sources: frozenset[str] = frozenset()) -> None:
+        self.content, self.sources = content, sources
+
+
+def _tensor_info(expr: Expr) -> TensorStructInfo:
+    info = expr.struct_info
+    if not isinstance(info, TensorStructInfo):
+        raise OnnxNodeError(f"expected a tensor, got {info}")
+    return info
+
+
+def plain_dim(dim: Any) -> Dim:
+    """A dimension as an int where it is constant."""
+    return dim.value if isinstance(dim, IntImm) else dim
+
+
+def as_prim(dim: Dim) -> PrimExpr:
+    """A dimension as an int64 expression."""
+    if isinstance(dim, PrimExpr):
+        return dim
+    made: PrimExpr = IntImm("int64", int(dim))
+    return made
+
+
+def as_known(dims: Sequence[Dim]) -> Array:
+    """A vector of dimensions: int64 where all are numbers, else objects."""
+    if all(isinstance(dim, int | np.integer) for dim in dims):
+        return np.array(dims, "int64")
+    made = np.empty(len(dims), object)
+    made[:] = list(dims)
+    return made
