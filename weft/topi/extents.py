@@ -155,7 +155,11 @@ def _broadcast_extent(a: Any, b: Any, context: tuple[Shape, Shape, str]) -> Any:
 
 
 def broadcast_indices(shape: Shape, target: Shape, indices: Sequence[Any]) -> list[Any]:
-    """Where the element ``indices`` of a tensor broadcast to ``target`` lies in ``shape``."""
+    """Where the element ``indices`` of a tensor broadcast to ``target`` lies in ``shape``.
+
+    Where an extent is not proved to be the target's, the kernel compares them: neither equal nor
+    1 is the index -1, so that it ends in an error instead of reading a part of the tensor.
+    """
     offset = len(target) - len(shape)
     found = []
     for extent, whole, index in zip(shape, target[offset:], indices[offset:], strict=True):
@@ -163,11 +167,12 @@ def broadcast_indices(shape: Shape, target: Shape, indices: Sequence[Any]) -> li
             found.append(index)
         elif is_const(extent, 1):
             found.append(op.const(0, index.dtype))
-        elif is_const(extent):
-            found.append(index)
         else:
-            one = op.equal(extent, 1)
-            found.append(op.if_then_else(one, op.const(0, index.dtype), index))
+            compared = op.select(op.equal(extent, whole), index, op.const(-1, index.dtype))
+            if not is_const(extent):
+                one = op.equal(extent, 1)
+                compared = op.if_then_else(one, op.const(0, index.dtype), compared)
+            found.append(compared)
     return found
 
 

@@ -7,7 +7,7 @@ hidden).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.ir.op import Op
@@ -47,16 +47,21 @@ def infer_recurrent(call: Call) -> StructInfo:
     if data is None or weight is None or recurrent is None or hidden is None:
         unknown = result(None, dtype, 2)
         return TupleStructInfo([result(None, dtype, 3), *[unknown] * states])
-    steps, batch, features = data
+    steps, batch, _ = data
     size = recurrent[1]
-    gates = simplified(size * _GATES[name])
-    shapes = [None, (gates, features), (gates, size), (gates,), (gates,)]
-    shapes += [(batch, size)] * states
-    for index, expected in enumerate(shapes):
+    for index, expected in enumerate(operand_shapes(call, data, size)):
         if expected is not None:
             _check_dims(call, index, expected)
     state = result([batch, size], dtype)
     return TupleStructInfo([result([steps, batch, size], dtype), *[state] * states])
+
+
+def operand_shapes(call: Call, data: Sequence[Any], size: Any) -> list[Any]:
+    """The shapes that the operands must have, None for the data, given its dimensions."""
+    _, batch, features = data
+    gates = simplified(size * _GATES[call.op.name.rpartition(".")[2]])
+    shapes = [None, (gates, features), (gates, size), (gates,), (gates,)]
+    return shapes + [(batch, size)] * (len(call.args) - len(shapes))
 
 
 def _check_dims(call: Call, index: int, expected: Any) -> None:

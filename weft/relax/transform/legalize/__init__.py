@@ -18,9 +18,10 @@ from weft.relax.transform.legalize import (
     sorting,
     vision,
 )
-from weft.relax.transform.legalize.rule import Rule
+from weft.relax.transform.legalize.agreement import AGREEMENT
+from weft.relax.transform.legalize.rule import Rule, agreeing
 
-LEGALIZE: dict[Op, Rule] = {
+_KERNELS: dict[Op, Rule] = {
     **attention.TABLE,
     **collective.TABLE,
     **elementwise.TABLE,
@@ -34,6 +35,9 @@ LEGALIZE: dict[Op, Rule] = {
     **reduction.TABLE,
     **sorting.TABLE,
     **vision.TABLE,
+}
+LEGALIZE: dict[Op, Rule] = {
+    op: agreeing(rule, AGREEMENT[op]) if op in AGREEMENT else rule for op, rule in _KERNELS.items()
 }
 """Every rule; ``register_legalize`` adds to it."""
 

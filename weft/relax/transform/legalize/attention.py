@@ -12,8 +12,8 @@ from typing import Any
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
-from weft.relax.shape_arith import constant_value
-from weft.relax.transform.legalize.rule import Rule, agreeing, dims, table
+from weft.relax.shape_arith import constant_value, same_dim
+from weft.relax.transform.legalize.rule import Rule, table
 from weft.tir.expr import Select
 from weft.tir.op import abs as tir_abs
 from weft.tir.op import all as tir_all
@@ -74,7 +74,7 @@ def te_attention(
 def _group(heads: Any, owners: Any) -> Any:
     """How many heads of queries share one of keys; None where each has its own."""
     mine, its = constant_value(heads), constant_value(owners)
-    if mine == its:
+    if same_dim(heads, owners):
         return None
     return floordiv(heads, owners) if mine is None or not its else mine // its
 
@@ -194,16 +194,10 @@ def _attention_var_len(bb: BlockBuilder, call: Call) -> Any:
     return bb.call_te(lowered, *call.args[:5], primfunc_name_hint="attention_var_len")
 
 
-def _heads(call: Call) -> dict[int, list[Any]]:
-    """Keys have the query's batch and features, values the keys' batch, length and heads."""
-    query, key, value = (dims(arg) for arg in call.args[:3])
-    return {1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]]}
-
-
 TABLE = table(
     {
-        "nn.attention": agreeing(_attention("attention"), _heads),
-        "nn.attention_bias": agreeing(_attention("attention_bias"), _heads),
+        "nn.attention": _attention("attention"),
+        "nn.attention_bias": _attention("attention_bias"),
         "nn.attention_var_len": _attention_var_len,
     }
 )

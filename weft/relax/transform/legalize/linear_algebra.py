@@ -10,6 +10,7 @@ from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import dims, plain, table, tuple_fields, with_dims
 from weft.support.dtype import DataType
+from weft.topi.extents import broadcast_indices, broadcast_shape
 from weft.topi.moments import wide
 
 
@@ -17,19 +18,18 @@ def te_matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
     """numpy's matmul over broadcast batch dimensions; 16-bit floats are summed in float32."""
     a_shape, b_shape = list(a.shape), list(b.shape)
     rows, columns = len(a_shape) > 1, len(b_shape) > 1
-    batch_rank = max(len(a_shape), len(b_shape), 2) - 2
-    batch = [_batch_dim(a_shape[:-2], b_shape[:-2], i, batch_rank) for i in range(batch_rank)]
+    batch = broadcast_shape(a_shape[:-2], b_shape[:-2], "matmul")
     shape = [*batch, *a_shape[-2:-1], *([b_shape[-1]] if columns else [])]
     dtype = DataType(out_dtype or a.dtype)
     kind = str(wide(dtype))
 
     def element(*indices: Any) -> Any:
         k = te.reduce_axis((0, a_shape[-1]), name="k")
-        outer, inner = indices[:batch_rank], list(indices[batch_rank:])
+        outer, inner = indices[: len(batch)], list(indices[len(batch) :])
         a_row = [inner.pop(0)] if rows else []
         b_column = [inner.pop(0)] if columns else []
-        lhs = a(*_own(outer, a_shape[:-2]), *a_row, k)
-        rhs = b(*_own(outer, b_shape[:-2]), k, *b_column)
+        lhs = a(*broadcast_indices(a_shape[:-2], batch, outer), *a_row, k)
+        rhs = b(*broadcast_indices(b_shape[:-2], batch, outer), k, *b_column)
         return te.sum(lhs.astype(kind) * rhs.astype(kind), axis=k)
 
     return rounded(te.compute(shape, element, name="matmul"), dtype)
@@ -38,23 +38,6 @@ def te_matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
 def rounded(whole: Any, dtype: DataType) -> Any:
     """A product converted to its type, if it was summed in a wider one."""
     return whole if whole.dtype == dtype else topi.cast(whole, str(dtype))
-
-
-def _batch_dim(a: list[Any], b: list[Any], index: int, rank: int) -> Any:
-    """Dimension ``index`` of the broadcast batch."""
-    mine = a[index - rank + len(a)] if index >= rank - len(a) else None
-    its = b[index - rank + len(b)] if index >= rank - len(b) else None
-    if mine is None or (its is not None and constant_value(mine) == 1):
-        return its
-    return mine
-
-
-def _own(outer: Any, dims: list[Any]) -> list[Any]:
-    """The batch indices of one operand: 0 along its dimensions of extent 1."""
-    tail = outer[len(outer) - len(dims) :]
-    return [
-        0 if constant_value(dim) == 1 else index for index, dim in zip(tail, dims, strict=True)
-    ]
 
 
 def _matmul(bb: BlockBuilder, call: Call) -> Any:

@@ -8,10 +8,8 @@ from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Var
 from weft.relax.op.manipulate import permute_dims
-from weft.relax.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import (
     Rule,
-    agreeing,
     dims,
     plain,
     table,
@@ -180,26 +178,12 @@ ADAPTIVE = {
     1: topi.nn.adaptive_pool1d, 2: topi.nn.adaptive_pool, 3: topi.nn.adaptive_pool3d
 }  # fmt: skip
 
-def _along_axes(call: Call) -> dict[int, list[Any]]:
-    """The weights of a norm have the dimensions of the data along its axes."""
-    extents = dims(call.args[0])
-    shape = [extents[int(axis)] for axis in call.attrs["axes"]]
-    return dict.fromkeys(range(1, len(call.args)), shape)
-
-
-def _slopes(call: Call) -> dict[int, list[Any]]:
-    """The slopes of prelu are as many as the data has channels, or one."""
-    if len(dims(call.args[1])) != 1 or constant_value(dims(call.args[1])[0]) == 1:
-        return {}
-    return {1: [dims(call.args[0])[call.attrs["axis"]]]}
-
-
 TABLE = table(
     {
         "nn.relu": unary(topi.nn.relu),
         "nn.relu6": unary(topi.nn.relu6),
         "nn.leakyrelu": with_attrs(topi.nn.leaky_relu, "alpha"),
-        "nn.prelu": agreeing(with_attrs(topi.nn.prelu, "axis"), _slopes),
+        "nn.prelu": with_attrs(topi.nn.prelu, "axis"),
         "nn.softplus": with_attrs(topi.nn.softplus, "beta", "threshold"),
         "nn.gelu": unary(topi.nn.gelu),
         "nn.gelu_tanh": unary(topi.nn.gelu_tanh),
@@ -237,10 +221,8 @@ TABLE = table(
             for rank, te_func in ADAPTIVE.items()
         },
         "nn.batch_norm": _batch_norm,
-        "nn.layer_norm": agreeing(
-            _affine_norm(topi.nn.layer_norm, "axes", "epsilon"), _along_axes
-        ),
-        "nn.rms_norm": agreeing(with_attrs(topi.nn.rms_norm, "axes", "epsilon"), _along_axes),
+        "nn.layer_norm": _affine_norm(topi.nn.layer_norm, "axes", "epsilon"),
+        "nn.rms_norm": with_attrs(topi.nn.rms_norm, "axes", "epsilon"),
         "nn.group_norm": _affine_norm(
             topi.nn.group_norm, "num_groups", "channel_axis", "axes", "epsilon"
         ),

@@ -19,6 +19,8 @@ from weft.tir.op import const as tir_const
 
 Rule = Callable[[BlockBuilder, Call], Any]
 Table = dict[Op, Rule]
+Wanted = Mapping[int, list[Any]]
+"""The dimensions that arguments must have, by position."""
 
 
 def table(rules: Mapping[str, Rule]) -> Table:
@@ -82,11 +84,8 @@ def with_dims(bb: BlockBuilder, x: Expr, wanted: list[Any], name: str) -> Expr:
     return bb.match_cast(x, TensorStructInfo(wanted, dtype), name)
 
 
-def agreeing(rule: Rule, wanted: Callable[[Call], Mapping[int, list[Any]]]) -> Rule:
-    """The rule on arguments whose dimensions are compared where they are not proved as wanted.
-
-    ``wanted(call)`` gives the dimensions that arguments must have, by position.
-    """
+def agreeing(rule: Rule, wanted: Callable[[Call], Wanted]) -> Rule:
+    """The rule on arguments whose dimensions are compared where they are not proved as wanted."""
 
     def checked(bb: BlockBuilder, call: Call) -> Any:
         args, name = list(call.args), call.op.name.rpartition(".")[2]
