@@ -16,12 +16,14 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-import weft
-from weft import relax
+from weft.driver.build import relax_build
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.fallback import find_overload
+from weft.runtime.device import Device
+from weft.runtime.ndarray import array
+from weft.runtime.vm import VirtualMachine
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
 
@@ -65,8 +67,8 @@ def graph_of(overload: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> fx.G
 def run_graph(graph_module: fx.GraphModule, tensors: Sequence[torch.Tensor]) -> list[Any]:
     """The results of a graph through weft, as numpy arrays."""
     imported = import_aten_graph(graph_module)
-    machine = relax.VirtualMachine(relax.build(imported.mod), weft.cpu())
-    inputs = [weft.nd.array(tensor.detach().contiguous()) for tensor in tensors]
+    machine = VirtualMachine(relax_build(imported.mod), Device(1, 0))
+    inputs = [array(tensor.detach().contiguous()) for tensor in tensors]
     return [as_numpy(value) for value in machine["main"](*inputs)]
 
 
@@ -74,7 +76,7 @@ def as_numpy(value: Any) -> Any:
     """A tensor of any side as a numpy array."""
     if isinstance(value, torch.Tensor):
         value = value.detach().resolve_conj().contiguous()
-        return weft.nd.array(value).numpy()
+        return array(value).numpy()
     return value.numpy() if hasattr(value, "numpy") else np.asarray(value)
 
 
@@ -113,10 +115,10 @@ def check_model(
     """A model through torch.export, on its example inputs and on ``others`` (of other sizes)."""
     model = model.eval()
     mod = from_exported_program(capture(model, args, None, dynamic_shapes))
-    machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
+    machine = VirtualMachine(relax_build(mod), Device(1, 0))
     for inputs in (args, *others):
         tensors = [x for x in pytree.tree_leaves(list(inputs)) if isinstance(x, torch.Tensor)]
-        found = machine["main"](*[weft.nd.array(t.detach().contiguous()) for t in tensors])
+        found = machine["main"](*[array(t.detach().contiguous()) for t in tensors])
         with torch.no_grad():
             expected = [
                 x for x in pytree.tree_leaves(model(*inputs)) if isinstance(x, torch.Tensor)

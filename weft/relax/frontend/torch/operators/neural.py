@@ -9,6 +9,6 @@ from weft.relax.frontend.torch.registry import converter
 
 
 @converter("aten.linear.default")
-def linear(context: Context, input: Expr, weight: Expr, bias: Expr | None = None) -> Expr:  # noqa: A002 - the schema's name
+def linear(context: Context, input: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
     """``input @ weight.T + bias``."""
     return op.linear(input, weight, bias)
