@@ -105,6 +105,26 @@ def evens_and_odds(A: T.Buffer((16,), "int32")):
 
 
 @T.prim_func
+def own_element_through_a_let(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("own"):
+            S = T.alloc_buffer((8,), "int32", scope="shared")
+            S[i] = A[i]
+            x: T.int32 = S[i]
+            S[i] = x + 1
+            C[i] = S[i]
+
+
+@T.prim_func
+def pair_in_place(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in T.thread_binding(7, thread="threadIdx.x"):
+        x: T.int32 = A[i] + B[i + 1]
+        y: T.int32 = A[i] - B[i + 1]
+        A[i] = x
+        B[i] = y
+
+
+@T.prim_func
 def with_a_barrier(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
     for i in T.thread_binding(8, thread="threadIdx.x"):
         A[i] = i
@@ -113,8 +133,12 @@ def with_a_barrier(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
 
 
 @pytest.mark.parametrize(
-    "func", [serial, guarded, two_rounds, from_data, evens_and_odds, with_a_barrier]
-)
+    "func",
+    [
+        serial, guarded, two_rounds, from_data, evens_and_odds, own_element_through_a_let,
+        with_a_barrier,
+    ],
+)  # fmt: skip
 def test_no_fault_is_named_where_there_may_be_none(func):
     assert find_thread_memory_fault(func) is None
     verify_thread_memory(func)
@@ -128,6 +152,7 @@ def test_no_fault_is_named_where_there_may_be_none(func):
         (large, r"\(blockIdx.x=0\), reads B\[4095, 0\], which block root writes in another th"),
         (symbolic, r"\(blockIdx.x=0\), reads B\[0\], which block root writes in another nest"),
         (in_place, r"\(threadIdx.x=0\), reads A\[1\], which .*: threads run one statement"),
+        (pair_in_place, r"\(threadIdx.x=0\), reads B\[1\], which .*: threads run one statement"),
     ],
 )
 def test_a_fault_is_named_with_its_numbers(func, message):

@@ -135,7 +135,10 @@ def test_the_parts_of_a_reduction_over_threads():
 
 @pytest.mark.parametrize(
     ("update", "message"),
-    [("B[vi] - A[vi, vk]", "op one of"), ("A[vi, vk]", "op one of")],
+    [
+        ("B[vi] - A[vi, vk]", "no known reducer: 0 and B.vi. - A.vi, vk."),
+        ("A[vi, vk]", "no known reducer: 0 and A.vi, vk."),
+    ],
 )
 def test_an_update_that_is_no_reduction(update, message):
     source = f"""

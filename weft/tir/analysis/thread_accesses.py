@@ -28,6 +28,7 @@ from weft.tir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    SeqStmt,
     Stmt,
     While,
 )
@@ -223,6 +224,7 @@ class _Gather(Visitor):
         self.definitions: dict[Var, PrimExpr] = {}
         self.kernel: int | None = None
         self.statement = 0
+        self.in_update = False
         self.block = ""
 
     def record(self, buffer: Buffer, indices: Any, is_write: bool) -> None:
@@ -291,8 +293,14 @@ class _Gather(Visitor):
             self.under((stmt.condition, False), stmt.else_case)
 
     def visit_LetStmt(self, let: LetStmt) -> None:
+        """Values that are stored at once (an argmax's pair) are one statement with their lets."""
+        outer = self.in_update
+        if not outer:
+            self.statement += 1
+            self.in_update = _is_update(let)
         self.visit(let.value)
         self.defined({let.var: let.value}, let.body)
+        self.in_update = outer
 
     def defined(self, values: Mapping[Var, PrimExpr], *parts: Any) -> None:
         outer, self.definitions = self.definitions, {**self.definitions, **values}
@@ -320,7 +328,8 @@ class _Gather(Visitor):
         self.visit(block.body)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        self.statement += 1
+        if not self.in_update:
+            self.statement += 1
         self.visit([store.value, store.indices])
         self.record(store.buffer, store.indices, True)
 
@@ -362,3 +371,11 @@ class _Gather(Visitor):
         self.visit(condition)
         self.under((condition, True), yes)
         self.under((condition, False), no)
+
+
+def _is_update(stmt: Stmt) -> bool:
+    """Whether lets read all there is to read, and only stores of their variables follow."""
+    while isinstance(stmt, LetStmt):
+        stmt = stmt.body
+    stores = list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
+    return all(isinstance(item, BufferStore) for item in stores) and not collect(stmt, BufferLoad)

@@ -210,7 +210,8 @@ class StepCompiler:
         def run(state: State) -> Generator[Any, Any, None]:
             assert state.thread is not None
             group = tuple([(tag, state.thread.index[tag]) for tag in kept])
-            own = [value(state) for value in values] if condition(state) else None
+            rank = tuple([state.thread.index[tag] for tag in reduced])
+            own = (rank, [value(state) for value in values] if condition(state) else None)
             result = yield "allreduce", site, group, lambda items: combine(state, items), own
             for (buffer, indices), value in zip(stores, result, strict=True):
                 state.bound(buffer).store([index(state) for index in indices], value)
@@ -218,7 +219,7 @@ class StepCompiler:
         return run
 
     def combiner(self) -> Callable[[State, list[Any]], list[Any]]:
-        """Folds the values of a group of threads, in the order of their numbers."""
+        """Folds the values of a group of threads, in the order of the axes that the call names."""
         reducer = self.reducer
         if reducer is None:
             raise UnsupportedError(
@@ -231,7 +232,7 @@ class StepCompiler:
 
         def combine(state: State, items: list[Any]) -> list[Any]:
             total = [identity(state) for identity in identities]
-            for values in items:
+            for _, values in sorted(items, key=lambda item: item[0]):
                 if values is None:
                     continue
                 state.values.update(zip(left, total, strict=True))

@@ -1,31 +1,20 @@
-"""Reading a reduction out of a block: its updates, where they start, which known reducer it is.
-
-A block may store each buffer of its reduction directly, through let variables, or in statements one
-after the other. What counts is that all stored values are computed from the buffers as they were
-before the instance. TVM's ``GetReducerAndCombinerLhsRhs``, which takes the let form alone.
-"""
+"""The reduction of a block of a schedule, with errors that show the block."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from weft.arith.analyzer import Analyzer
-from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import PrimExpr
-from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.node import Array, Node
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, And, BufferLoad, CommReducer, Let, Max, Min, Mul, Or, Var
-from weft.tir.reducer import known_reducers
+from weft.tir.reduction_form import (
+    NoKnownReducerError,
+    Reduction,
+    ReductionReadError,
+    read_reduction,
+)
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.stmt import Block, BufferStore, LetStmt, SeqStmt, Stmt
+from weft.tir.stmt import Block
 
 if TYPE_CHECKING:
     from weft.tir.schedule.state import ScheduleState, StmtSRef
-
-SYMMETRIC = (Add, Mul, Min, Max, And, Or)
 
 
 class ReductionFormError(ScheduleFailure):
@@ -41,211 +30,13 @@ class UnknownReducerError(ScheduleFailure):
     )
 
 
-class Reduction(NamedTuple):
-    """``buffers[indices] = reducer(buffers[indices], operands)``, all of them at once."""
-
-    buffers: list[Buffer]
-    indices: Array[PrimExpr]
-    reducer: CommReducer
-    operands: list[PrimExpr]
-
-
 def reduction_of(state: ScheduleState, sref: StmtSRef) -> Reduction:
     """The reduction that a block computes; an error that says why it is none."""
     block = sref.stmt
     assert isinstance(block, Block)
-    reader = _Reader(state, sref)
-    if block.init is None:
-        raise reader.error("it has no init")
-    inits = reader.stores(block.init, "init")
-    updates = reader.stores(block.body, "body")
-    starts = reader.aligned(inits, updates)
-    for order in itertools.permutations(range(len(updates))):
-        found = _recognised([updates[i] for i in order], [starts[i] for i in order])
-        if found is not None:
-            return found
-    raise reader.unknown([update.value for update in updates], starts)
-
-
-def _recognised(updates: list[BufferStore], starts: list[PrimExpr]) -> Reduction | None:
-    values = [update.value for update in updates]
-    loads = [BufferLoad(update.buffer, update.indices) for update in updates]
-    for known in known_reducers([update.buffer.dtype for update in updates], starts):
-        reducer = known.reducer
-        if not known.any_start and not _all_equal(reducer.identity_element, starts):
-            continue
-        operands = _operands(reducer, loads, values)
-        if operands is not None and not _uses(operands, updates):
-            return Reduction([u.buffer for u in updates], updates[0].indices, reducer, operands)
-    return None
-
-
-class _Reader:
-    """Takes the stores out of a block, or says what is in the way."""
-
-    def __init__(self, state: ScheduleState, sref: StmtSRef) -> None:
-        self.state, self.sref = state, sref
-
-    def error(self, reason: str) -> ReductionFormError:
-        """The error that names what is in the way."""
-        return ReductionFormError(self.state, f"{name_of(self.sref)}: {reason}", self.sref)
-
-    def unknown(
-        self, values: Sequence[PrimExpr], starts: Sequence[PrimExpr]
-    ) -> UnknownReducerError:
-        """The error that shows what is computed."""
-        pairs = zip(starts, values, strict=True)
-        shown = ", ".join([f"{start} and {value}" for start, value in pairs])
-        shown = shown if len(shown) <= 160 else shown[:157] + "..."
-        return UnknownReducerError(
-            self.state, f"{name_of(self.sref)} starts and goes on as no known reducer: {shown}",
-            self.sref,
-        )  # fmt: skip
-
-    def stores(self, stmt: Stmt, part: str) -> list[BufferStore]:
-        """The stores of an init or a body, in order, with let variables replaced."""
-        lets: dict[Var, PrimExpr] = {}
-        while isinstance(stmt, LetStmt):
-            lets[stmt.var] = substitute(stmt.value, lets)
-            stmt = stmt.body
-        items: list[Any] = list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
-        found: list[BufferStore] = []
-        for item in items:
-            if not isinstance(item, BufferStore) or item.predicate is not None:
-                raise self.error(f"its {part} has a {type(item).__name__}, expected stores alone")
-            stored = [store.buffer for store in found]
-            if _loads_of([item.value, *item.indices], stored):
-                raise self.error(f"its {part} reads {_names(stored)} after storing there")
-            if any(item.buffer.data is buffer.data for buffer in stored):
-                raise self.error(f"its {part} stores {item.buffer.name} twice")
-            found.append(substitute(item, lets) if lets else item)
-        if lets and all(item.value in lets for item in items):  # in the order of the variables
-            place = {var: position for position, var in enumerate(lets)}
-            found = [
-                found[i] for i in sorted(range(len(items)), key=lambda i: place[items[i].value])
-            ]
-        return [store.with_(value=without_lets(store.value)) for store in found]
-
-    def aligned(self, inits: list[BufferStore], updates: list[BufferStore]) -> list[PrimExpr]:
-        """What each updated buffer starts from; both parts store the same elements."""
-        if len(inits) != len(updates):
-            raise self.error(f"its init stores {len(inits)} buffers and its body {len(updates)}")
-        first = updates[0]
-        analyzer = Analyzer()
-        for update in updates[1:]:
-            if not _same(first.buffer.shape, update.buffer.shape, analyzer):
-                raise self.error(
-                    f"{first.buffer.name} has shape {list(first.buffer.shape)} and "
-                    f"{update.buffer.name} {list(update.buffer.shape)}"
-                )
-            if not _same(first.indices, update.indices, analyzer):
-                raise self.error(
-                    f"it updates {_element(first)} and {_element(update)}, other indices"
-                )
-        starts = []
-        for update in updates:
-            init = next((store for store in inits if store.buffer is update.buffer), None)
-            if init is None:
-                raise self.error(
-                    f"its body updates {update.buffer.name}, which its init does not set"
-                )
-            if not _same(init.indices, first.indices, analyzer):
-                raise self.error(
-                    f"its init sets {_element(init)}, its body updates {_element(update)}"
-                )
-            if collect(init.value, (Var, BufferLoad)):
-                raise self.error(
-                    f"{init.buffer.name} starts from {init.value}, which is no constant"
-                )
-            starts.append(init.value)
-        return starts
-
-
-class _LetInliner(Mutator):
-    """Replaces let variables by their values."""
-
-    def visit_Let(self, node: Any) -> Any:
-        return self.visit(substitute(node.body, {node.var: node.value}))
-
-
-def without_lets(expr: PrimExpr) -> PrimExpr:
-    """The expression with its let variables replaced by their values."""
-    made: PrimExpr = _LetInliner().visit(expr) if collect(expr, Let) else expr
-    return made
-
-
-def _element(store: BufferStore) -> str:
-    return f"{store.buffer.name}[{', '.join([str(index) for index in store.indices])}]"
-
-
-def _names(buffers: Sequence[Buffer]) -> str:
-    return ", ".join([buffer.name for buffer in buffers])
-
-
-def _loads_of(exprs: Any, buffers: Sequence[Buffer]) -> bool:
-    memories = {buffer.data for buffer in buffers}
-    return any(load.buffer.data in memories for load in collect(exprs, BufferLoad))
-
-
-def _uses(operands: Sequence[PrimExpr], updates: Sequence[BufferStore]) -> bool:
-    return _loads_of(list(operands), [update.buffer for update in updates])
-
-
-def _same(a: Sequence[Any], b: Sequence[Any], analyzer: Analyzer) -> bool:
-    if len(a) != len(b):
-        return False
-    return all(
-        expr_deep_equal(x, y) or analyzer.can_prove_equal(x, y) for x, y in zip(a, b, strict=True)
-    )
-
-
-def _all_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    return all(expr_deep_equal(x, y) for x, y in zip(a, b, strict=True))
-
-
-# ---- matching
-
-
-def _operands(
-    reducer: CommReducer, loads: Sequence[PrimExpr], values: Sequence[PrimExpr]
-) -> list[PrimExpr] | None:
-    """What is joined to the loads so that the reducer gives the values; None if nothing is."""
-    for pattern in _orders(reducer.result):
-        found: dict[Var, Any] = dict(zip(reducer.lhs, loads, strict=True))
-        holes = {*reducer.lhs, *reducer.rhs}
-        if all(_matches(p, v, found, holes) for p, v in zip(pattern, values, strict=True)):
-            if all(found.get(var) is not None for var in reducer.rhs):
-                return [found[var] for var in reducer.rhs]
-    return None
-
-
-def _orders(result: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The combined values, and those with the operands of symmetric operations exchanged."""
-    return itertools.product(
-        *[
-            (part, part.with_(a=part.b, b=part.a)) if isinstance(part, SYMMETRIC) else (part,)
-            for part in result
-        ]
-    )
-
-
-def _matches(pattern: Any, value: Any, found: dict[Var, Any], holes: set[Var]) -> bool:
-    """Whether ``value`` is the pattern with its holes filled; fills them."""
-    if isinstance(pattern, Var) and pattern in holes:
-        known = found.setdefault(pattern, value)
-        return known is value or expr_deep_equal(known, value)
-    if isinstance(pattern, tuple):
-        if not isinstance(value, tuple) or len(pattern) != len(value):
-            return False
-        for one, other in zip(pattern, value, strict=True):
-            if not _matches(one, other, found, holes):
-                return False
-        return True
-    if type(pattern) is not type(value):
-        return False
-    if not isinstance(pattern, PrimExpr) or not pattern.CHILDREN:
-        return expr_deep_equal(pattern, value) if isinstance(pattern, Node) else pattern == value
-    for name in pattern.INIT_FIELDS:
-        if not _matches(getattr(pattern, name), getattr(value, name), found, holes):
-            return False
-    return True
+    try:
+        return read_reduction(block)
+    except NoKnownReducerError as error:
+        raise UnknownReducerError(state, f"{name_of(sref)} {error}", sref) from error
+    except ReductionReadError as error:
+        raise ReductionFormError(state, f"{name_of(sref)}: {error}", sref) from error

@@ -3,7 +3,12 @@
 Before: ``for k in thread_binding(32, "threadIdx.x"): with T.block("B"): B[vi] += A[vi, vk]``.
 After: each thread reduces what is its own into ``in_thread_B``, ``T.tvm_thread_allreduce`` combines
 the threads' parts into ``cross_thread_B``, and the first thread (every thread, if ``B`` is local)
-writes it back. Serial reduction loops outside of the bound ones move inside.
+writes it back. Serial reduction loops outside of the bound ones move inside. A block that reduces
+several values at once (argmax) has such a pair of buffers for each, and one call for all.
+
+Threads are combined in the order of the bound loops. An argmax that keeps the first of equal values
+may therefore find another one than the loops do, where a thread's own iterations are not next to
+each other; one that compares the indices of equal values finds the same.
 """
 
 from __future__ import annotations
@@ -12,30 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.arith.iter_map.constraint import conjuncts
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array
-from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import ScheduleError
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import (
-    Add,
-    And,
-    BinaryExpr,
-    BufferLoad,
-    CommReducer,
-    IterType,
-    Max,
-    Min,
-    Mul,
-    Or,
-    Var,
-)
+from weft.tir.expr import BufferLoad, IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_thread_allreduce
+from weft.tir.reduction_form import Reduction, ReductionReadError, read_reduction
 from weft.tir.stmt import (
     AttrStmt,
     Block,
@@ -48,131 +41,183 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
+from weft.tir.transform.cross_thread_broadcast import BroadcastResults
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.thread_scope import binding_of, scope_of
 
 _TRUE = IntImm(DataType("bool"), 1)
-_COMMUTATIVE = (Add, Mul, Min, Max, And, Or)
+
+
+class CrossThreadReductionError(ScheduleError, ValueError):
+    """A reduction that is bound to threads, and has a form in which they cannot share it."""
+
+    def __init__(self, realize: BlockRealize, reason: str) -> None:
+        name = realize.block.name_hint
+        super().__init__(
+            f"LowerCrossThreadReduction: block {name} is reduced over threads, {reason}"
+        )
 
 
 @dataclass
 class _Found:
-    """A reduction block, and the loops around it in its scope, outermost first."""
+    """A reduction block, and the loops around it from the outermost one that reduces."""
 
     realize: BlockRealize
-    serial: list[For]
-    bound: list[For]
-    store: BufferStore
-    reducer: CommReducer
-    value: PrimExpr
-    in_thread: Buffer | None = None
-    cross: Buffer = field(init=False)
+    loops: list[For]
+    reducing: set[Var]
+    reduction: Reduction
+    in_thread: list[Buffer] = field(default_factory=list)
+    cross: list[Buffer] = field(default_factory=list)
+
+    @property
+    def threads(self) -> list[For]:
+        """The loops over threads, which stand outside of all others afterwards."""
+        return [loop for loop in self.loops if binding_of(loop) is not None]
+
+    @property
+    def bound(self) -> list[For]:
+        """The loops over the threads that reduce together."""
+        return [loop for loop in self.threads if loop.loop_var in self.reducing]
 
 
-def _loops_of(realize: BlockRealize, loops: list[For], kind: Any) -> set[Var]:
-    used: set[Var] = set()
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if (axis.iter_type == IterType.CommReduce) is kind:
-            used |= set(collect(value, Var))
-    return {loop.loop_var for loop in loops if loop.loop_var in used}
+# ---- finding the blocks, and refusing what cannot be
 
 
-def _is_thread(loop: For) -> bool:
-    binding = binding_of(loop)
-    return binding is not None and binding.tag.startswith("threadIdx.")
-
-
-def _reduction(realize: BlockRealize) -> tuple[BufferStore, CommReducer, PrimExpr]:
-    """The update, its reducer, and what one step adds."""
-    block = realize.block
-    name, body, init = block.name_hint, block.body, block.init
-    if not isinstance(body, BufferStore) or not isinstance(init, BufferStore):
-        raise ScheduleError(
-            f"LowerCrossThreadReduction: block {name} is reduced over threads; expected one store "
-            f"in its body and one in its init, got {type(body).__name__} and "
-            f"{type(init).__name__}. Bind a loop of another axis, or use rfactor"
-        )
-    update = body.value
-    if isinstance(update, BinaryExpr) and isinstance(update, _COMMUTATIVE):
-        for own, other in ((update.a, update.b), (update.b, update.a)):
-            if _is_element(own, body):
-                return body, _reducer(type(update), body, init.value), other
-    raise ScheduleError(
-        f"LowerCrossThreadReduction: block {name} is reduced over threads; expected an update "
-        f"{body.buffer.name} = {body.buffer.name} op value with op one of +, *, min, max, and, or; "
-        f"got {update}"
-    )
-
-
-def _is_element(expr: Any, store: BufferStore) -> bool:
-    if not isinstance(expr, BufferLoad) or expr.buffer is not store.buffer:
-        return False
-    return all(structural_equal(a, b) for a, b in zip(expr.indices, store.indices, strict=True))
-
-
-def _reducer(kind: type[BinaryExpr], store: BufferStore, identity: PrimExpr) -> CommReducer:
-    x, y = Var("x", store.buffer.dtype), Var("y", store.buffer.dtype)
-    neutral = identity
-    if not isinstance(identity, IntImm | FloatImm):
-        raise ScheduleError(
-            f"LowerCrossThreadReduction: {store.buffer.name} starts from {identity}, which is no "
-            "constant; start from the identity and add the value after the reduction"
-        )
-    return CommReducer([x], [y], [kind(x, y)], [neutral])
-
-
-class _Scan(StmtMutator):
-    """Finds the blocks to change; nothing is rebuilt."""
+class _Scan(Visitor):
+    """Finds the blocks to change, with the statements around them in their scope."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.loops: list[For] = []
+        self.path: list[Stmt] = []
         self.found: list[_Found] = []
 
-    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        return expr
+    def visit_PrimExpr(self, expr: PrimExpr) -> None:
+        """Expressions hold no blocks."""
 
-    def visit_For(self, loop: For) -> Stmt:
-        self.loops.append(loop)
-        self.visit(loop.body)
-        self.loops.pop()
-        return loop
+    def visit_Stmt(self, stmt: Stmt) -> None:
+        self.path.append(stmt)
+        self.visit_default(stmt)
+        self.path.pop()
 
-    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        self.consider(realize)
-        outer, self.loops = self.loops, []
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        found = _considered(realize, self.path)
+        if found is not None:
+            self.found.append(found)
+        outer, self.path = self.path, []
         self.visit(realize.block.body)
-        self.loops = outer
-        return realize
+        self.path = outer
 
-    def consider(self, realize: BlockRealize) -> None:
-        reducing = _loops_of(realize, self.loops, True)
-        if realize.block.init is None:
-            return
-        bound = [loop for loop in self.loops if loop.loop_var in reducing and _is_thread(loop)]
-        if not bound:
-            return
-        store, reducer, value = _reduction(realize)
-        serial = [loop for loop in self.loops if loop.loop_var in reducing and loop not in bound]
-        first = self.loops.index(bound[0])
-        if serial:
-            first = min(first, self.loops.index(serial[0]))
-        for loop in self.loops[first:]:
-            if loop.loop_var not in reducing and not _is_thread(loop):
-                raise ScheduleError(
-                    f"LowerCrossThreadReduction: block {realize.block.name_hint} is reduced over "
-                    f"threads, but the spatial loop {loop.loop_var.name} is inside the reduction "
-                    f"loop {self.loops[first].loop_var.name}; reorder it to the outside"
+
+def _considered(realize: BlockRealize, path: list[Stmt]) -> _Found | None:
+    """What there is to do for a block; None if no thread shares a reduction of it."""
+    if realize.block.init is None:
+        return None
+    reducing = _variables(realize, IterType.CommReduce)
+    around = [stmt for stmt in path if isinstance(stmt, For) and stmt.loop_var in reducing]
+    if not any(binding_of(loop) for loop in around):
+        return None
+    path = path[path.index(around[0]) :]
+    _check_path(realize, path, reducing)
+    try:
+        reduction = read_reduction(realize.block)
+    except ReductionReadError as error:
+        raise CrossThreadReductionError(
+            realize, f"and {error}. Bind a loop of another axis, or use rfactor"
+        ) from error
+    _check_result(realize, path, reduction)
+    return _Found(realize, [s for s in path if isinstance(s, For)], reducing, reduction)
+
+
+def _variables(realize: BlockRealize, kind: int) -> set[Var]:
+    pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    return set(collect([value for axis, value in pairs if axis.iter_type == kind], Var))
+
+
+def _check_path(realize: BlockRealize, path: list[Stmt], reducing: set[Var]) -> None:
+    """Between the outermost reduction loop and the block stand such loops, and threads."""
+    first, spatial = path[0], _variables(realize, IterType.DataPar)
+    assert isinstance(first, For)
+    for stmt in path:
+        if isinstance(stmt, SeqStmt):
+            continue
+        if not isinstance(stmt, For):
+            raise CrossThreadReductionError(
+                realize,
+                f"but a {type(stmt).__name__} stands inside the reduction loop "
+                f"{first.loop_var.name}; move it into the block, or out of the loop",
+            )
+        binding = binding_of(stmt)
+        if stmt.loop_var in reducing & spatial:
+            raise CrossThreadReductionError(
+                realize, f"but loop {stmt.loop_var.name} runs spatial axes too; split it"
+            )
+        if stmt.loop_var in reducing:
+            if binding is not None and not binding.tag.startswith("threadIdx."):
+                raise CrossThreadReductionError(
+                    realize,
+                    f"but the reduction loop {stmt.loop_var.name} is bound to {binding.tag}; only "
+                    "threadIdx.x, threadIdx.y and threadIdx.z reduce together",
                 )
-        self.found.append(_Found(realize, serial, bound, store, reducer, value))
+        elif binding is None or not binding.tag.startswith("threadIdx."):
+            raise CrossThreadReductionError(
+                realize,
+                f"but the spatial loop {stmt.loop_var.name} is inside the reduction loop "
+                f"{first.loop_var.name}; reorder it to the outside",
+            )
+
+
+def _check_result(realize: BlockRealize, path: list[Stmt], reduction: Reduction) -> None:
+    """The result does not depend on the reduction axes, and nobody needs it half finished."""
+    block, buffers = realize.block, reduction.buffers
+    axes = {axis.var for axis in block.iter_vars if axis.iter_type == IterType.CommReduce}
+    for var in collect(list(reduction.indices), Var):
+        if var in axes:
+            raise CrossThreadReductionError(
+                realize, f"but {buffers[0].name} is indexed by the reduction axis {var.name}"
+            )
+    scopes = {scope_of(buffer): buffer.name for buffer in buffers}
+    if len(scopes) > 1 and "local" in scopes:
+        shown = ", ".join([f"{name} in {scope} memory" for scope, name in scopes.items()])
+        raise CrossThreadReductionError(
+            realize, f"but its results are {shown}; expected all of them in local memory, or none"
+        )
+    for position, stmt in enumerate(path):
+        if isinstance(stmt, SeqStmt):
+            below = path[position + 1] if position + 1 < len(path) else realize
+            _check_neighbours(realize, stmt, below, reduction)
+            if any(binding_of(inner) for inner in path[position + 1 :]):
+                raise CrossThreadReductionError(
+                    realize,
+                    f"inside a loop that it shares with {len(stmt.seq) - 1} other statements; "
+                    "give it loops of its own, or bind a loop outside of all of them",
+                )
+
+
+def _check_neighbours(
+    realize: BlockRealize, stmt: SeqStmt, below: Stmt, reduction: Reduction
+) -> None:
+    """Statements that share a reduction loop come before the block, and leave its result alone."""
+    if stmt.seq[-1] is not below:
+        raise CrossThreadReductionError(
+            realize, "but it is not the last statement in its reduction loop; give it its own loops"
+        )
+    written = {buffer.data for buffer in reduction.buffers}
+    accesses: Any = collect(list(stmt.seq[:-1]), (BufferLoad, BufferStore, BufferRegion))
+    for access in accesses:
+        if access.buffer.data in written:
+            raise CrossThreadReductionError(
+                realize,
+                f"but another statement in its reduction loop accesses {access.buffer.name} before "
+                "it is finished",
+            )
+
+
+# ---- what comes in their place
 
 
 class _Lower(StmtMutator):
     def __init__(self, found: list[_Found]) -> None:
         super().__init__()
-        self.found = {id(item.realize): item for item in found}
-        self.starts = {id(item.serial[0] if item.serial else item.realize): item for item in found}
-        self.moved: set[int] = set()
+        self.starts = {id(item.loops[0]): item for item in found}
         self.added: list[Buffer] = []
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
@@ -190,119 +235,136 @@ class _Lower(StmtMutator):
         item = self.starts.get(id(loop))
         if item is None:
             return loop.with_(body=self.visit(loop.body))
-        return self.lowered(item, loop)
-
-    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        item = self.starts.get(id(realize))
-        if item is None:
-            return self.visit_default(realize)
-        return self.lowered(item, realize)
-
-    def lowered(self, item: _Found, start: Stmt) -> Stmt:
-        """What stands for the reduction from its outermost serial loop (or the block) on."""
-        buffer, name = item.store.buffer, item.realize.block.name_hint
-        needs_own = bool(item.serial) or not _is_true(item.realize.predicate)
-        item.cross = _scratch(f"cross_thread_{buffer.name}", buffer)
-        self.added.append(item.cross)
-        steps: list[Stmt] = []
-        if needs_own:
-            item.in_thread = _scratch(f"in_thread_{buffer.name}", buffer)
-            self.added.append(item.in_thread)
-            clear = BufferStore(item.in_thread, item.reducer.identity_element[0], [_zero()])
-            steps.append(_opaque(f"{name}_in_thread_init", [], [item.in_thread], clear))
-            steps.append(self.own_part(item, start))
-        steps += [self.combined(item), self.write_back(item)]
-        body = seq(*steps)
-        inner = [loop for loop in item.bound if _is_inside(loop, start)]
-        for loop in reversed(inner):
-            body = loop.with_(body=body)
+        body = seq(*self.steps(item))
+        for thread in reversed(item.threads):
+            body = thread.with_(body=body)
         return body
 
-    def own_part(self, item: _Found, start: Stmt) -> Stmt:
-        """The serial loops over the block, which now reduces into ``in_thread``."""
-        assert item.in_thread is not None
-        realize, target = item.realize, item.in_thread
-        block = realize.block
-        update: Any = item.store.value
-        mine = BufferLoad(target, [_zero()])
-        sides = (mine, item.value) if _is_element(update.a, item.store) else (item.value, mine)
-        store = BufferStore(target, type(update)(*sides), [_zero()])
-        changed = block.with_(
-            body=store, init=None, name_hint=f"{block.name_hint}_in_thread",
-            writes=Array([_whole(target)]),
-        )  # fmt: skip
-        return _Unbound(realize, realize.with_(block=changed), item.bound).visit(start)
-
-    def combined(self, item: _Found) -> Stmt:
-        """The call that reduces over threads."""
-        block = item.realize.block
-        threads = [loop.loop_var for loop in item.bound]
-        own = item.in_thread
-        source = item.value if own is None else BufferLoad(own, [_zero()])
-        target = BufferLoad(item.cross, [_zero()])
-        call = tvm_thread_allreduce(IntImm(DataType("uint32"), 1), source, _TRUE, target, *threads)
-        null = op.reinterpret("handle", IntImm(DataType("uint64"), 0))
-        body = AttrStmt(item.reducer, "reduce_scope", null, Evaluate(call))
-        name = f"{block.name_hint}_cross_thread"
-        if own is not None:
-            return _opaque(name, [own], [item.cross], body)
-        reads, axes = block.reads, block.iter_vars
-        made = Block(axes, reads, [_whole(item.cross)], name, body)
-        return BlockRealize(item.realize.iter_values, _TRUE, made)
-
-    def write_back(self, item: _Found) -> Stmt:
-        """The result goes where it belongs: by one thread, or by all if that is local."""
-        realize, block = item.realize, item.realize.block
-        axes, values, fresh = [], [], {}
-        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
-            if axis.iter_type != IterType.CommReduce:
-                var = Var(axis.var.name, axis.var.dtype)
-                fresh[axis.var] = var
-                axes.append(axis.with_(var=var))
-                values.append(value)
-        reducing = {loop.loop_var for loop in [*item.serial, *item.bound]}
-        conditions = [
-            part
-            for part in conjuncts(realize.predicate)
-            if not _is_true(part) and not reducing & set(collect(part, Var))
-        ]
-        if scope_of(item.store.buffer) != "local":
-            conditions += [op.equal(loop.loop_var, loop.min) for loop in item.bound]
-        indices = substitute(item.store.indices, fresh)
-        store = BufferStore(item.store.buffer, BufferLoad(item.cross, [_zero()]), indices)
-        region = BufferRegion(
-            item.store.buffer, [Range.from_min_extent(i, IntImm(i.dtype, 1)) for i in indices]
-        )
-        made = Block(axes, [_whole(item.cross)], [region], f"{block.name_hint}_write_back", store)
-        return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, made)
+    def steps(self, item: _Found) -> list[Stmt]:
+        """What stands for the reduction from its outermost loop on, for one thread."""
+        buffers, block = item.reduction.buffers, item.realize.block
+        item.cross = [_scratch(f"cross_thread_{buffer.name}", buffer) for buffer in buffers]
+        self.added += item.cross
+        new: BlockRealize | None = None
+        steps: list[Stmt] = []
+        if len(item.bound) < len(item.loops) or not _is_true(item.realize.predicate):
+            item.in_thread = [_scratch(f"in_thread_{buffer.name}", buffer) for buffer in buffers]
+            self.added += item.in_thread
+            pairs = zip(item.in_thread, item.reduction.reducer.identity_element, strict=True)
+            clear = seq(*[BufferStore(buffer, start, [_zero()]) for buffer, start in pairs])
+            steps.append(_opaque(f"{block.name_hint}_in_thread_init", [], item.in_thread, clear))
+            new = _in_thread(item)
+        own = _Own(item, new).visit(item.loops[0])
+        rest = [] if own is None else [self.visit(own)]  # neighbours may reduce over threads too
+        return [*steps, *rest, _combined(item), _write_back(item)]
 
 
-class _Unbound(StmtMutator):
-    """The loops around a block without those bound to threads, the block replaced."""
+class _Own(StmtMutator):
+    """The loops around a block without those over threads, the block replaced or left out."""
 
-    def __init__(self, old: BlockRealize, new: BlockRealize, bound: list[For]) -> None:
+    def __init__(self, item: _Found, new: BlockRealize | None) -> None:
         super().__init__()
-        self.old, self.new, self.bound = old, new, bound
+        self.old, self.new = item.realize, new
+        self.loops = {id(loop) for loop in item.loops}
+        self.threads = {id(loop) for loop in item.threads}
 
-    def visit_For(self, loop: For) -> Stmt:
-        if any(loop is item for item in self.bound):
-            body: Stmt = self.visit(loop.body)
-            return body
-        return loop.with_(body=self.visit(loop.body))
+    def visit_For(self, loop: For) -> Stmt | None:
+        if id(loop) not in self.loops:
+            return loop
+        body: Stmt | None = self.visit(loop.body)
+        return body if body is None or id(loop) in self.threads else loop.with_(body=body)
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
-        raise ScheduleError(
-            f"LowerCrossThreadReduction: block {self.old.block.name_hint} is reduced over threads, "
-            f"and shares a reduction loop with {len(stmt.seq) - 1} other statements; give it loops "
-            "of its own"
-        )
+        done = [self.visit(item) for item in stmt.seq]
+        return seq(*[item for item in done if item is not None])
 
-    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt | None:
         return self.new if realize is self.old else realize
 
 
-def _is_inside(loop: For, start: Stmt) -> bool:
-    return any(item is loop for item in collect(start, For))
+class _Redirect(Mutator):
+    """Accesses of the results become accesses of a thread's own parts."""
+
+    def __init__(self, item: _Found) -> None:
+        pairs = zip(item.reduction.buffers, item.in_thread, strict=True)
+        self.parts = {id(buffer): part for buffer, part in pairs}
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        part = self.parts.get(id(load.buffer))
+        return self.visit_default(load) if part is None else BufferLoad(part, [_zero()])
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        part = self.parts.get(id(store.buffer))
+        if part is None:
+            return self.visit_default(store)
+        return BufferStore(part, self.visit(store.value), [_zero()])
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+
+def _in_thread(item: _Found) -> BlockRealize:
+    """The block, which now reduces into the thread's own parts."""
+    block = item.realize.block
+    results = item.reduction.buffers
+    changed = block.with_(
+        body=_Redirect(item).visit(block.body), init=None,
+        name_hint=f"{block.name_hint}_in_thread",
+        reads=Array([r for r in block.reads if not any(r.buffer is b for b in results)]),
+        writes=Array([_whole(part) for part in item.in_thread]),
+    )  # fmt: skip
+    return item.realize.with_(block=changed)
+
+
+def _combined(item: _Found) -> Stmt:
+    """The call that reduces over threads, with the parts or the operands themselves."""
+    block, count = item.realize.block, IntImm(DataType("uint32"), len(item.cross))
+    sources = [BufferLoad(part, [_zero()]) for part in item.in_thread] or item.reduction.operands
+    targets = [BufferLoad(buffer, [_zero()]) for buffer in item.cross]
+    threads = [loop.loop_var for loop in item.bound]
+    call = tvm_thread_allreduce(count, *sources, _TRUE, *targets, *threads)
+    null = op.reinterpret("handle", IntImm(DataType("uint64"), 0))
+    body = AttrStmt(item.reduction.reducer, "reduce_scope", null, Evaluate(call))
+    name = f"{block.name_hint}_cross_thread"
+    if item.in_thread:
+        return _opaque(name, item.in_thread, item.cross, body)
+    writes = [_whole(buffer) for buffer in item.cross]
+    return BlockRealize(
+        item.realize.iter_values, _TRUE, Block(block.iter_vars, block.reads, writes, name, body)
+    )
+
+
+def _write_back(item: _Found) -> Stmt:
+    """The results go where they belong: by one thread, or by all if that is local."""
+    realize, block = item.realize, item.realize.block
+    buffers = item.reduction.buffers
+    axes, values, fresh = [], [], {}
+    for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type != IterType.CommReduce:
+            var = Var(axis.var.name, axis.var.dtype)
+            fresh[axis.var] = var
+            axes.append(axis.with_(var=var))
+            values.append(value)
+    inside = {loop.loop_var for loop in item.loops} & item.reducing
+    conditions = [
+        part
+        for part in conjuncts(realize.predicate)
+        if not _is_true(part) and not inside & set(collect(part, Var))
+    ]
+    if scope_of(buffers[0]) != "local":
+        conditions += [op.equal(loop.loop_var, loop.min) for loop in item.bound]
+    indices = substitute(item.reduction.indices, fresh)
+    point = [Range.from_min_extent(i, IntImm(i.dtype, 1)) for i in indices]
+    stores = [
+        BufferStore(buffer, BufferLoad(result, [_zero()]), indices)
+        for buffer, result in zip(buffers, item.cross, strict=True)
+    ]
+    made = Block(
+        axes, [_whole(result) for result in item.cross],
+        [BufferRegion(buffer, point) for buffer in buffers],
+        f"{block.name_hint}_write_back", seq(*stores),
+    )  # fmt: skip
+    return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, made)
 
 
 def _is_true(expr: PrimExpr) -> bool:
@@ -330,7 +392,10 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     """The function with its reductions over threads explicit."""
     scan = _Scan()
     scan.visit(func.body)
-    return rewrite_body(func, _Lower(scan.found)) if scan.found else func
+    if not scan.found:
+        return func
+    results = {buffer.data: item.bound for item in scan.found for buffer in item.reduction.buffers}
+    return rewrite_body(rewrite_body(func, _Lower(scan.found)), BroadcastResults(results))
 
 
 def LowerCrossThreadReduction() -> Pass:  # noqa: N802 - TVM's name

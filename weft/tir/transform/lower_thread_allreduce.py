@@ -3,21 +3,28 @@
 Each thread puts its values into shared memory; with a barrier between the rounds, half of the
 threads add what the other half holds, until one sum is left, which all threads read. Before:
 ``tvm_thread_allreduce(1, v, cond, r[0], tx)``. After: ``red[tx] = v; barrier; if tx < 16: red[tx] =
-red[tx] + red[tx + 16]; barrier; ...; r[0] = red[0]; barrier``.
+red[tx] + red[tx + 16]; barrier; ...; r[0] = red[0]; barrier``. The first thread starts with the
+identity, which may be more than that (``max`` from 5 on).
+
+Values that are reduced together (argmax) are joined with those of the next thread first, then with
+those of the next two, and so on: that keeps their order, so that the first of equal values wins.
+
+UnifyThreadBinding runs first: the call stands inside of all threads of its kernel then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, CommReducer, Var
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import BufferLoad, Call, CommReducer, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import (
@@ -26,14 +33,15 @@ from weft.tir.stmt import (
     Evaluate,
     For,
     IfThenElse,
-    LetStmt,
     Stmt,
     seq,
 )
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.reducer_step import combination, loads
 from weft.tir.transform.thread_scope import Binding, binding_of
+from weft.tir.transform.unify_thread_binding import unify_thread_binding
 
 
 class _Lower(StmtMutator):
@@ -105,13 +113,12 @@ class _Lower(StmtMutator):
             if not (isinstance(condition, IntImm) and condition.value):
                 value = op.if_then_else(condition, value, reducer.identity_element[i])
             steps.append(BufferStore(memory[i], value, [own]))
-        steps.append(_barrier())
-        width = count
-        while width > 1:
-            half = (width + 1) // 2
-            join = _joined(reducer, memory, own, op.add(own, half))
-            steps += [IfThenElse(op.less(index, width - half), join), _barrier()]
-            width = half
+        alone = combination(reducer, memory, [own], reducer.identity_element, loads(memory, [own]))
+        steps += [IfThenElse(op.equal(index, 0), alone), _barrier()]
+        for offset, other, joins in _rounds(index, count, in_order=size > 1):
+            left, right = [op.add(base, offset)], [op.add(base, other)]
+            join = combination(reducer, memory, left, loads(memory, left), loads(memory, right))
+            steps += [IfThenElse(joins, join), _barrier()]
         for i, target in enumerate(targets):
             steps.append(BufferStore(target.buffer, BufferLoad(memory[i], [base]), target.indices))
         steps.append(_barrier())
@@ -125,26 +132,27 @@ def _barrier() -> Stmt:
     return Evaluate(tvm_storage_sync("shared"))
 
 
-def _joined(reducer: CommReducer, memory: list[Buffer], own: PrimExpr, other: PrimExpr) -> Stmt:
-    """``memory[own] = reducer(memory[own], memory[other])``, all read before any is written."""
-    mapping: dict[Any, Any] = {}
-    lets: list[tuple[Var, PrimExpr]] = []
-    for i, (x, y) in enumerate(zip(reducer.lhs, reducer.rhs, strict=True)):
-        for var, place in ((x, own), (y, other)):
-            mapping[var] = Var(var.name, var.dtype)
-            lets.append((mapping[var], BufferLoad(memory[i], [place])))
-    body = seq(*[
-        BufferStore(memory[i], substitute(result, mapping), [own])
-        for i, result in enumerate(reducer.result)
-    ])  # fmt: skip
-    for var, value in reversed(lets):
-        body = LetStmt(var, value, body)
-    return body
+def _rounds(
+    index: PrimExpr, count: int, *, in_order: bool
+) -> Iterator[tuple[PrimExpr, PrimExpr, PrimExpr]]:
+    """Which place each thread joins with which other one, and which threads do, round by round."""
+    step, width = 1, count
+    while width > 1:
+        half = (width + 1) // 2
+        if in_order:
+            own = op.multiply(index, 2 * step)
+            yield own, op.add(own, step), op.less(index, width // 2)
+        else:
+            yield index, op.add(index, half), op.less(index, width - half)
+        step, width = 2 * step, half
 
 
 def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     """The function with its reductions over threads as trees in shared memory."""
-    return rewrite_body(func, _Lower())
+    calls = [call for call in collect(func.body, Call) if is_call(call, "tvm_thread_allreduce")]
+    if not calls:
+        return func
+    return rewrite_body(unify_thread_binding(func), _Lower())
 
 
 def LowerThreadAllreduce() -> Pass:  # noqa: N802 - TVM's name

@@ -40,6 +40,7 @@ from weft.tir.stmt import (
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.reducer_step import combination, loads
 from weft.tir.transform.thread_scope import (
     WARP_SIZE,
     Binding,
@@ -257,9 +258,9 @@ class _Kernel:
         reducer, count = self.reducer, int(call.args[0].value)
         values, condition = call.args[1 : count + 1], call.args[count + 1]
         targets = call.args[count + 2 : 2 * count + 2]
-        reduced = set(collect(call.args[2 * count + 2 :], Var)) & self.thread_vars
+        reduced = [v for v in collect(call.args[2 * count + 2 :], Var) if v in self.thread_vars]
         kept = [axis for axis in self.threads if axis.var not in reduced]
-        over = [axis for axis in self.threads if axis.var in reduced]
+        over = [axis for var in reduced for axis in self.threads if axis.var is var]
         every = [axis.var for axis in self.threads]
         group = [axis.var for axis in kept]
         own = [self.temporary("value", value.dtype) for value in values]
@@ -277,7 +278,7 @@ class _Kernel:
             starts.append(BufferStore(total[i], identity, place))
             loaded = BufferLoad(total[i], place)
             takes.append(BufferStore(targets[i].buffer, loaded, targets[i].indices))
-        step = _combination(reducer, total, place, own, every)
+        step = combination(reducer, total, place, loads(total, place), loads(own, every))
         fold = self.loops(seq(*starts, self.loops(step, over)), kept)
         body = seq(self.loops(seq(*puts)), fold, self.loops(seq(*takes)))
         for buffer in [*own, *total]:
@@ -289,27 +290,6 @@ def _rank(axis: _Axis) -> tuple[bool, int]:
     """Slowest first: virtual threads, then z, y and x."""
     name = axis.var.name
     return not name.startswith("vthread"), "zyx".find(name[-1:])
-
-
-def _combination(
-    reducer: CommReducer, total: list[Buffer], place: Any, own: list[Buffer], every: Any
-) -> Stmt:
-    """``total = reducer(total, own)``, all values read before any is written."""
-    lets: list[tuple[Var, PrimExpr]] = []
-    value: PrimExpr
-    mapping: dict[Any, Any] = {}
-    for i, (x, y) in enumerate(zip(reducer.lhs, reducer.rhs, strict=True)):
-        for var, value in ((x, BufferLoad(total[i], place)), (y, BufferLoad(own[i], every))):
-            mapping[var] = Var(var.name, var.dtype)
-            lets.append((mapping[var], value))
-    stores = [
-        BufferStore(total[i], substitute(result, mapping), place)
-        for i, result in enumerate(reducer.result)
-    ]
-    body = seq(*stores)
-    for var, value in reversed(lets):
-        body = LetStmt(var, value, body)
-    return body
 
 
 class _Drop(StmtMutator):

@@ -19,6 +19,7 @@ from weft.ir.type import PointerType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import LT, BufferLoad, IterVar, Var
+from weft.tir.reduction_form import Reduction
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -26,7 +27,7 @@ from weft.tir.schedule.primitive import surgery
 from weft.tir.schedule.primitive.cache_stage import points
 from weft.tir.schedule.primitive.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
-from weft.tir.schedule.reducer import Reduction, reduction_of
+from weft.tir.schedule.reducer import reduction_of
 from weft.tir.stmt import (
     Block,
     BlockRealize,
