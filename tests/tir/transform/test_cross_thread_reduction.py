@@ -82,83 +82,85 @@ def reduction_block(sch):
 # ---- scripts
 
 
-def test_the_script_of_a_pair(becomes):
-    @T.prim_func
-    def before(
-        idx: T.Buffer((6, 30), "int32"),
-        val: T.Buffer((6, 30), "float32"),
-        out0: T.Buffer((6,), "int32"),
-        out1: T.Buffer((6,), "float32"),
-    ):
-        for i, k0 in T.grid(6, 4):
-            for k1 in T.thread_binding(8, "threadIdx.x"):
-                with T.block("argmax"):
+@T.prim_func
+def pair(
+    idx: T.Buffer((6, 30), "int32"),
+    val: T.Buffer((6, 30), "float32"),
+    out0: T.Buffer((6,), "int32"),
+    out1: T.Buffer((6,), "float32"),
+):
+    for i, k0 in T.grid(6, 4):
+        for k1 in T.thread_binding(8, "threadIdx.x"):
+            with T.block("argmax"):
+                vi = T.axis.spatial(6, i)
+                vk = T.axis.reduce(30, k0 * 8 + k1)
+                T.where(k0 * 8 + k1 < 30)
+                T.reads(val[vi, vk], idx[vi, vk])
+                with T.init():
+                    out1[vi] = T.min_value("float32")
+                    out0[vi] = -1
+                v0: T.int32 = T.Select(out1[vi] >= val[vi, vk], out0[vi], idx[vi, vk])
+                v1: T.float32 = T.Select(out1[vi] >= val[vi, vk], out1[vi], val[vi, vk])
+                out0[vi] = v0
+                out1[vi] = v1
+
+
+@T.prim_func
+def pair_of_threads(
+    idx: T.Buffer((6, 30), "int32"),
+    val: T.Buffer((6, 30), "float32"),
+    out0: T.Buffer((6,), "int32"),
+    out1: T.Buffer((6,), "float32"),
+):
+    all0 = T.alloc_buffer((1,), "int32", strides=(1,), scope="local")
+    all1 = T.alloc_buffer((1,), "float32", strides=(1,), scope="local")
+    own0 = T.alloc_buffer((1,), "int32", strides=(1,), scope="local")
+    own1 = T.alloc_buffer((1,), "float32", strides=(1,), scope="local")
+    for i in range(6):
+        for k1 in T.thread_binding(8, "threadIdx.x"):
+            with T.block("argmax_in_thread_init"):
+                T.reads()
+                own0[0] = -1
+                own1[0] = T.min_value("float32")
+            for k0 in range(4):
+                with T.block("argmax_in_thread"):
                     vi = T.axis.spatial(6, i)
                     vk = T.axis.reduce(30, k0 * 8 + k1)
                     T.where(k0 * 8 + k1 < 30)
                     T.reads(val[vi, vk], idx[vi, vk])
-                    with T.init():
-                        out1[vi] = T.min_value("float32")
-                        out0[vi] = -1
-                    v0: T.int32 = T.Select(out1[vi] >= val[vi, vk], out0[vi], idx[vi, vk])
-                    v1: T.float32 = T.Select(out1[vi] >= val[vi, vk], out1[vi], val[vi, vk])
-                    out0[vi] = v0
-                    out1[vi] = v1
-
-    @T.prim_func
-    def expected(
-        idx: T.Buffer((6, 30), "int32"),
-        val: T.Buffer((6, 30), "float32"),
-        out0: T.Buffer((6,), "int32"),
-        out1: T.Buffer((6,), "float32"),
-    ):
-        all0 = T.alloc_buffer((1,), "int32", strides=(1,), scope="local")
-        all1 = T.alloc_buffer((1,), "float32", strides=(1,), scope="local")
-        own0 = T.alloc_buffer((1,), "int32", strides=(1,), scope="local")
-        own1 = T.alloc_buffer((1,), "float32", strides=(1,), scope="local")
-        for i in range(6):
-            for k1 in T.thread_binding(8, "threadIdx.x"):
-                with T.block("argmax_in_thread_init"):
-                    T.reads()
-                    own0[0] = -1
-                    own1[0] = T.min_value("float32")
-                for k0 in range(4):
-                    with T.block("argmax_in_thread"):
-                        vi = T.axis.spatial(6, i)
-                        vk = T.axis.reduce(30, k0 * 8 + k1)
-                        T.where(k0 * 8 + k1 < 30)
-                        T.reads(val[vi, vk], idx[vi, vk])
-                        T.writes(own0[0], own1[0])
-                        v0: T.int32 = T.Select(own1[0] >= val[vi, vk], own0[0], idx[vi, vk])
-                        v1: T.float32 = T.Select(own1[0] >= val[vi, vk], own1[0], val[vi, vk])
-                        own0[0] = v0
-                        own1[0] = v1
-                with T.block("argmax_cross_thread"):
-                    T.reads(own0[0], own1[0])
-                    T.writes(all0[0], all1[0])
-                    T.attr(
-                        T.comm_reducer(
-                            lambda x0, x1, y0, y1: (
-                                T.Select(x1 >= y1, x0, y0),
-                                T.Select(x1 >= y1, x1, y1),
-                            ),
-                            [-1, T.min_value("float32")],
+                    T.writes(own0[0], own1[0])
+                    v0: T.int32 = T.Select(own1[0] >= val[vi, vk], own0[0], idx[vi, vk])
+                    v1: T.float32 = T.Select(own1[0] >= val[vi, vk], own1[0], val[vi, vk])
+                    own0[0] = v0
+                    own1[0] = v1
+            with T.block("argmax_cross_thread"):
+                T.reads(own0[0], own1[0])
+                T.writes(all0[0], all1[0])
+                T.attr(
+                    T.comm_reducer(
+                        lambda x0, x1, y0, y1: (
+                            T.Select(x1 >= y1, x0, y0),
+                            T.Select(x1 >= y1, x1, y1),
                         ),
-                        "reduce_scope",
-                        T.reinterpret("handle", T.uint64(0)),
-                    )
-                    T.tvm_thread_allreduce(
-                        T.uint32(2), own0[0], own1[0], T.bool(True), all0[0], all1[0], k1
-                    )
-                with T.block("argmax_write_back"):
-                    vi = T.axis.spatial(6, i)
-                    T.where(k1 == 0)
-                    T.reads(all0[0], all1[0])
-                    T.writes(out0[vi], out1[vi])
-                    out0[vi] = all0[0]
-                    out1[vi] = all1[0]
+                        [-1, T.min_value("float32")],
+                    ),
+                    "reduce_scope",
+                    T.reinterpret("handle", T.uint64(0)),
+                )
+                T.tvm_thread_allreduce(
+                    T.uint32(2), own0[0], own1[0], T.bool(True), all0[0], all1[0], k1
+                )
+            with T.block("argmax_write_back"):
+                vi = T.axis.spatial(6, i)
+                T.where(k1 == 0)
+                T.reads(all0[0], all1[0])
+                T.writes(out0[vi], out1[vi])
+                out0[vi] = all0[0]
+                out1[vi] = all1[0]
 
-    becomes(LowerCrossThreadReduction(), before, expected)
+
+def test_the_script_of_a_pair(becomes):
+    becomes(LowerCrossThreadReduction(), pair, pair_of_threads)
 
 
 def test_one_thread_stores_what_is_made_of_a_local_result(becomes):
