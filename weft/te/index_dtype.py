@@ -138,13 +138,11 @@ class _IndexDtype(Mutator):
             indices=self.indices(store.indices),
         )
 
-    def visit_LetStmt(self, let: LetStmt) -> LetStmt:
+    def visit_Let(self, let: Let | LetStmt) -> Any:
         value = op.cast(let.value.dtype, self.visit(let.value))
         return let.with_(value=value, body=self.visit(let.body))
 
-    def visit_Let(self, let: Let) -> PrimExpr:
-        value = op.cast(let.value.dtype, self.visit(let.value))
-        return let.with_(value=value, body=self.visit(let.body))
+    visit_LetStmt = visit_Let
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
         a, b = self.visit(expr.a), self.visit(expr.b)

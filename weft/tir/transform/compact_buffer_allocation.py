@@ -111,13 +111,11 @@ class _Gather(Visitor):
         self.visit(loop.body)
         self.loops.pop()
 
-    def visit_LetStmt(self, let: LetStmt) -> None:
+    def visit_Let(self, let: Let | LetStmt) -> None:
         self.let_vars.add(id(let.var))
         self.visit_default(let)
 
-    def visit_Let(self, let: Let) -> None:
-        self.let_vars.add(id(let.var))
-        self.visit_default(let)
+    visit_LetStmt = visit_Let
 
     def visit_Call(self, call: Call) -> None:
         for arg in call.args:

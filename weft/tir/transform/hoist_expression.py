@@ -195,11 +195,10 @@ class _Unlet(StmtMutator):
         super().__init__()
         self.gone = gone
 
-    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+    def visit_Let(self, let: Let | LetStmt) -> Any:
         return let.body if let is self.gone else self.visit_default(let)
 
-    def visit_Let(self, let: Let) -> PrimExpr:
-        return let.body if let is self.gone else self.visit_default(let)
+    visit_LetStmt = visit_Let
 
 
 class _Hoist(StmtMutator):

@@ -111,13 +111,11 @@ class _Finder(Visitor):
             self.inner[attr.node.var] = _span(zero, attr.value)
         self.visit(attr.body)
 
-    def visit_LetStmt(self, let: LetStmt) -> None:
+    def visit_Let(self, let: Let | LetStmt) -> None:
         self.local.add(id(let.var))
         self.visit_default(let)
 
-    def visit_Let(self, let: Let) -> None:
-        self.local.add(id(let.var))
-        self.visit_default(let)
+    visit_LetStmt = visit_Let
 
     def visit_Call(self, call: Call) -> None:
         if is_call(call, "ignore_loop_partition"):

@@ -135,13 +135,15 @@ class _Vectorizer(StmtMutator):
             raise NotVectorizable
         return expr
 
-    def visit_Let(self, expr: Let) -> PrimExpr:
-        value = self.visit(expr.value)
+    def visit_Let(self, let: Let | LetStmt) -> Any:
+        value = self.visit(let.value)
         if value.dtype.lanes == 1:
-            return Let(expr.var, value, self.visit(expr.body))
-        var = Var(expr.var.name, value.dtype)
-        self.values[id(expr.var)] = var
-        return Let(var, value, self.visit(expr.body))
+            return let.with_(value=value, body=self.visit(let.body))
+        var = Var(let.var.name, value.dtype)
+        self.values[id(let.var)] = var
+        return let.with_(var=var, value=value, body=self.visit(let.body))
+
+    visit_LetStmt = visit_Let
 
     def visit_Call(self, call: Call) -> PrimExpr:
         args = self.visit(call.args)
@@ -191,14 +193,6 @@ class _Vectorizer(StmtMutator):
         if predicate is not None:
             predicate = self.wide(predicate)
         return BufferStore(store.buffer, self.wide(value), indices, predicate)
-
-    def visit_LetStmt(self, let: LetStmt) -> Stmt:
-        value = self.visit(let.value)
-        if value.dtype.lanes == 1:
-            return LetStmt(let.var, value, self.visit(let.body))
-        var = Var(let.var.name, value.dtype)
-        self.values[id(let.var)] = var
-        return LetStmt(var, value, self.visit(let.body))
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         condition = self.visit(stmt.condition)
