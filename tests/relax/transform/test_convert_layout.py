@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from weft import relax
-from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.relax import op
-from weft.relax.expr_functor import PyExprMutator
 from weft.relax.reference import run
 from weft.relax.transform import ConvertLayout
 from weft.relax.transform.layouts.order import identity, index_map, order_of, permutation
@@ -211,30 +208,6 @@ NATIVE = ["broadcast 1", "broadcast rank 3", "broadcast channels of 1", "slice",
           "second convolution"]  # fmt: skip
 
 
-class Unblocked(PyExprMutator):
-    """Convolutions over blocks, which no rule lowers, by plain ones between transformations."""
-
-    def visit_call_(self, call):
-        call = self.visit_expr_post_order(call)
-        if not isinstance(call.op, Op) or call.op.name != "relax.nn.conv2d":
-            return call
-        attrs, plain = call.attrs, identity(4)
-        if attrs["data_layout"] == "NCHW":
-            return call
-        names = ("data_layout", "NCHW"), ("kernel_layout", "OIHW"), ("out_layout", "NCHW")
-        data, kernel, out = (order_of(letters, attrs[name]) for name, letters in names)
-        data, kernel = (
-            op.layout_transform(arg, index_map(order, plain))
-            for arg, order in zip(call.args, (data, kernel), strict=True)
-        )
-        made = relax.Call(call.op, [data, kernel], attrs.updated(**dict(names)))
-        return op.layout_transform(made, index_map(plain, out))
-
-
-def unblocked(mod):
-    return IRModule({var: Unblocked().visit_expr(func) for var, func in mod.functions.items()})
-
-
 def values(result):
     return [v for item in result for v in values(item)] if isinstance(result, tuple) else [result]
 
@@ -246,7 +219,7 @@ def test_results_are_the_same(follower, desired):
     made = ConvertLayout(desired)(before)
     assert f'data_layout="{desired["relax.nn.conv2d"][0]}"' in made.script()
     assert relax.analysis.well_formed(made)
-    left, right = (values(run(m, "main", data)) for m in (before, unblocked(made)))
+    left, right = (values(run(m, "main", data)) for m in (before, made))
     tolerance = 1e-5 if follower in TOLERANT else 0.0
     for one, other in zip(left, right, strict=True):
         assert one.dtype == other.dtype
@@ -261,7 +234,105 @@ def test_compiled_results_are_the_same(desired, check_native):
         return bb.emit(relax.Tuple([bb.emit(follower(bb, y, x)) for follower in followers]))
 
     before, data = model(all_of_them)
-    check_native(before, unblocked(ConvertLayout(desired)(before)), data)
+    check_native(before, ConvertLayout(desired)(before), data)
+
+
+BLOCKS = {
+    "one block for all": ((2, 8, 6, 7), (8, 8, 3, 3), ["NCHW4c", "OIHW4i4o"], {"padding": 1}),
+    "as CPUs like it": ((1, 32, 5, 5), (16, 32, 3, 3), ["NCHW16c", "OIHW16i16o"], {"padding": 1}),
+    "blocks that differ": (
+        (2, 8, 9, 8), (8, 8, 3, 3), ["NCHW4c", "OIHW2i8o"], {"strides": 2, "dilation": 2},
+    ),
+    "groups": ((2, 8, 6, 7), (8, 4, 3, 3), ["NCHW4c", "OIHW4o"], {"groups": 2}),
+    "a kernel for each channel": ((2, 8, 6, 7), (8, 1, 3, 3), ["NCHW4c", "OIHW4o"], {"groups": 8}),
+    "another result": ((2, 8, 6, 7), (8, 8, 3, 3), ["NCHW4c", "OIHW4i4o", "NCHW8c"], {}),
+    "a plain result": ((2, 8, 6, 7), (8, 8, 3, 3), ["NHWC4c", "OIHW4i4o", "NCHW"], {}),
+    "the batch too": ((4, 8, 6, 7), (8, 8, 3, 3), ["NCHW2n4c", "OIHW4i4o"], {}),
+    "one axis": ((2, 8, 6), (8, 8, 3), ["NCW4c", "OIW4i4o"], {"padding": (1, 2)}),
+    "three axes": ((2, 8, 4, 4, 4), (8, 8, 3, 3, 3), ["NCDHW4c", "OIDHW4i4o"], {}),
+}  # fmt: skip
+
+
+def convolution(shape, kernel, **attrs):
+    """A module with a convolution and what usually follows, and data."""
+    rank = len(shape) - 2
+    convolve = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}[rank]
+    pool = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}[rank]
+    x = relax.Var("x", relax.TensorStructInfo(shape, "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(convolve(x, constant(*kernel), **attrs))
+            statistics = [constant(kernel[0]) for _ in range(3)]
+            y = bb.emit(
+                op.nn.batch_norm(y, *statistics, relax.const(np.ones(kernel[0], "float32")), 1)
+            )
+            y = bb.emit(op.nn.relu(bb.emit(relax.TupleGetItem(y, 0))))
+            out = bb.emit_output(pool(y, 2))
+        bb.emit_func_output(out)
+    return bb.get(), RNG.integers(-3, 4, shape).astype("float32")
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocked_convolutions_compile_to_the_same(name, check_native):
+    shape, kernel, desired, attrs = BLOCKS[name]
+    before, data = convolution(shape, kernel, **attrs)
+    made = ConvertLayout({f"relax.nn.conv{len(shape) - 2}d": desired})(before)
+    assert f'data_layout="{desired[0]}"' in made.script()
+    check_native(before, made, data, tolerance=1e-4)
+
+
+def test_a_tensor_is_converted_once_for_all_that_want_it(check, check_native):
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(x: R.Tensor((1, 4, 6, 6), "float32"), w: R.Tensor((4, 4, 3, 3), "float32")):
+            with R.dataflow():
+                a = R.nn.conv2d(x, w)
+                b = R.nn.conv2d(x, w, strides=[2, 2])
+                c = R.flatten(a)
+                d = R.reshape(a, (4, 16))
+                R.output(b, c, d)
+            return (b, c, d)
+
+    @I.ir_module
+    class Expected:
+        @R.function
+        def main(x: R.Tensor((1, 4, 6, 6), "float32"), w: R.Tensor((4, 4, 3, 3), "float32")):
+            with R.dataflow():
+                xt = R.permute_dims(x, [0, 2, 3, 1])
+                wt = R.permute_dims(w, [0, 2, 3, 1])
+                a = R.nn.conv2d(xt, wt, data_layout="NHWC", kernel_layout="OHWI", out_layout="NHWC")
+                bt = R.nn.conv2d(xt, wt, strides=[2, 2], data_layout="NHWC", kernel_layout="OHWI",
+                                 out_layout="NHWC")
+                b = R.permute_dims(bt, [0, 3, 1, 2])
+                at = R.permute_dims(a, [0, 3, 1, 2])
+                c = R.flatten(at)
+                d = R.reshape(at, (4, 16))
+                R.output(b, c, d)
+            return (b, c, d)  # fmt: skip
+
+    data = [RNG.integers(-3, 4, s).astype("float32") for s in [(1, 4, 6, 6), (4, 4, 3, 3)]]
+    check_native(Before, check(ConvertLayout(CHANNELS_LAST), Before, Expected, *data), *data)
+
+
+def test_a_conversion_is_not_shared_between_blocks():
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(x: R.Tensor((1, 4, 6, 6), "float32"), w: R.Tensor((4, 4, 3, 3), "float32")):
+            with R.dataflow():
+                a = R.nn.conv2d(x, w)
+                R.output(a)
+            s = R.exp(a)
+            with R.dataflow():
+                b = R.nn.conv2d(x, w)
+                R.output(b)
+            return (s, b)
+
+    made = ConvertLayout(CHANNELS_LAST)(Before)
+    assert relax.analysis.well_formed(made)
+    assert made.script().count("R.permute_dims(x") == 2
 
 
 def layouts(mod):

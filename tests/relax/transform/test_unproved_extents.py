@@ -131,6 +131,13 @@ COMPARED = {
         lambda x, w: op.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="OHWI"),
         [(1, 4, 4, 3), (2, 3, 3, 3)], [(1, 4, 4, 3), (2, 3, 3, 2)],
     ),
+    "conv2d, channels in blocks": (
+        [info(1, A, 4, 4, 2), info(2, B, 3, 3, 2)],
+        lambda x, w: op.nn.conv2d(
+            x, w, data_layout="NCHW2c", kernel_layout="OIHW2i", out_layout="NCHW"
+        ),
+        [(1, 3, 4, 4, 2), (2, 3, 3, 3, 2)], [(1, 3, 4, 4, 2), (2, 2, 3, 3, 2)],
+    ),
     "conv3d": (
         [info(1, A, 3, 3, 3), info(2, 3, 3, 3, 3)], op.nn.conv3d,
         [(1, 3, 3, 3, 3), (2, 3, 3, 3, 3)], [(1, 4, 3, 3, 3), (2, 3, 3, 3, 3)],

@@ -9,8 +9,8 @@ multiples of the blocks.
 One walk over the bindings of each dataflow block keeps, for each variable, the order in which its
 tensor is stored (``layouts/order.py``). The rule of an operator says in which orders it takes its
 arguments then and how its attributes change; an operator without a rule, and every output of the
-block, gets the order that the program names. Conversions are not shared:
-EliminateCommonSubexpr merges equal ones. (Liu et al., "Optimizing CNN Model Inference on CPUs",
+block, gets the order that the program names. A tensor that several calls of a block want in one
+order is converted once. (Liu et al., "Optimizing CNN Model Inference on CPUs",
 USENIX ATC 2019, section 3.2, describe the transformation.)
 """
 
@@ -80,6 +80,7 @@ class _Converter(PyExprMutator):
         self.desired = desired
         self.orders: dict[Var, Order] = {}
         self.in_dataflow = False
+        self.conversions: dict[tuple[Any, AxisOrder], Any] = {}  # of the block at hand
 
     # Orders
 
@@ -99,7 +100,14 @@ class _Converter(PyExprMutator):
             same = all(new is old for new, old in zip(fields, expr.fields, strict=True))
             return expr if same else Tuple(fields)
         made = self.get_var_remap(expr.vid) if isinstance(expr, Var) else self.visit_expr(expr)
-        return self.moved(made, have, want)
+        if have == want or not isinstance(have, AxisOrder) or not isinstance(want, AxisOrder):
+            return self.moved(made, have, want)
+        known = self.conversions.get((expr, want))
+        if known is None:
+            known = self.moved(made, have, want)
+            if self.in_dataflow:
+                known = self.conversions[expr, want] = self.builder_.emit(known)
+        return known
 
     def moved(self, made: Any, have: Order, want: Order) -> Any:
         """A value in another order."""
@@ -120,8 +128,9 @@ class _Converter(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.in_dataflow = self.in_dataflow, True
+        known, self.conversions = self.conversions, {}
         made = super().visit_dataflow_block_(block)
-        self.in_dataflow = outer
+        self.in_dataflow, self.conversions = outer, known
         return made
 
     def visit_var_(self, op: Var) -> Any:

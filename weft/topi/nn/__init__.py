@@ -46,6 +46,7 @@ from weft.topi.nn.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
+from weft.topi.nn.convolution_blocked import conv2d_NCHWc
 from weft.topi.nn.dense import batch_matmul, dense, matmul
 from weft.topi.nn.loss import nll_loss
 from weft.topi.nn.normalization import (

@@ -15,6 +15,7 @@ from typing import Any
 from weft.ir.op import Op
 from weft.relax.expr import Call
 from weft.relax.op.index import sliced_extent
+from weft.relax.op.layout import Layout, parse_layout
 from weft.relax.op.nn.recurrent import operand_shapes
 from weft.relax.op.scatter import chosen_dims
 from weft.relax.shape_arith import constant_value, same_dim, simplified
@@ -62,25 +63,27 @@ def _slice_scatter(call: Call) -> Wanted:
     return {1: shape}
 
 
+def _canonical(call: Call, index: int, order: str, attr: str) -> tuple[Layout, list[Any]]:
+    """The layout of an argument of a convolution, and its dimensions in the order of letters."""
+    letters = order + {1: "W", 2: "HW", 3: "DHW"}[int(call.op.name.split("conv")[1][0])]
+    layout = parse_layout(call.attrs[attr], letters, f"{call.op.name}: {attr}")
+    return layout, layout.to_canonical(dims(call.args[index]), letters)
+
+
 def _convolution(call: Call) -> Wanted:
     """The data has the weight's input channels, for each group."""
-    layouts = [call.attrs[name] for name in ("data_layout", "kernel_layout")]
-    if any(letter.islower() for layout in layouts for letter in layout):
-        return {}
-    data, channels = dims(call.args[0]), layouts[0].index("C")
-    inputs = dims(call.args[1])[layouts[1].index("I")]
-    data[channels] = simplified(inputs * call.attrs["groups"])
-    return {0: data}
+    layout, (batch, _, *space) = _canonical(call, 0, "NC", "data_layout")
+    channels = _canonical(call, 1, "OI", "kernel_layout")[1][1] * call.attrs["groups"]
+    order = "NC" + "DHW"[3 - len(space) :]
+    return {0: layout.from_canonical([batch, simplified(channels), *space], order)}
 
 
 def _transposed_convolution(call: Call) -> Wanted:
     """The weight has an entry for each channel of the data."""
-    layouts = [call.attrs[name] for name in ("data_layout", "kernel_layout")]
-    if any(letter.islower() for layout in layouts for letter in layout):
-        return {}
-    weight = dims(call.args[1])
-    weight[layouts[1].index("I")] = dims(call.args[0])[layouts[0].index("C")]
-    return {1: weight}
+    channels = _canonical(call, 0, "NC", "data_layout")[1][1]
+    layout, (_, outputs, *space) = _canonical(call, 1, "IO", "kernel_layout")
+    order = "IO" + "DHW"[3 - len(space) :]
+    return {1: layout.from_canonical([channels, outputs, *space], order)}
 
 
 def per_channel(axis: str) -> Callable[[Call], Wanted]:

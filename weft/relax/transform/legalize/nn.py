@@ -17,13 +17,15 @@ from weft.relax.transform.legalize.rule import (
     with_attrs,
 )
 from weft.tir.op import const as tir_const
+from weft.topi.nn.convolution_blocked import conv_blocked
 
 
 def _conv(te_func: Any, hint: str) -> Rule:
     def rule(bb: BlockBuilder, call: Call) -> Any:
         attrs = call.attrs
-        if _is_blocked(attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"]):
-            return call
+        layouts = (attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"])
+        if _is_blocked(*layouts):
+            return call if _splits_space(*layouts) else _conv_blocked(bb, call, layouts, hint)
         made = bb.call_te(
             te_func, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
             dilation=plain(attrs["dilation"]), groups=attrs["groups"],
@@ -35,9 +37,23 @@ def _conv(te_func: Any, hint: str) -> Rule:
     return rule
 
 
+def _conv_blocked(bb: BlockBuilder, call: Call, layouts: tuple[str, str, str], hint: str) -> Any:
+    attrs = call.attrs
+    return bb.call_te(
+        conv_blocked, *call.args, plain(attrs["strides"]), plain(attrs["padding"]),
+        plain(attrs["dilation"]), attrs["groups"], layouts, plain(attrs["out_dtype"]),
+        primfunc_name_hint=hint,
+    )  # fmt: skip
+
+
 def _is_blocked(*layouts: str) -> bool:
-    """Whether a layout splits an axis, as NCHW16c does: topi has no operator for those."""
+    """Whether a layout splits an axis, as NCHW16c does."""
     return any(letter.islower() for layout in layouts for letter in layout)
+
+
+def _splits_space(*layouts: str) -> bool:
+    """Whether a layout splits a spatial axis: topi has no operator for those."""
+    return any(letter in "dhw" for layout in layouts for letter in layout)
 
 
 def _in_layout(bb: BlockBuilder, tensor: Any, layout: str, wanted: str) -> Any:
@@ -81,8 +97,7 @@ def _pooled_layout(attrs: Any) -> str | None:
     if not _is_blocked(layout, attrs["out_layout"]):
         return layout
     letters = "".join(letter for letter in layout if not letter.isdigit())
-    has_whole_space = not any(letter in letters for letter in "dhw")
-    return letters if layout == attrs["out_layout"] and has_whole_space else None
+    return letters if layout == attrs["out_layout"] and not _splits_space(layout) else None
 
 
 def _pool(te_func: Any, kind: str, hint: str) -> Rule:

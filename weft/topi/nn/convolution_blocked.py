@@ -1,0 +1,207 @@
+"""Convolutions of data and kernels whose channels are split into blocks (``NCHW16c``).
+
+A layout names its axes in order; ``16c`` is a part of sixteen of the axis ``C``, which then counts
+the blocks. Where data and kernel split the input channels alike, the sum runs over blocks and over
+the places in one, without division: the form of Liu et al., "Optimizing CNN Model Inference on
+CPUs", USENIX ATC 2019, section 3.1. Other pairs of layouts find each channel by division.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
+from weft.te import reduction as te_reduction
+from weft.te.operation import reduce_axis
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi.extents import compute_one, const_int, is_const, may_be_equal, shape_text
+from weft.topi.moments import wide
+from weft.topi.nn.convolution import (
+    SPATIAL,
+    pad_amounts,
+    per_axis,
+    rounded,
+    window_count,
+)
+from weft.topi.nn.padding import pad
+from weft.topi.simplify import simplified
+
+_AXIS = re.compile(r"(\d*)([A-Za-z])")
+Axes = Sequence[tuple[str, int]]
+"""The axes of a layout: a letter and 0, or, of a part, the letter and its extent."""
+
+
+@dataclass(frozen=True)
+class _Split:
+    """An index into an axis, as a block and a place in it."""
+
+    outer: Any
+    inner: Any
+    factor: int
+
+
+def blocked_axes(layout: str, letters: str, what: str) -> Axes:
+    """The axes of a layout that has each of the letters and may split N, C, I and O once.
+
+    Raises IRValueError for any other.
+    """
+    axes = [(name.upper(), int(size or 0)) for size, name in _AXIS.findall(layout)]
+    whole = sorted(letter for letter, factor in axes if not factor)
+    parts = [letter for letter, factor in axes if factor]
+    is_read = "".join(f"{f}{a.lower()}" if f else a for a, f in axes) == layout
+    if not is_read or whole != sorted(letters) or len(set(parts)) != len(parts):
+        raise IRValueError(f"{what}: expected a layout of the letters {letters}, got {layout!r}")
+    if set(parts) - set("NCOI"):
+        raise IRValueError(f"{what}: only channels and the batch can be split, got {layout!r}")
+    return axes
+
+
+def _factor(axes: Axes, letter: str) -> int:
+    return max(factor for name, factor in axes if name == letter)
+
+
+def _extents(tensor: Tensor, axes: Axes, what: str) -> dict[str, Any]:
+    """The whole extent of each letter."""
+    if tensor.ndim != len(axes):
+        raise IRValueError(f"{what}: expected {len(axes)} dimensions, got {tensor.ndim}")
+    found: dict[str, Any] = {}
+    for (letter, factor), extent in zip(axes, tensor.shape, strict=True):
+        if factor and not may_be_equal(extent, factor):
+            raise IRValueError(
+                f"{what}: expected an extent of {factor} for the axis {factor}{letter.lower()}, "
+                f"got {shape_text(tensor.shape)}"
+            )
+        found[letter] = found.get(letter, 1) * (factor or extent)
+    return {letter: simplified(extent) for letter, extent in found.items()}
+
+
+def _shape(extents: Mapping[str, Any], axes: Axes, what: str) -> list[Any]:
+    """The dimensions of a tensor in a layout."""
+    made = []
+    for letter, part in axes:
+        factor = _factor(axes, letter)
+        if factor and not part and is_const(simplified(op.floormod(extents[letter], factor)), 0):
+            made.append(simplified(op.floordiv(extents[letter], factor)))
+        elif factor and not part:
+            raise IRValueError(
+                f"{what}: {extents[letter]} is not known to be a multiple of the block {factor} of "
+                f"axis {letter}"
+            )
+        else:
+            made.append(part or extents[letter])
+    return made
+
+
+def _indices(values: Mapping[str, Any], axes: Axes) -> list[Any]:
+    """Where the element of these indices lies in a layout."""
+    made = []
+    for letter, part in axes:
+        value, factor = values[letter], _factor(axes, letter)
+        if isinstance(value, _Split) and value.factor == factor:
+            made.append(value.inner if part else value.outer)
+            continue
+        index = _whole(value)
+        if factor:
+            index = op.floormod(index, factor) if part else op.floordiv(index, factor)
+        made.append(index)
+    return made
+
+
+def _values(point: Sequence[Any], axes: Axes) -> dict[str, Any]:
+    """The indices by letter of a place in a layout."""
+    at = dict(zip(axes, point, strict=True))
+    return {
+        letter: _Split(at[letter, 0], at[letter, factor], factor) if factor else at[letter, 0]
+        for letter, factor in [(name, _factor(axes, name)) for name, part in axes if not part]
+    }
+
+
+def conv_blocked(
+    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int,
+    layouts: tuple[str, str, str], out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The convolution of data and kernel in layouts that may be blocked: (data, kernel, result).
+
+    Of data ``NCHW4c`` (n, c / 4, h, w, 4) and a kernel ``OIHW4i8o`` (o / 8, i / 4, kh, kw, 4, 8) a
+    result ``NCHW8c`` is (n, o / 8, h', w', 8). Blocks must divide the channels; IRValueError else.
+    """
+    letters = next(
+        names for names in SPATIAL.values() if set(names) == set(re.findall("[DHW]", layouts[0]))
+    )
+    roles = zip(layouts, ("NC", "OI", "NC"), ("data", "kernel", "result"), strict=True)
+    axes, kernel_axes, out_axes = [
+        blocked_axes(layout, names + letters, f"conv: {role}") for layout, names, role in roles
+    ]
+    sizes = _extents(data, axes, "conv: data")
+    weights = _extents(kernel, kernel_axes, "conv: kernel")
+    count = const_int(groups, "conv: groups")
+    if not may_be_equal(simplified(weights["I"] * count), sizes["C"]):
+        raise IRValueError(
+            f"conv: the data {shape_text(data.shape)} has {sizes['C']} channels, the kernel "
+            f"{shape_text(kernel.shape)} wants {weights['I']} * groups {groups}"
+        )
+    steps = dict(zip(letters, per_axis(strides, len(letters), "conv: strides"), strict=True))
+    spread = dict(zip(letters, per_axis(dilation, len(letters), "conv: dilation"), strict=True))
+    window = {a: (weights[a] - 1) * spread[a] + 1 for a in letters}
+    sides = zip(*pad_amounts(padding, list(window.values()), "conv"), strict=True)
+    around = dict(zip(letters, sides, strict=True))
+    made = {"N": sizes["N"], "C": weights["O"]}
+    for a in letters:
+        room = (sizes[a] + sum(around[a]), window[a], steps[a])
+        made[a] = window_count(room, f"conv: axis {a}")
+    lows, highs = ([around[a][side] if a in around else 0 for a, _ in axes] for side in (0, 1))
+    padded = pad(data, lows, highs, name="pad_temp")
+    taps = [reduce_axis((0, weights[a]), name=n) for a, n in zip(letters, "yxz", strict=False)]
+    channel, sums = _input_channel(weights["I"], _factor(kernel_axes, "I"))
+    dtype = DataType(out_dtype) if out_dtype else data.dtype
+    kind = wide(dtype)
+
+    def element(*point: Any) -> Any:
+        values = _values(point, out_axes)
+        source = {"N": values["N"], "C": channel}
+        if count > 1:
+            group = op.floordiv(_whole(values["C"]), op.floordiv(made["C"], count))
+            source["C"] = group * weights["I"] + _whole(channel)
+        weight = {"O": values["C"], "I": channel}
+        for a, tap in zip(letters, taps, strict=True):
+            source[a], weight[a] = values[a] * steps[a] + tap.var * spread[a], tap.var
+        factors = padded(*_indices(source, axes)), kernel(*_indices(weight, kernel_axes))
+        lhs, rhs = (op.cast(kind, factor) for factor in factors)
+        return te_reduction.sum(lhs * rhs, axis=[*sums, *taps])
+
+    name = f"conv{len(letters)}d_{re.sub('[0-9]', '', layouts[0])}"
+    whole = compute_one(_shape(made, out_axes, "conv: result"), element, name=name, tag=name)
+    return rounded(whole, dtype)
+
+
+def _whole(index: Any) -> Any:
+    """An index without blocks."""
+    return index.outer * index.factor + index.inner if isinstance(index, _Split) else index
+
+
+def _input_channel(extent: Any, factor: int) -> tuple[Any, list[Any]]:
+    """The index of an input channel, and the axes over which its sum runs."""
+    if not factor:
+        whole = reduce_axis((0, extent), name="rc")
+        return whole.var, [whole]
+    outer = reduce_axis((0, simplified(op.floordiv(extent, factor))), name="rc_outer")
+    inner = reduce_axis((0, factor), name="rc_inner")
+    return _Split(outer.var, inner.var, factor), [outer, inner]
+
+
+def conv2d_NCHWc(  # noqa: N802 - as TVM
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, layout: str,
+    out_layout: str, out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """conv2d of data (n, c / a, h, w, a) and a kernel (o / b, c / a, kh, kw, a, b).
+
+    ``layout`` and ``out_layout`` name the blocks (``"NCHW16c"``); the kernel's are its last axes.
+    """
+    inner, outer = (const_int(extent, "conv2d_NCHWc: block") for extent in kernel.shape[-2:])
+    layouts = (layout, f"OIHW{inner}i{outer}o", out_layout)
+    return conv_blocked(data, kernel, stride, padding, dilation, 1, layouts, out_dtype)
