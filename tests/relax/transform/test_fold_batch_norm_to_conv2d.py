@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from weft import relax
+from weft.ir.transform import Sequential
 from weft.relax import op
-from weft.relax.transform import FoldBatchnormToConv2D, FoldConstant
+from weft.relax.transform import DeadCodeElimination, FoldBatchnormToConv2D, FoldConstant
+from weft.script import ir as I
+from weft.script import relax as R
 
 RNG = np.random.default_rng(0)
 
@@ -33,6 +36,45 @@ def model(weight=None, axis=1, shape=(2, 3, 5, 5), use_twice=False, **attrs):
             out = bb.emit_output(op.add(out, conv) if use_twice else op.nn.relu(out))
         bb.emit_func_output(out)
     return bb.get(), RNG.standard_normal(shape).astype("float32")
+
+
+def test_the_norm_becomes_a_factor_and_a_bias(check, check_native):
+    weight = relax.const(np.arange(36, dtype="float32").reshape(4, 1, 3, 3))
+    gamma, beta, mean, variance = [
+        relax.const(np.array(values, "float32"))
+        for values in ([1, 2, 3, 4], [0, 1, 0, -1], [5, 4, 3, 2], [1, 4, 9, 16])
+    ]
+
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(x: R.Tensor((1, 1, 5, 5), "float32")):
+            with R.dataflow():
+                a = R.nn.conv2d(x, weight, padding=[1, 1])
+                b = R.nn.batch_norm(
+                    a, gamma, beta, mean, variance, axis=1, epsilon=0.5, training=False
+                )
+                out = b[0]
+                R.output(out)
+            return out
+
+    @I.ir_module
+    class Expected:
+        @R.function
+        def main(x: R.Tensor((1, 1, 5, 5), "float32")):
+            with R.dataflow():
+                scale = R.divide(gamma, R.sqrt(R.add(variance, R.const(0.5, "float32"))))
+                factor = R.reshape(scale, (4, 1, 1, 1))
+                made = R.nn.conv2d(x, R.multiply(weight, factor), padding=[1, 1])
+                again = R.divide(gamma, R.sqrt(R.add(variance, R.const(0.5, "float32"))))
+                bias = R.subtract(beta, R.multiply(mean, again))
+                out = R.add(made, R.reshape(bias, (1, 4, 1, 1)))
+                R.output(out)
+            return out
+
+    fold = Sequential([FoldBatchnormToConv2D(), DeadCodeElimination()])
+    made = check(fold, Before, Expected)
+    check_native(Before, made, np.ones((1, 1, 5, 5), "float32"), tolerance=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -298,3 +298,62 @@ def test_the_hull_of_two_ranges(shift, extents):
     analyzer = Analyzer()
     assert analyzer.can_prove_equal(found.min, start + low)
     assert analyzer.can_prove_equal(found.extent, high - low)
+
+
+def stored_in_two_dimensions(separators):
+    """A sum of three tensors in two kernels; the second operand of each has the separators."""
+
+    @I.ir_module
+    class Module:
+        @T.prim_func(private=True)
+        def plus(a: T.handle, b: T.handle, c: T.handle):
+            T.func_attr({"op_pattern": 0})
+            A = T.match_buffer(a, (T.int64(2), T.int64(3)), axis_separators=[1])
+            B = T.match_buffer(b, (T.int64(2), T.int64(3)), axis_separators=separators)
+            C = T.match_buffer(c, (T.int64(2), T.int64(3)), axis_separators=[1])
+            for i, j in T.grid(T.int64(2), T.int64(3)):
+                with T.block("plus"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] + B[vi, vj]
+
+        @R.function(private=True)
+        def fused(
+            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
+            R.func_attr({"Primitive": True})
+            cls = Module
+            with R.dataflow():
+                a = R.call_tir(cls.plus, (x, y), R.Tensor((2, 3), "float32"))
+                b = R.call_tir(cls.plus, (a, y), R.Tensor((2, 3), "float32"))
+                R.output(b)
+            return b
+
+        @R.function
+        def main(
+            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
+            cls = Module
+            with R.dataflow():
+                out = cls.fused(x, y)
+                R.output(out)
+            return out
+
+    return Module
+
+
+@pytest.mark.parametrize("separators", [[], [1]])
+def test_axis_separators_are_kept(separators):
+    mod = FuseTIR()(stored_in_two_dimensions(separators))
+    func = mod["fused"]
+    found = [list(func.buffer_map[param].axis_separators) for param in func.params]
+    assert found == [[1], separators, [1]]
+    (inner,) = func.body.block.alloc_buffers
+    assert list(inner.axis_separators) == [1]
+    assert_round_trip(mod)
+
+
+def test_one_tensor_stored_in_two_ways_is_an_error():
+    text = stored_in_two_dimensions([]).script().replace("(cls.plus, (a, y)", "(cls.plus, (y, a)")
+    message = r"fused: Inconsistent buffers A .* and y .* are mapped to the same relax var"
+    with pytest.raises(UnsupportedError, match=message):
+        FuseTIR()(weft.script.from_source(text))

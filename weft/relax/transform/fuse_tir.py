@@ -17,7 +17,7 @@ nothing uses any more go. It fuses no loops: that is the schedule's work. As TVM
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.relax.transform.axis_separators import are_stored_alike, separators_of_params
 from weft.relax.transform.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import UnsupportedError
@@ -95,13 +96,17 @@ class _Fuser:
         return UnsupportedError(f"FuseTIR: {self.name}: {text}")
 
     def fuse(self) -> PrimFunc:
+        stored = separators_of_params(self.mod, self.func)
         for param in self.func.params:
-            self.values[param] = self.parameter(param.name_hint, param.struct_info)
+            separators = stored.get(param, [])
+            self.values[param] = self.parameter(param.name_hint, param.struct_info, separators)
         for binding in all_bindings(self.func):
             self.binding(binding)
         return self.finish(self.results())
 
-    def parameter(self, name: str, info: StructInfo | None) -> Value:
+    def parameter(
+        self, name: str, info: StructInfo | None, separators: Sequence[Any] = ()
+    ) -> Value:
         """The buffers of a parameter; fields of tuples are numbered."""
         if isinstance(info, TupleStructInfo):
             return tuple(
@@ -114,7 +119,7 @@ class _Fuser:
         dims = tensor_dims(info)
         if dims is None or not isinstance(info, TensorStructInfo):
             raise self.fail(f"parameter {name}: expected a tensor of known shape, got {info}")
-        buffer = decl_buffer(dims, info.dtype, name)
+        buffer = decl_buffer(dims, info.dtype, name, axis_separators=separators)
         self.inputs.append(buffer)
         return buffer
 
@@ -160,7 +165,10 @@ class _Fuser:
                 f"{len(params)} buffers"
             )
         made = [
-            decl_buffer(tensor_dims(info) or (), info.dtype, out.name, scope=out.scope())
+            decl_buffer(
+                tensor_dims(info) or (), info.dtype, out.name, scope=out.scope(),
+                axis_separators=out.axis_separators,
+            )
             for info, out in zip(fresh, outputs, strict=True)
         ]
         self.inline(callee, params, [*inputs, *made], call)
@@ -181,6 +189,13 @@ class _Fuser:
         repeated = False
         for param, target in zip(params, targets, strict=True):
             buffer = callee.buffer_map[param]
+            if not are_stored_alike(buffer, target):
+                raise self.fail(
+                    f"Inconsistent buffers {buffer.name} (axis separators "
+                    f"{list(buffer.axis_separators)}) and {target.name} "
+                    f"({list(target.axis_separators)}) are mapped to the same relax var: "
+                    "transform the layout between the kernels"
+                )
             mapping[buffer] = target
             repeated = repeated or target in seen
             seen.add(target)

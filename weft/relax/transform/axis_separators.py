@@ -1,0 +1,42 @@
+"""Axis separators of fused functions: parameters are stored as the kernels that read them expect.
+
+A buffer with separators has several physical dimensions; a graph's tensor does not say so, only
+the PrimFuncs that take it do. FuseTIR asks here how each parameter of a group is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.analysis.bindings import all_bindings
+from weft.relax.expr import Call, Function, Tuple, Var
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+
+_CALLS = frozenset((Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace")))
+
+
+def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[Any]]:
+    """The axis separators with which the first kernel that reads a parameter takes it."""
+    found: dict[Var, list[Any]] = {}
+    params = set(func.params)
+    for binding in all_bindings(func):
+        call = binding.value
+        if not isinstance(call, Call) or call.op not in _CALLS:
+            continue
+        callee, args = mod[call.args[0]], call.args[1]
+        if not isinstance(callee, PrimFunc) or not isinstance(args, Tuple):
+            continue
+        buffers = [callee.buffer_map[p] for p in callee.params if p in callee.buffer_map]
+        for arg, buffer in zip(args.fields, buffers, strict=False):
+            if isinstance(arg, Var) and arg in params:
+                found.setdefault(arg, list(buffer.axis_separators))
+    return found
+
+
+def are_stored_alike(first: Buffer, second: Buffer) -> bool:
+    """Whether two buffers have the same axis separators."""
+    mine, its = ([int(item) for item in buffer.axis_separators] for buffer in (first, second))
+    return mine == its
