@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from weft import topi as topi
     from weft.compat.install import install_as_tvm as install_as_tvm
     from weft.driver.build import build as build
-    from weft.driver.build import compile as compile
+    from weft.driver.compile import compile as compile
     from weft.ir import instrument as instrument
     from weft.ir import transform as transform
     from weft.ir.module import IRModule as IRModule
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from weft.runtime.device import cpu as cpu
     from weft.runtime.device import cuda as cuda
     from weft.runtime.device import device as device
+    from weft.runtime.model import CompiledModel as CompiledModel
+    from weft.runtime.model import load as load
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
     from weft.runtime.module import load_module as load_module
@@ -58,6 +60,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "Array": "weft.ir.node",
     "CodegenError": "weft.support.errors",
+    "CompiledModel": "weft.runtime.model",
     "DataType": "weft.support.dtype",
     "DataTypeCode": "weft.support.dtype",
     "Device": "weft.runtime.device",
@@ -80,7 +83,7 @@ _NAMES = {
     "VerifyError": "weft.support.errors",
     "build": "weft.driver.build",
     "cl": "weft.runtime.device:opencl",
-    "compile": "weft.driver.build",
+    "compile": "weft.driver.compile",
     "const": "weft.tir.op",
     "convert": "weft.runtime.registry",
     "cpu": "weft.runtime.device",
@@ -90,6 +93,7 @@ _NAMES = {
     "gpu": "weft.runtime.device:cuda",
     "install_as_tvm": "weft.compat.install",
     "instrument": "weft.ir:instrument",
+    "load": "weft.runtime.model",
     "load_module": "weft.runtime.module",
     "metal": "weft.runtime.device",
     "mtl": "weft.runtime.device:metal",

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-OPTIONAL = ("torch", "onnx", "IPython", "matplotlib", "ml_dtypes", "pygments")
+OPTIONAL = (
+    "torch", "onnx", "IPython", "matplotlib", "ml_dtypes", "pygments", "rich", "safetensors",
+)  # fmt: skip
 
 
 def run(program: str, root) -> str:

@@ -21,10 +21,12 @@ from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
+from weft.runtime.object_code import ObjectCode
 from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
+from weft.target.features import required_features
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
@@ -154,6 +156,15 @@ def _entry(mod: IRModule) -> str | None:
     return str(marked[0].attrs["global_symbol"]) if len(marked) == 1 else None
 
 
+def object_code(compiled: CompiledObject) -> ObjectCode:
+    """Compiled code as it is kept and written to disk."""
+    options = compiled.options
+    return ObjectCode(
+        compiled.object_code, compiled.specs, options.triple, options.cpu,
+        required_features(options),
+    )  # fmt: skip
+
+
 def load(compiled: CompiledObject) -> dict[str, Any]:
     """The callable functions of compiled code by name."""
     library = NativeLibrary(compiled.object_code)
@@ -231,21 +242,9 @@ def relax_build(
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    return Executable(lowered.program, kernels, hosts, flops_of(lowered.tir))
-
-
-def compile(  # noqa: A001 - TVM's name
-    mod: Any,
-    target: Any = None,
-    *,
-    relax_pipeline: Any = "default",
-    tir_pipeline: Any = "default",
-) -> Any:
-    """Build a module: with graph functions for the virtual machine, else a runtime module."""
-    module = as_module(mod)
-    if any(isinstance(func, Function) for func in module.functions.values()):
-        return relax_build(module, target, None, relax_pipeline, tir_pipeline)
-    return build(module, target, pipeline=tir_pipeline)
+    return Executable(
+        lowered.program, kernels, hosts, flops_of(lowered.tir), object_code(compiled)
+    )
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

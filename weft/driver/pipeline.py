@@ -13,6 +13,8 @@ from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.decompose_ops import DecomposeOpsForInference
+from weft.relax.transform.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_tir import FuseTIR
@@ -124,9 +126,25 @@ RELAX_BUILD: tuple[Pass, ...] = (
 )
 """TVM 0.20's ``default_build``: from a graph to what the virtual machine interprets."""
 
+WEFT: tuple[Pass, ...] = (
+    Normalize(),  # what users built by hand gets struct info and leaf arguments
+    FoldBatchnormToConv2D(keep_training=True),  # while both are operators
+    DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
+    FoldConstant(),  # what only depends on weights is computed now
+    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    FoldConstant(),  # what legalisation took apart
+    RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
+    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
+    FuseOps(),  # calls that may share a kernel become a function of their own
+    FuseTIR(),  # and such a function one kernel
+    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+)
+"""What ``weft.compile`` does to a graph."""
+
 _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
     "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
+    "weft": lambda: Sequential(WEFT, name="relax.weft"),
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 

@@ -48,15 +48,22 @@ def register_codec(
     _DECODERS[key] = decode
 
 
-def save_json(node: Any) -> str:
-    """The JSON text of a node, or of a sequence or mapping of nodes."""
-    writer = _Writer()
+def save_json(node: Any, *, aside: Callable[[Any], int | None] | None = None) -> str:
+    """The JSON text of a node, or of a sequence or mapping of nodes.
+
+    ``aside`` gives the number of a value that is kept elsewhere (the weights of a model), None for
+    one that belongs into the text.
+    """
+    writer = _Writer(aside)
     root = writer.reference(node)
     return json.dumps({"format": FORMAT, "root": root, "entries": writer.entries})
 
 
-def load_json(json_str: str) -> Any:
-    """What ``save_json`` wrote; raises IRValueError for any other text."""
+def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> Any:
+    """What ``save_json`` wrote; raises IRValueError for any other text.
+
+    ``aside`` gives the values that are kept elsewhere, by their numbers.
+    """
     if not isinstance(json_str, str | bytes | bytearray):
         raise IRTypeError(f"load_json: expected a text, got {type(json_str).__name__}")
     try:
@@ -67,7 +74,7 @@ def load_json(json_str: str) -> Any:
     if found != FORMAT:
         raise IRValueError(f"load_json: expected format {FORMAT!r}, got {found!r}")
     try:
-        return _Reader(content["entries"]).read(content["root"])
+        return _Reader(content["entries"], aside).read(content["root"])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
         if isinstance(error, IRValueError):
             raise
@@ -77,7 +84,8 @@ def load_json(json_str: str) -> Any:
 class _Writer:
     """Collects entries; ``reference`` gives a plain value or ``[index]`` of an entry."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Callable[[Any], int | None] | None = None) -> None:
+        self.aside = aside
         self.entries: list[Any] = []
         self.known: dict[int, int] = {}
         self.kept: list[Any] = []  # so that no id is used twice
@@ -132,6 +140,9 @@ class _Writer:
             return ["numpy", value.dtype.str, list(value.shape), raw]
         codec = _CODECS.get(kind)
         if codec is not None:
+            number = None if self.aside is None else self.aside(value)
+            if number is not None:
+                return ["aside", number]
             return ["value", codec[0], codec[1](value)]
         raise IRTypeError(
             f"save_json: a {kind.__module__}.{kind.__name__} cannot be written as JSON; expected "
@@ -173,8 +184,9 @@ def _fields(item: Node) -> list[tuple[str, Any]]:
 class _Reader:
     """Builds the entries in order; references point backwards."""
 
-    def __init__(self, entries: list[Any]) -> None:
+    def __init__(self, entries: list[Any], aside: Callable[[int], Any] | None = None) -> None:
         self.values: list[Any] = []
+        self.aside = aside
         for entry in entries:
             self.values.append(self.build(*entry))
 
@@ -190,6 +202,10 @@ class _Reader:
             return _MAPPINGS[kind]({self.read(key): self.read(item) for key, item in parts[0]})
         if kind == "value":
             return _decoder(parts[0])(parts[1])
+        if kind == "aside":
+            if self.aside is None:
+                raise IRValueError("load_json: the text leaves out values that stand elsewhere")
+            return self.aside(parts[0])
         if kind == "enum":
             return _class_of(parts[0], enum.Enum)[parts[1]]
         if kind == "numpy":

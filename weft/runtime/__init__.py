@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from weft.runtime.device import Device as Device
     from weft.runtime.device import cpu as cpu
     from weft.runtime.device import cuda as cuda
+    from weft.runtime.model import CompiledModel as CompiledModel
+    from weft.runtime.model import load as load
     from weft.runtime.module import BenchmarkResult as BenchmarkResult
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from weft.runtime.threads import set_num_threads as set_num_threads
 
 NAMES: Final = {
+    "ArtifactError": "weft.support.errors",
     "BenchmarkResult": "weft.runtime.module",
+    "CompiledModel": "weft.runtime.model",
     "DataType": "weft.support.dtype",
     "DataTypeCode": "weft.support.dtype",
     "Device": "weft.runtime.device",
@@ -58,6 +62,7 @@ NAMES: Final = {
     "from_dlpack": "weft.runtime.ndarray",
     "get_global_func": "weft.runtime.registry",
     "list_global_func_names": "weft.runtime.registry",
+    "load": "weft.runtime.model",
     "load_library": "weft.runtime.native",
     "load_module": "weft.runtime.module",
     "metal": "weft.runtime.device",
@@ -73,5 +78,10 @@ NAMES: Final = {
 }
 
 __getattr__, __dir__ = module_getattr(
-    __name__, NAMES, ("abi", "module", "native", "ndarray", "profiling", "registry", "threads")
-)
+    __name__,
+    NAMES,
+    (
+        "abi", "arguments", "artifact", "data_dependent", "model", "module", "native", "ndarray",
+        "profiling", "registry", "threads",
+    ),
+)  # fmt: skip

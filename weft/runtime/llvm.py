@@ -112,6 +112,23 @@ def elf_symbols(code: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
     return frozenset(defined), frozenset(undefined)
 
 
+def elf_section(code: bytes, name: str) -> tuple[int, int] | None:
+    """Offset and size of the section of that name in a 64-bit ELF file; None if there is none."""
+    if code[:6] != b"\x7fELF\x02\x01" or len(code) < 64:
+        return None
+    start, count = int.from_bytes(code[40:48], "little"), int.from_bytes(code[60:62], "little")
+    try:
+        sections = np.frombuffer(code, _SECTION, count, start)
+        names = int(sections[int.from_bytes(code[62:64], "little")]["offset"])
+        for section in sections:
+            begin = names + int(section["name"])
+            if code[begin : code.index(b"\0", begin)] == name.encode():
+                return int(section["offset"]), int(section["size"])
+    except (ValueError, IndexError):
+        return None  # a file that is cut off
+    return None
+
+
 def bind_external(name: str) -> bool:
     """Bind an external name to a function of the process or of the system; False if none has it."""
     if name in _bound:

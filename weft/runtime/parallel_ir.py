@@ -2,8 +2,9 @@
 
 ``weft_parallel(body, context, n, threads)`` hands equal contiguous parts of ``0 .. n`` to OpenMP's
 ``GOMP_parallel`` when one was found, else to threads of its own that it creates and joins. The text
-is also what exported C programs carry. Threading state is in two globals that Python sets:
-``weft_thread_count`` and ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once).
+is also what exported C programs carry. Threading state is in globals that Python sets:
+``weft_thread_count``, ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once), and
+``weft_own_count_key``, a pthread key (-1: none) whose value is the count of the calling thread.
 """
 
 from __future__ import annotations
@@ -15,8 +16,29 @@ _COMMON: Final = """
 
 @weft_thread_count = global i32 1
 @weft_fork_state = global i32 0
+@weft_own_count_key = global i32 -1
 
 declare i32 @weft_fork_notice()
+declare ptr @pthread_getspecific(i32)
+
+; the number of threads that the calling thread asks for, else that of the process
+define internal i32 @wanted_threads() {
+entry:
+  %all = load atomic i32, ptr @weft_thread_count monotonic, align 4
+  %key = load i32, ptr @weft_own_count_key
+  %none = icmp slt i32 %key, 0
+  br i1 %none, label %shared, label %own
+own:
+  %value = call ptr @pthread_getspecific(i32 %key)
+  %wide = ptrtoint ptr %value to i64
+  %count = trunc i64 %wide to i32
+  %unset = icmp eq i32 %count, 0
+  br i1 %unset, label %shared, label %found
+found:
+  ret i32 %count
+shared:
+  ret i32 %all
+}
 
 ; run part `index` of `parts` of a job; the first fault code stays
 define internal void @run_part(ptr %job, i64 %index, i64 %parts) {
@@ -59,7 +81,7 @@ entry:
 empty:
   ret i32 0
 count:
-  %configured = load atomic i32, ptr @weft_thread_count monotonic, align 4
+  %configured = call i32 @wanted_threads()
   %given = icmp sgt i32 %threads, 0
   %limited = icmp slt i32 %threads, 0
   %limit = sub i32 0, %threads
@@ -140,7 +162,6 @@ _PTHREAD: Final = """
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
-declare ptr @pthread_getspecific(i32)
 declare i32 @pthread_setspecific(i32, ptr)
 
 define internal i1 @is_nested() {

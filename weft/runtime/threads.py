@@ -9,6 +9,7 @@ serially, and a warning says so once.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import re
 import threading
@@ -25,6 +26,8 @@ from weft.support.errors import IRValueError
 
 _OPENMP_FILE: Final = re.compile(r"(/\S*/lib(?:gomp|omp|iomp5)\b[^/\s]*\.so[^/\s]*)")
 _MAPS: Final = Path("/proc/self/maps")
+_LIBC: Final = ctypes.PyDLL(None)
+_LAST_KEY: Final = 2**31 - 1
 
 
 def default_num_threads() -> int:
@@ -50,6 +53,7 @@ class _Pool:
         self.address = self._address(PARALLEL)
         self.thread_count = ctypes.c_int32.from_address(self._address("weft_thread_count"))
         self.fork_state = ctypes.c_int32.from_address(self._address("weft_fork_state"))
+        ctypes.c_int32.from_address(self._address("weft_own_count_key")).value = _own_key()
         if library is None:
             key = ctypes.c_uint32.from_address(self._address("weft_inside_key"))
             ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
@@ -61,6 +65,45 @@ class _Pool:
         return int(engine.get_global_value_address(name))
 
 
+@functools.cache
+def _own_key() -> int:
+    """The pthread key under which a thread keeps a number of threads of its own; -1: none."""
+    key = ctypes.c_uint32()
+    failed = _LIBC.pthread_key_create(ctypes.byref(key), None)
+    if failed or key.value > _LAST_KEY:
+        return -1
+    _LIBC.pthread_getspecific.restype = ctypes.c_void_p
+    _LIBC.pthread_setspecific.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
+    return key.value
+
+
+class own_num_threads:  # noqa: N801 - a context manager, named as it reads
+    """While open, parallel loops that this thread starts use ``count`` threads.
+
+    Raises IRValueError for a count outside of 1 to 4096.
+
+    >>> with own_num_threads(2):
+    ...     num_threads()
+    2
+    """
+
+    __slots__ = ("_before", "_count", "_key")
+
+    def __init__(self, count: int) -> None:
+        _check_count(count)
+        self._count, self._key = count, _own_key()
+
+    def __enter__(self) -> None:
+        self._before = 0
+        if self._key >= 0:
+            self._before = _LIBC.pthread_getspecific(self._key) or 0
+            _LIBC.pthread_setspecific(self._key, self._count)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._key >= 0:
+            _LIBC.pthread_setspecific(self._key, self._before)
+
+
 _lock = threading.Lock()
 _pool: _Pool | None = None
 _requested: int | None = None
@@ -69,17 +112,28 @@ _forked = False
 
 def num_threads() -> int:
     """The number of threads that a parallel loop uses when its code asks for no other."""
-    return _requested if _requested is not None else default_num_threads()
+    key = _own_key()
+    own: int | None = _LIBC.pthread_getspecific(key) if key >= 0 else None
+    return own or _shared_count()
 
 
 def set_num_threads(count: int | None) -> None:
     """Set the number of threads of parallel loops; None goes back to the default."""
     global _requested
-    if count is not None and (not isinstance(count, int) or not 1 <= count <= 4096):
-        raise IRValueError(f"expected a number of threads from 1 to 4096, got {count!r}")
+    if count is not None:
+        _check_count(count)
     _requested = count
     if _pool is not None:
-        _pool.thread_count.value = num_threads()
+        _pool.thread_count.value = _shared_count()
+
+
+def _check_count(count: int) -> None:
+    if not isinstance(count, int) or not 1 <= count <= 4096:
+        raise IRValueError(f"expected a number of threads from 1 to 4096, got {count!r}")
+
+
+def _shared_count() -> int:
+    return _requested if _requested is not None else default_num_threads()
 
 
 def parallel_symbol() -> int:
@@ -91,7 +145,7 @@ def parallel_symbol() -> int:
     with _lock:
         if _pool is None:
             pool = _Pool(_find_openmp())
-            pool.thread_count.value = num_threads()
+            pool.thread_count.value = _shared_count()
             pool.fork_state.value = 2 if _forked else 0
             add_symbol(PARALLEL, pool.address)
             _pool = pool

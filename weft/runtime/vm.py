@@ -23,6 +23,7 @@ from weft.runtime.interpreter import (
 from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
+from weft.runtime.object_code import ObjectCode
 from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
@@ -39,18 +40,20 @@ class Executable:
     """A built Relax module: its program, its kernels (a runtime Module), its sources.
 
     ``hosts`` are the native host functions by the name of the VM function; ``flops`` counts the
-    operations of a kernel on given arguments. ``type(ex)`` prints as the course shows it,
-    ``weft.relax.vm.Executable``.
+    operations of a kernel on given arguments; ``code`` is what was loaded. ``type(ex)`` prints as
+    the course shows it, ``weft.relax.vm.Executable``.
     """
 
     def __init__(
         self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None,
         flops: Callable[[str, Sequence[Any]], float | None] | None = None,
+        code: ObjectCode | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.kernels = kernels
         self.hosts = dict(hosts or {})
         self.flops = flops
+        self.code = code
 
     @property
     def mod(self) -> Module:

@@ -97,3 +97,19 @@ class RuntimeFault(TVMError):
 
 class AssertionFault(RuntimeFault, AssertionError):
     """An assertion of a graph (``R.assert_op``) does not hold."""
+
+
+class ArtifactError(TVMError):
+    """A compiled model cannot be written to a file, or read from one."""
+
+
+class ArtifactFormatError(ArtifactError, ValueError):
+    """A file is no compiled model, or its content is damaged or cut off."""
+
+
+class ArtifactVersionError(ArtifactError, ValueError):
+    """A compiled model was written by a later weft, in a format that this one does not know."""
+
+
+class ArtifactTargetError(ArtifactError):
+    """Compiled code is for another machine: its system or its processor's features differ."""

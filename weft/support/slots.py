@@ -57,3 +57,8 @@ legacy: Final = Slot("legacy", "weft.compat.adapt")
 """``adapt(what, args, kwargs) -> (args, kwargs) | None``: spellings of other years: owner compat.
 
 Called only after normal binding has failed, and followed by one retry."""
+
+module_json: Final = Slot("module_json", "weft.tir.array_json")
+"""``(write(module, numbers), read(text, arrays))``: an IRModule without the content of its arrays,
+as a compiled model on disk has it: owner weft.tir.
+"""

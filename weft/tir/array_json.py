@@ -7,15 +7,19 @@ the runtime's names for shapes and texts.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.json_text import register_codec
+from weft.ir.json_text import load_json, register_codec, save_json
 from weft.runtime.containers import ShapeTuple, String
 from weft.runtime.ndarray import NDArray, empty, storage_dtype
+from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
+
+_SMALL: Final = 64
 
 
 def encode_array(value: NDArray) -> dict[str, Any]:
@@ -40,6 +44,36 @@ def decode_array(content: dict[str, Any]) -> NDArray:
     return made
 
 
+class _Elsewhere(Exception):  # noqa: N818 - no error: a way out of the walk
+    """An array that is not among those that are kept."""
+
+
+def write_module(module: Any, numbers: Mapping[int, int]) -> str:
+    """The JSON of a module whose arrays are kept elsewhere: ``numbers`` by the id of an array.
+
+    Empty if one is not among them; arrays of at most 64 bytes then stand in the text.
+    """
+
+    def aside(value: Any) -> int | None:
+        number = numbers.get(id(value))
+        if number is None and isinstance(value, NDArray) and value._array.nbytes > _SMALL:
+            raise _Elsewhere
+        return number
+
+    try:
+        return save_json(module, aside=aside)
+    except _Elsewhere:
+        return ""
+
+
+def read_module(text: str, arrays: Sequence[NDArray]) -> Any:
+    """The module that ``write_module`` wrote, on these arrays."""
+    slots.operators.get()  # programs name operators: those who define them come first
+    slots.relax_operators.get()
+    return load_json(text, aside=arrays.__getitem__)
+
+
 register_codec(__name__, NDArray, encode_array, decode_array)
 register_codec(__name__, ShapeTuple, list, ShapeTuple)
 register_codec(__name__, String, str, String)
+slots.module_json.fill((write_module, read_module))

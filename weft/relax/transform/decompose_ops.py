@@ -22,12 +22,17 @@ from weft.tir.expr import Var as TirVar
 
 
 class _Decomposer(PyExprMutator):
+    def __init__(self, keep_training: bool = False) -> None:
+        super().__init__()
+        self.keep_training = keep_training
+
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
         if call.op is _BATCH_NORM:
             info = call.args[0].struct_info
             is_known = isinstance(info, TensorStructInfo) and info.ndim != -1 and info.dtype
-            return _batch_norm(call) if is_known else call
+            is_kept = self.keep_training and bool(call.attrs["training"])
+            return _batch_norm(call) if is_known and not is_kept else call
         if call.op is _TENSOR_TO_SHAPE and call.struct_info.ndim != -1:
             return self.tensor_to_shape(call)
         return call
@@ -68,7 +73,16 @@ def _batch_norm(call: Call) -> Tuple:
     return Tuple([made, mean, variance])
 
 
-def DecomposeOpsForInference(func_name: str | None = None) -> Pass:  # noqa: N802 - as TVM
-    """Decompose operators as inference needs them, in one function or in all."""
-    made = make_function_pass("DecomposeOps", lambda func: _Decomposer().visit_expr(func))
+def DecomposeOpsForInference(  # noqa: N802 - as TVM
+    func_name: str | None = None, *, keep_training: bool = False
+) -> Pass:
+    """Decompose operators as inference needs them, in one function or in all.
+
+    ``keep_training`` leaves batch norms whose statistics are those of the batch as they are.
+    """
+
+    def decompose(func: Any) -> Any:
+        return _Decomposer(keep_training).visit_expr(func)
+
+    made = make_function_pass("DecomposeOps", decompose)
     return made if func_name is None else ApplyPassToFunction(made, func_name)

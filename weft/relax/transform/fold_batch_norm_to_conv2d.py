@@ -36,9 +36,9 @@ _CONV2D, _BATCH_NORM = Op.get("relax.nn.conv2d"), Op.get("relax.nn.batch_norm")
 
 
 class _Folder(PyExprMutator):
-    def __init__(self, counts: dict[Var, int]) -> None:
+    def __init__(self, counts: dict[Var, int], keep_training: bool) -> None:
         super().__init__()
-        self.counts = counts
+        self.counts, self.keep_training = counts, keep_training
         self.original: dict[Var, Var] = {}
 
     def visit_var_binding_(self, binding: Any) -> None:
@@ -49,6 +49,8 @@ class _Folder(PyExprMutator):
         made = super().visit_tuple_getitem_(op)
         norm = self.lookup_binding(made.tuple_value)
         if made.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
+            return made
+        if self.keep_training and norm.attrs["training"]:
             return made
         product = norm.args[0]
         conv = self.lookup_binding(product)
@@ -104,13 +106,16 @@ def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
     return out_layout.index("C"), kernel_layout.index("O")
 
 
-def _fold(func: Function) -> Function:
-    if func.attrs.get("Primitive"):
-        return func
-    made = _Folder(uses(func)).visit_expr(func)
-    return func if made is func else remove_all_unused(made)
+def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # noqa: N802 - as TVM
+    """Fold batch norms into the convolutions before them.
 
+    ``keep_training`` leaves those whose statistics are those of the batch as they are.
+    """
 
-def FoldBatchnormToConv2D() -> FunctionPass:  # noqa: N802 - as TVM
-    """Fold batch norms into the convolutions before them."""
-    return make_function_pass("FoldBatchnormToConv2D", _fold)
+    def fold(func: Function) -> Function:
+        if func.attrs.get("Primitive"):
+            return func
+        made = _Folder(uses(func), keep_training).visit_expr(func)
+        return func if made is func else remove_all_unused(made)
+
+    return make_function_pass("FoldBatchnormToConv2D", fold)

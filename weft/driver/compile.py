@@ -1,0 +1,134 @@
+"""``weft.compile``: from a model of any kind to a CompiledModel, in one call (design.md 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from weft.driver.build import as_module, as_target, build, relax_build
+from weft.driver.sources import Request, import_model
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.expr import Function
+from weft.runtime.model import CompiledModel
+from weft.runtime.threads import own_num_threads
+from weft.support.errors import IRTypeError
+from weft.target.target import Target
+from weft.tir.function import PrimFunc
+
+_UNSET: Final = object()
+
+
+def compile(  # noqa: A001 - TVM's name
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    target: Any = _UNSET,
+    dynamic_shapes: Any = None,
+    num_threads: int | None = None,
+    verify: bool = False,
+    cache: bool = True,
+    relax_pipeline: Any = "weft",
+    tir_pipeline: Any = "default",
+    **options: Any,
+) -> Any:
+    """Compile a model to something that is called like it and runs without its framework.
+
+    Args:
+        model: a ``torch.nn.Module`` (also a ``torch.fx.GraphModule``), a
+            ``torch.export.ExportedProgram`` or the path of one (``.pt2``), an ONNX ``ModelProto``
+            or the path of one, an IRModule. A module of PrimFuncs only, or one PrimFunc, becomes a
+            runtime module, as ``weft.build`` makes it.
+        example_inputs: arguments of a call, for models from torch: one tensor, a tuple of
+            arguments by position, or a dict of arguments by name. A target here means ``target``,
+            as TVM has it.
+        target: as for ``weft.build``; default: this machine's CPU.
+        dynamic_shapes: which dimensions of the example inputs vary, as ``torch.export.export``
+            takes them.
+        num_threads: threads of parallel loops in this model's calls; None: the process's number.
+        verify: run every function in the reference interpreters around every pass.
+        cache: whether to keep and to use what was compiled before.
+        relax_pipeline: passes on the graph: a name, a pass, or None.
+        tir_pipeline: passes on kernels: ``"default"`` or a pass.
+        options: what the importer takes beside (``custom_converters=`` for torch).
+
+    Returns:
+        A CompiledModel, which is an Executable too.
+
+    >>> import numpy as np, weft
+    >>> from weft import relax
+    >>> x = relax.Var("x", relax.TensorStructInfo((3,), "float32"))
+    >>> builder = relax.BlockBuilder()
+    >>> with builder.function("main", [x]):
+    ...     main = builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    >>> model = weft.compile(builder.get())
+    >>> model(np.array([-1, 0, 2], "float32"))
+    array([0., 0., 2.], dtype=float32)
+    """
+    if _is_target(example_inputs):
+        if target is not _UNSET:
+            raise IRTypeError("compile: the target is given twice, by position and as target=")
+        example_inputs, target = None, example_inputs
+    if num_threads is not None:
+        own_num_threads(num_threads)  # refuses what is no number of threads
+    resolved = as_target(None if target is _UNSET else target)
+    request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
+    if _has_no_graph(request.model):
+        return build(request.model, resolved, pipeline=tir_pipeline)
+    with _verified(verify):
+        imported = import_model(request)
+        executable = relax_build(
+            imported.module, resolved, None, relax_pipeline, tir_pipeline
+        )
+    return CompiledModel(
+        executable, imported.signature, entry=imported.entry, num_threads=num_threads,
+        states=imported.states, module=lambda: imported.module,
+    )  # fmt: skip
+
+
+def _is_target(value: Any) -> bool:
+    """Whether what stands in the second place is TVM's target, not example inputs."""
+    if isinstance(value, Mapping):
+        return isinstance(value.get("kind"), str)
+    return isinstance(value, Target | str)
+
+
+def _as_module(model: Any) -> Any:
+    """Functions and collections of functions as an IRModule; every other model as it is."""
+    if isinstance(model, Function | PrimFunc | dict | list | tuple):
+        return as_module(model)
+    return model
+
+
+def _request(
+    model: Any, examples: Any, dynamic_shapes: Any, options: Mapping[str, Any]
+) -> Request:
+    if isinstance(examples, Mapping):
+        args, kwargs = (), dict(examples)
+    else:
+        kwargs = {}
+        args = tuple(examples) if isinstance(examples, tuple | list) else (examples,)
+    if examples is None:
+        args = ()
+    return Request(model, args, kwargs, dynamic_shapes, examples is not None, dict(options))
+
+
+def _has_no_graph(model: Any) -> bool:
+    return isinstance(model, IRModule) and not any(
+        isinstance(func, Function) for func in model.functions.values()
+    )
+
+
+@contextmanager
+def _verified(verify: bool) -> Iterator[None]:
+    """The current pass context, with the reference interpreters if asked for."""
+    if not verify:
+        yield
+        return
+    now = PassContext.current()
+    with PassContext(
+        now.opt_level, now.required_pass, now.disabled_pass, now.instruments, now.config,
+        verify=True,
+    ):  # fmt: skip
+        yield

@@ -1,0 +1,172 @@
+"""Sources of models: one row for each kind that ``weft.compile`` takes, and what brings it in.
+
+A row asks for an object's class by name, so that no framework is loaded for the question: an object
+of its classes can only be there if it is loaded. What brings a model in is loaded at first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from weft.ir.module import IRModule
+from weft.relax.expr import Function
+from weft.runtime.signature import Signature
+from weft.support.errors import IRTypeError, IRValueError
+
+
+@dataclass(frozen=True)
+class Request:
+    """A model as the user gave it, with example arguments of a call and its dynamic dimensions."""
+
+    model: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    dynamic_shapes: Any = None
+    has_examples: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the importer takes beside (``custom_converters``, ``opset`` ...)."""
+
+
+@dataclass
+class Imported:
+    """A model after import: its module, how it is called, the tensors that its calls change."""
+
+    module: IRModule
+    signature: Signature
+    states: Sequence[Any] = ()
+    entry: str = "main"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kind of model: ``classes`` as ``module:Class``, suffixes of files, and who imports it.
+
+    ``load`` is ``module:function``; the function takes a Request and returns an Imported.
+    ``key`` (``module:function`` too, or nothing) gives bytes that tell one request from another
+    without importing it; None where that is not possible (weft.driver.model_cache).
+    """
+
+    name: str
+    load: str
+    classes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    key: str = ""
+
+
+SOURCES: Final = (
+    Source(
+        "torch.export.ExportedProgram", "weft.driver.torch_models:import_exported",
+        ("torch.export.exported_program:ExportedProgram",),
+        key="weft.driver.torch_models:key_of_exported",
+    ),
+    Source(
+        "torch.nn.Module", "weft.driver.torch_models:import_torch_module",
+        ("torch.nn.modules.module:Module",), key="weft.driver.torch_models:key_of_module",
+    ),
+    Source(
+        "a .pt2 file", "weft.driver.torch_models:import_pt2", suffixes=(".pt2",),
+    ),
+    Source(
+        "onnx.ModelProto", "weft.driver.onnx_models:import_onnx",
+        ("onnx.onnx_ml_pb2:ModelProto", "onnx.onnx_pb:ModelProto"), (".onnx",),
+        key="weft.driver.onnx_models:key_of_onnx",
+    ),
+)  # fmt: skip
+"""The kinds of models that are brought in, in the order in which they are asked."""
+
+
+def import_model(request: Request) -> Imported:
+    """Bring a model in; IRTypeError for an object that is no model of a known kind."""
+    if isinstance(request.model, IRModule):
+        return import_module(request)
+    source = source_of(request.model)
+    made: Imported = function_of(source.load)(request)
+    return made
+
+
+def source_of(model: Any) -> Source:
+    """The row for a model or a path; IRTypeError, or IRValueError for a file of another kind."""
+    if isinstance(model, str | Path):
+        return _source_of_file(Path(model))
+    for source in SOURCES:
+        if any(isinstance(model, kind) for kind in _loaded(source.classes)):
+            return source
+    raise IRTypeError(
+        f"compile: expected a model ({_listed()}, an IRModule) or the path of one, got "
+        f"{_described(model)}"
+    )
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """A function of a module that is loaded at first use, by ``module:function``."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def _listed() -> str:
+    return ", ".join([source.name for source in SOURCES])
+
+
+def _described(model: Any) -> str:
+    if isinstance(model, type):
+        return f"the class {model.__name__}; make an object of it"
+    if callable(model):
+        return f"{type(model).__name__} {getattr(model, '__name__', '')}".strip() + (
+            "; wrap a function in a torch.nn.Module whose forward calls it"
+        )
+    return type(model).__name__
+
+
+def _loaded(names: Sequence[str]) -> list[type]:
+    found = []
+    for name in names:
+        module, _, attribute = name.partition(":")
+        kind = getattr(sys.modules.get(module), attribute, None)
+        if isinstance(kind, type):
+            found.append(kind)
+    return found
+
+
+def _source_of_file(path: Path) -> Source:
+    if path.suffix == ".weft":
+        raise IRValueError(f"compile: {path.name} is compiled already; load it with weft.load")
+    for source in SOURCES:
+        if path.suffix in source.suffixes:
+            if not path.is_file():
+                what = "a folder" if path.is_dir() else "no file"
+                raise IRValueError(f"compile: expected a model at {str(path)!r}, found {what}")
+            return source
+    suffixes = ", ".join([suffix for source in SOURCES for suffix in source.suffixes])
+    raise IRValueError(
+        f"compile: expected the path of a model that ends in {suffixes}, got {str(path)[-80:]!r}"
+    )
+
+
+def import_module(request: Request) -> Imported:
+    """An IRModule as it is: its ``main``, or the one graph function there is."""
+    module = request.model
+    if request.dynamic_shapes is not None:
+        raise IRValueError(
+            "compile: dynamic_shapes says which dimensions of example inputs vary; the shapes of "
+            "an IRModule stand in its functions"
+        )
+    if request.options:
+        raise IRTypeError(
+            f"compile: an IRModule takes no option {', '.join(map(repr, request.options))}"
+        )
+    functions = {
+        var.name_hint: func
+        for var, func in module.functions.items()
+        if isinstance(func, Function)
+    }
+    name = "main" if "main" in functions else next(iter(functions), "")
+    params = [param.name_hint or f"arg{i}" for i, param in enumerate(functions[name].params)]
+    if len(set(params)) != len(params):
+        params = [f"{param}_{index}" for index, param in enumerate(params)]
+    return Imported(module, Signature.plain(name, params), entry=name)

@@ -1,0 +1,323 @@
+"""The ``.weft`` file: a compiled model in one zip, the same bytes for the same model.
+
+Entries, in this order: ``code.o`` (object code), ``constants.safetensors``, ``manifest.json``
+(format, version, target, features, signature, digests of the other entries), ``module.json`` (the
+imported module, where its weights are all among the constants), ``module.py`` (its text) and
+``program.json`` (functions, native entries, specs). Nothing is compressed, dates are fixed, so
+equal input gives equal bytes; nothing is pickled. A file is written beside its name and renamed:
+where the disk is full, the old file stays. The same bytes stand in a section of an exported
+library (weft.runtime.library), which is read here as well.
+
+Reading needs numpy, llvmlite and safetensors, and no compiler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
+from weft.runtime.llvm import elf_section
+from weft.runtime.ndarray import NDArray, fresh
+from weft.runtime.object_code import ObjectCode
+from weft.runtime.signature import Signature
+from weft.runtime.spec import FunctionSpec
+from weft.support.dtype import DataType
+from weft.support.errors import (
+    ArtifactError,
+    ArtifactFormatError,
+    ArtifactVersionError,
+    TVMError,
+    UnsupportedError,
+)
+
+FORMAT: Final = "weft-model"
+VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+SECTION: Final = ".weft"
+"""The section of a shared library that holds an artefact."""
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+_ALIGNMENT: Final = 64
+
+
+@dataclass
+class Artifact:
+    """What the file holds.
+
+    ``kernels`` are the functions of the code that bytecode and profiles call by name; ``states``
+    are the tensors that calls change; ``module`` and ``text`` may be empty.
+    """
+
+    signature: Signature
+    entry: str
+    program: Program
+    code: ObjectCode | None
+    kernels: tuple[str, ...]
+    states: list[NDArray] = field(default_factory=list)
+    module: str = ""
+    text: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The whole file; UnsupportedError where something has no form on disk."""
+        tensors = [*self.program.constants, *self.states]
+        entries = {
+            "code.o": b"" if self.code is None else self.code.code,
+            "constants.safetensors": constants_to_bytes(tensors),
+            "module.json": self.module.encode(),
+            "module.py": self.text.encode(),
+            "program.json": _json(program_to_json(self.program)),
+        }
+        described = None
+        if self.code is not None:
+            described = {
+                "triple": self.code.triple, "cpu": self.code.cpu,
+                "features": list(self.code.features),
+                "specs": [spec.to_json() for spec in self.code.specs],
+            }  # fmt: skip
+        entries[MANIFEST] = _json({
+            "format": FORMAT, "version": VERSION, "entry": self.entry,
+            "kernels": list(self.kernels), "states": len(self.states), "code": described,
+            "signature": self.signature.to_json(), "dtypes": [str(x.dtype) for x in tensors],
+            "digests": {name: _digest(data) for name, data in sorted(entries.items())},
+        })  # fmt: skip
+        return _zipped(entries)
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _digest(data: bytes | memoryview) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _zipped(entries: dict[str, bytes]) -> bytes:
+    """An uncompressed zip whose entries start at multiples of 64 bytes."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted(entries.items()):
+            info = zipfile.ZipInfo(name, _DATE)
+            info.create_system, info.external_attr = 3, 0o644 << 16
+            start = target.tell() + 30 + len(name)
+            padding = -(start + 4) % _ALIGNMENT
+            info.extra = (0xFFFF).to_bytes(2, "little") + padding.to_bytes(2, "little")
+            info.extra += bytes(padding)
+            archive.writestr(info, data)
+    return target.getvalue()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all; ArtifactError says why it cannot be written."""
+    temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        _remove(temporary)
+        before = "; the file that was there is unchanged" if path.exists() else ""
+        reason = error.strerror or type(error).__name__
+        raise ArtifactError(f"cannot write {str(path)!r}: {reason}{before}") from error
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # the folder is gone or not ours: so is what we wrote
+
+
+def read_file(path: Path) -> Artifact:
+    """The artefact of a ``.weft`` file or of an exported library.
+
+    Raises ArtifactError where the file cannot be read, ArtifactFormatError where it is something
+    else or damaged, ArtifactVersionError where it is of a later format.
+    """
+    try:
+        with path.open("rb") as file:
+            return _read(_content(file, path), path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ArtifactError(f"cannot read {str(path)!r}: {reason}") from error
+
+
+def _content(file: BinaryIO, path: Path) -> memoryview:
+    data = memoryview(file.read())
+    if bytes(data[:4]) == b"\x7fELF":
+        found = elf_section(bytes(data), SECTION)
+        if found is None:
+            raise ArtifactFormatError(
+                f"{path.name}: expected a compiled model (.weft, or a library that export_library "
+                "wrote), got a library or object file without one"
+            )
+        data = data[found[0] : found[0] + found[1]]
+    return data
+
+
+def _read(data: memoryview, path: Path) -> Artifact:
+    entries = _unzipped(data, path)
+    manifest = _manifest(entries, path)
+    try:
+        return _artifact(manifest, entries)
+    except TVMError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _damaged(path: Path, what: str) -> ArtifactFormatError:
+    return ArtifactFormatError(
+        f"{path.name}: this file is damaged or cut off ({what[:100]}); save the model again"
+    )
+
+
+def _unzipped(data: memoryview, path: Path) -> dict[str, bytes]:
+    if not len(data):
+        raise _damaged(path, "it is empty")
+    if bytes(data[:2]) != b"PK":
+        raise ArtifactFormatError(
+            f"{path.name}: expected a compiled model that CompiledModel.save wrote, got a file "
+            f"that begins with {bytes(data[:4])!r}; models to compile go to weft.compile"
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if MANIFEST not in archive.namelist():
+                raise ArtifactFormatError(
+                    f"{path.name}: expected a compiled model, got another zip file; models to "
+                    "compile (.pt2, .onnx) go to weft.compile"
+                )
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        if isinstance(error, TVMError):
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads(entries[MANIFEST])
+        found, version = manifest["format"], manifest["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, "its manifest cannot be read") from error
+    if found != FORMAT:
+        raise ArtifactFormatError(f"{path.name}: expected format {FORMAT!r}, got {found!r}")
+    if version != VERSION:
+        raise ArtifactVersionError(
+            f"{path.name}: this file has format {version}, and this weft reads {VERSION}; "
+            "compile the model again, or use the weft that wrote it"
+        )
+    for name, digest in manifest.get("digests", {}).items():
+        if name not in entries or _digest(entries[name]) != digest:
+            raise _damaged(path, f"{name} is not what was written")
+    return manifest
+
+
+def _artifact(manifest: dict[str, Any], entries: dict[str, bytes]) -> Artifact:
+    code = manifest["code"]
+    if code is not None:
+        specs = tuple([FunctionSpec.from_json(item) for item in code["specs"]])
+        features = tuple(code["features"])
+        code = ObjectCode(entries["code.o"], specs, code["triple"], code["cpu"], features)
+    tensors = constants_from_bytes(entries["constants.safetensors"], manifest["dtypes"])
+    count = len(tensors) - manifest["states"]
+    functions = program_from_json(json.loads(entries["program.json"]))
+    return Artifact(
+        Signature.from_json(manifest["signature"]), manifest["entry"],
+        Program(functions, list(tensors[:count])), code, tuple(manifest["kernels"]),
+        tensors[count:], entries["module.json"].decode(), entries["module.py"].decode(),
+    )  # fmt: skip
+
+
+def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
+    """Arrays in the format of safetensors, named by their numbers.
+
+    Types that numpy has not (bfloat16, 8-bit floats) stand there as integers of the same bits.
+    """
+    from safetensors.numpy import save  # noqa: PLC0415 - loaded with the first file
+
+    tensors = {}
+    for index, constant in enumerate(constants):
+        if constant.dtype.lanes != 1:
+            raise UnsupportedError(f"a constant of type {constant.dtype} cannot be saved")
+        array = np.ascontiguousarray(constant._array)  # noqa: SLF001 - the same room
+        array = array.reshape(constant.shape)
+        bits = array if array.dtype.kind in "biuf" else array.view(f"uint{constant.dtype.bits}")
+        tensors[f"{index:06}"] = bits
+    return save(tensors)
+
+
+def constants_from_bytes(data: bytes, dtypes: Sequence[str]) -> list[NDArray]:
+    """What ``constants_to_bytes`` wrote of arrays of these types, in memory of its own."""
+    from safetensors import SafetensorError  # noqa: PLC0415 - loaded with the first file
+    from safetensors.numpy import load  # noqa: PLC0415 - loaded with the first file
+
+    try:
+        tensors = load(data)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    found = []
+    for index, dtype in enumerate(dtypes):
+        bits = tensors[f"{index:06}"]
+        made = fresh(bits.shape, DataType(dtype))
+        made._array[...] = bits.view(made._array.dtype)  # noqa: SLF001 - the same room
+        found.append(made)
+    return found
+
+
+def program_to_json(program: Program) -> dict[str, Any]:
+    """The functions of a program as plain data."""
+    for function in program.functions.values():
+        for instruction in function.code:
+            _check_plain(instruction, function.name)
+    return {name: dataclasses.asdict(item) for name, item in program.functions.items()}
+
+
+def _check_plain(value: Any, name: str) -> None:
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, tuple):
+            todo.extend(item)
+        elif item is not None and not isinstance(item, bool | int | float | str):
+            raise UnsupportedError(
+                f"{name}: a value of {type(item).__name__} in its bytecode has no form on disk, so "
+                "the model cannot be saved"
+            )
+
+
+def program_from_json(data: dict[str, Any]) -> dict[str, VMFunction]:
+    """What ``program_to_json`` made, also after a trip through JSON text."""
+    return {name: _function(item) for name, item in data.items()}
+
+
+def _function(data: dict[str, Any]) -> VMFunction:
+    native = data["native"]
+    if native is not None:
+        spec = FunctionSpec.from_json(native["spec"])
+        planned = native["planned"]
+        if planned is not None:
+            planned = PlannedSizes(**{key: _tupled(value) for key, value in planned.items()})
+        rest = {key: _tupled(value) for key, value in native.items()}
+        native = NativeEntry(**{**rest, "spec": spec, "planned": planned})
+    return VMFunction(
+        data["name"], _tupled(data["params"]), _tupled(data["code"]), data["registers"], native,
+        data["why_not_native"],
+    )  # fmt: skip
+
+
+def _tupled(value: Any) -> Any:
+    """Lists as the tuples that they were."""
+    return tuple([_tupled(item) for item in value]) if isinstance(value, list) else value

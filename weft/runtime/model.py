@@ -1,0 +1,340 @@
+"""CompiledModel: an Executable that is called like the model it was compiled from (design.md 3.9).
+
+A call binds its arguments by the model's signature (weft.runtime.signature), hands the memory of
+tensors and arrays to the native entry without a copy, and gives results back in the model's own
+structure: as torch tensors if one went in, else as numpy arrays. Any number of threads may call.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.runtime.artifact import Artifact, read_file, write_file
+from weft.runtime.memory_report import MemoryReport, report_memory
+from weft.runtime.module import Module
+from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.runtime.profiling import Report
+from weft.runtime.registry import PackedFunc
+from weft.runtime.signature import Signature, check_range, rebuild
+from weft.runtime.threads import own_num_threads
+from weft.runtime.timing import BenchmarkResult, Evaluator
+from weft.runtime.vm import Executable, VirtualMachine
+from weft.runtime.vm_patterns import bind, match
+from weft.support import slots
+from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
+
+_NATIVE_NUMPY = frozenset("biuf")
+
+
+class CompiledModel(Executable):
+    """What ``weft.compile`` returns for a model, and ``weft.load`` for a file.
+
+    Args:
+        executable: the built program.
+        signature: how the model is called.
+        entry: the function of the program that a call runs.
+        num_threads: threads of parallel loops in this model's calls; None: the process's number.
+        states: the tensors that calls change, as ``signature.states`` lists them.
+        module: gives the IRModule after import; None where it is not known any more.
+        text: gives that module's text; None likewise.
+        stored: the module as a file has it, of a model that comes from one.
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        signature: Signature,
+        *,
+        entry: str = "main",
+        num_threads: int | None = None,
+        states: Sequence[Any] = (),
+        module: Callable[[], Any] | None = None,
+        text: Callable[[], str] | None = None,
+        stored: str | None = None,
+    ) -> None:
+        super().__init__(
+            executable.program, executable.kernels, executable.hosts, executable.flops,
+            executable.code,
+        )  # fmt: skip
+        self.signature = signature
+        self.entry = entry
+        self.num_threads = num_threads
+        self.states = list(states)
+        self.machine = VirtualMachine(self)
+        self._module, self._text, self._stored = module, text, stored
+        self._lock = threading.Lock()
+        self._ranges = _range_checks(signature, executable.program.functions[entry].params)
+        self._plain = signature.is_plain
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model; see the class."""
+        values = self._values(args, kwargs)
+        if self.signature.states:
+            with self._lock:  # a state is read, computed and written as one step
+                return self._run(values)
+        return self._run(values)
+
+    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        signature = self.signature
+        if self._plain and not kwargs and len(args) == len(signature.inputs):
+            return [_ready(value) for value in args]
+        values = [_ready(value) for value in signature.flatten(args, kwargs)]
+        for state, tensor in zip(signature.states, self.states, strict=True):
+            values[state.input] = tensor
+        return values
+
+    def _run(self, values: list[Any]) -> Any:
+        signature = self.signature
+        try:
+            for name, source, axis, low, high in self._ranges:
+                check_range(signature.name, name, values[source].shape[axis], low, high)
+            with self._threads():
+                result = self.machine.callable_of(self.entry)(*values)
+        except (TVMError, AttributeError, IndexError):
+            self._explain(values)
+            raise
+        outputs = result if signature.unpacked else (result,)
+        for state, tensor in zip(signature.states, self.states, strict=True):
+            _write(tensor, outputs[state.output])
+        for source, output in signature.written:
+            _write(values[source], outputs[output])
+        convert = _to_torch if self._wants_torch(values) else _to_numpy
+        return rebuild(signature.result, [_converted(item, convert) for item in outputs])
+
+    def _threads(self) -> Any:
+        return nullcontext() if self.num_threads is None else own_num_threads(self.num_threads)
+
+    def _wants_torch(self, values: Sequence[Any]) -> bool:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return False
+        states = {state.input for state in self.signature.states}
+        given = [item for i, item in enumerate(values) if i not in states]
+        if _any_tensor(given, torch.Tensor):
+            return True
+        return self.signature.source == "torch" and not _any_tensor(given, (np.ndarray, NDArray))
+
+    def _explain(self, values: Sequence[Any]) -> None:
+        """Raise the error of the first input that does not fit, by its place in the arguments."""
+        signature = self.signature
+        params = self.program.functions[self.entry].params
+        symbols: dict[str, int] = {}
+        for value, (_, pattern) in zip(values, params, strict=True):
+            bind(value, pattern, symbols)
+        for value, (_, pattern), place in zip(values, params, signature.inputs, strict=True):
+            where = f"{signature.name}: argument {place}"
+            try:
+                match(value, pattern, symbols, where)
+            except (IRTypeError, IRValueError) as error:
+                if where in str(error):
+                    raise
+                raise type(error)(f"{where}: {error}") from error
+
+    @property
+    def mod(self) -> Any:
+        """The IRModule after import; UnsupportedError where a file does not hold it."""
+        if self._module is None:
+            raise UnsupportedError(
+                f"{self.signature.name}: this file keeps the weights in the form that the compiled "
+                "code uses, so the imported module cannot be had back; show() prints its text"
+            )
+        return self._module()
+
+    def show(self) -> None:
+        """Print the imported module as a script."""
+        print(self.script())  # noqa: T201 - show prints
+
+    def script(self) -> str:
+        """The imported module as a script, without the content of its constants."""
+        return self._text() if self._text is not None else str(self.mod.script())
+
+    def profile(self, *args: Any, **kwargs: Any) -> Report:
+        """Run once as bytecode after a run to warm up: what each kernel took."""
+        values = self._values(args, kwargs)
+        with self._threads():
+            return self.machine.profile(self.entry, *values)
+
+    def benchmark(
+        self, *args: Any, number: int = 1, repeat: int = 20, min_repeat_ms: int = 10, **kwargs: Any
+    ) -> BenchmarkResult:
+        """Seconds of a call on these inputs: median, mean, spread; see ``BenchmarkResult``.
+
+        Each of ``repeat`` times is the mean of ``number`` calls, or of as many as take
+        ``min_repeat_ms``. A model's own keyword arguments of these names are given by position.
+        """
+        values = self._values(args, kwargs)
+        self._run(list(values))  # checks, warms up
+        entry = self.machine.callable_of(self.entry)
+        with self._threads():
+            return Evaluator(PackedFunc(entry, self.entry), number, repeat, min_repeat_ms)(*values)
+
+    def memory(self, *args: Any, **kwargs: Any) -> MemoryReport:
+        """Bytes of working memory, constants and outputs; for inputs of these shapes if given."""
+        values = self._values(args, kwargs) if args or kwargs else None
+        limits = {name: high for name, _, high in self.signature.ranges}
+        return report_memory(self.program, self.entry, limits, values)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, which ``weft.load`` reads (weft.runtime.artifact).
+
+        Raises ArtifactError where the file cannot be written, UnsupportedError where the model
+        holds something that has no form on disk.
+        """
+        write_file(Path(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """What ``save`` writes."""
+        if self.kernels.imports:
+            raise UnsupportedError(
+                f"{self.signature.name}: a model that calls functions of other libraries cannot be "
+                "saved: they are not part of it"
+            )
+        module = self._stored
+        if module is None:
+            module = self._module_json()
+        return Artifact(
+            self.signature, self.entry, self.program, self.code, tuple(self.kernels.functions),
+            [as_array(state) for state in self.states], module, self.script(),
+        ).to_bytes()  # fmt: skip
+
+    def _module_json(self) -> str:
+        """The imported module with its arrays by their numbers among the constants.
+
+        Empty where one is not among them: weights are stored once, in the form that the code uses.
+        """
+        if self._module is None:
+            return ""
+        numbers = {id(constant): i for i, constant in enumerate(self.program.constants)}
+        text: str = slots.module_json.get()[0](self._module(), numbers)
+        return text
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.signature.inputs)
+        return f"CompiledModel({self.signature.name}({names}))"
+
+
+def _range_checks(
+    signature: Signature, params: Sequence[tuple[str, Sequence[Any]]]
+) -> list[tuple[str, int, int, int | None, int | None]]:
+    """Which axis of which input says what a symbol with a range is."""
+    found = []
+    for name, low, high in signature.ranges:
+        place = _axis_of(name, params)
+        if place is not None:
+            found.append((name, *place, low, high))
+    return found
+
+
+def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[int, int] | None:
+    for index, (_, pattern) in enumerate(params):
+        if pattern[0] == "tensor" and pattern[2] is not None and symbol in pattern[2]:
+            return index, list(pattern[2]).index(symbol)
+    return None
+
+
+def _ready(value: Any) -> Any:
+    """An input whose memory compiled code can read: copied only where it is not compact."""
+    kind = type(value)
+    if kind is NDArray:
+        return value if value._compact else NDArray(np.ascontiguousarray(value._array))
+    if kind is np.ndarray:
+        return value if value.flags.carray else np.array(value, order="C")
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.layout is torch.strided and not value.is_contiguous():
+            value = value.contiguous()
+        return value.resolve_neg() if value.is_neg() else value
+    if isinstance(value, tuple | list):
+        return tuple([_ready(item) for item in value])
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    return value
+
+
+def _any_tensor(values: Sequence[Any], kinds: Any) -> bool:
+    for value in values:
+        if _any_tensor(value, kinds) if isinstance(value, tuple) else isinstance(value, kinds):
+            return True
+    return False
+
+
+def _converted(value: Any, convert: Callable[[NDArray], Any]) -> Any:
+    if isinstance(value, NDArray):
+        return convert(value)
+    if isinstance(value, tuple):
+        return tuple([_converted(item, convert) for item in value])
+    return value
+
+
+def _to_numpy(value: NDArray) -> Any:
+    return value._array  # noqa: SLF001 - the same room
+
+
+def _to_torch(value: NDArray) -> Any:
+    array = value._array  # noqa: SLF001 - the same room
+    torch = sys.modules["torch"]
+    if array.dtype.kind in _NATIVE_NUMPY:
+        return torch.from_numpy(array)
+    return torch.from_dlpack(value)
+
+
+def _write(target: Any, value: NDArray) -> None:
+    """Give a tensor that the caller or the model holds its new content."""
+    if isinstance(target, NDArray):
+        target.copyfrom(value)
+    elif isinstance(target, np.ndarray):
+        target[...] = _to_numpy(value)
+    else:
+        with sys.modules["torch"].no_grad():
+            target.copy_(_to_torch(value))
+
+
+def as_array(value: Any) -> NDArray:
+    """The NDArray on the memory of a state."""
+    return value if isinstance(value, NDArray) else from_dlpack(value)
+
+
+def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
+    """The model in a ``.weft`` file, or in a library that ``export_library`` wrote.
+
+    Args:
+        path: the file.
+        num_threads: as for ``weft.compile``.
+
+    Raises ArtifactError where the file cannot be read; its subclasses tell a damaged or foreign
+    file (ArtifactFormatError), one of a later weft (ArtifactVersionError) and one for another
+    machine (ArtifactTargetError).
+    """
+    return from_artifact(read_file(Path(path)), num_threads=num_threads)
+
+
+def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:
+    """The model that an artefact holds, its code loaded."""
+    functions = {} if artifact.code is None else artifact.code.load()
+    by_symbol = {function.spec.native_symbol: function for function in functions.values()}
+    hosts = {
+        name: by_symbol[function.native.spec.native_symbol]
+        for name, function in artifact.program.functions.items()
+        if function.native is not None
+    }
+    kernels = Module({name: functions[name] for name in artifact.kernels})
+    executable = Executable(artifact.program, kernels, hosts, code=artifact.code)
+    constants = artifact.program.constants
+
+    def module() -> Any:
+        return slots.module_json.get()[1](artifact.module, constants)
+
+    return CompiledModel(
+        executable, artifact.signature, entry=artifact.entry, num_threads=num_threads,
+        states=artifact.states, module=module if artifact.module else None,
+        text=lambda: artifact.text, stored=artifact.module,
+    )  # fmt: skip

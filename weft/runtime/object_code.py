@@ -1,0 +1,74 @@
+"""ObjectCode: compiled code with all that a process needs to load it, and the check of the CPU.
+
+``features`` are LLVM's names of the instruction sets that the code may use. They are compared with
+the processor's before the code is loaded, since one missing instruction would end the process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.runtime.llvm import binding
+from weft.runtime.native import NativeFunction, NativeLibrary
+from weft.runtime.spec import FunctionSpec
+from weft.support.errors import ArtifactTargetError
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """A relocatable object, its functions, and what they run on.
+
+    ``triple`` is LLVM's name of the system, ``cpu`` of the processor that the code was made for.
+    """
+
+    code: bytes
+    specs: tuple[FunctionSpec, ...]
+    triple: str
+    cpu: str
+    features: tuple[str, ...] = ()
+
+    def load(self) -> dict[str, NativeFunction]:
+        """The functions by name; ArtifactTargetError where this processor cannot run them."""
+        check_processor(self)
+        library = NativeLibrary(self.code)
+        return {spec.name: library.function(spec) for spec in self.specs}
+
+
+@functools.cache
+def _processor() -> tuple[str, str, Mapping[str, bool]]:
+    """Triple, name and features of this machine's processor, as LLVM has them."""
+    llvm = binding()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+
+
+def check_processor(
+    code: ObjectCode, here: tuple[str, str, Mapping[str, Any]] | None = None
+) -> None:
+    """Raise ArtifactTargetError unless this machine has all that the code may use.
+
+    ``here`` is what to compare with instead of this machine: triple, processor, features.
+    """
+    triple, cpu, found = here or _processor()
+    if _system(code.triple) != _system(triple):
+        raise ArtifactTargetError(
+            f"this code is for {code.triple}, and this process runs on {triple}; compile the model "
+            "here, or for a target with this -mtriple"
+        )
+    missing = [name for name in code.features if not found.get(name)]
+    if missing:
+        shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if missing[6:] else "")
+        raise ArtifactTargetError(
+            f"this code was compiled for the processor {code.cpu or 'generic'} and needs {shown}, "
+            f"which this one ({cpu}) lacks; compile the model here, or with "
+            'target="llvm -mcpu=x86-64-v3" for every x86-64 processor with AVX2'
+        )
+
+
+def _system(triple: str) -> tuple[str, str]:
+    """Architecture and operating system of a triple: what decides whether object code loads."""
+    parts = triple.split("-")
+    system = parts[2] if len(parts) > 2 else ""
+    return parts[0], system
