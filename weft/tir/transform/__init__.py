@@ -29,6 +29,7 @@ _NAMES = {
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
     "LowerThreadAllreduce": "weft.tir.transform.lower_thread_allreduce",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
+    "NarrowDataType": "weft.tir.transform.narrow_datatype",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
@@ -56,7 +57,7 @@ _PLANNED = {
         "BF16ComputeLegalize BF16StorageLegalize CombineContextCall CommonSubexprElimTIR "
         "ForceNarrowIndexToInt32 InjectSoftwarePipeline InlinePrivateFunctions "
         "InstrumentBoundCheckers InstrumentProfileIntrinsics LowerCustomDatatypes "
-        "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI NarrowDataType "
+        "LowerIntrin LowerTVMBuiltin MakePackedAPI MakeUnpackedAPI "
         "PointerValueTypeRewrite ReduceBranchingThroughOvercompute RemoveStoreUndef "
         "RemoveWeightLayoutRewriteBlock RenormalizeSplitPattern "
         "UseAssumeToReduceBranches".split(),
