@@ -183,6 +183,47 @@ def test_storages_are_reused_where_lives_do_not_meet():
     same_after([transform.StaticPlanBlockMemory()], before, expected)
 
 
+BRANCHES = """
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((8,), "float32")):
+        R.func_attr({"relax.force_pure": True})
+        if c:
+            a = ALLOC1
+            _: R.Tuple() = cls.exp(x, a)
+            r = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+            _1: R.Tuple() = cls.exp(a, r)
+            y = r
+        else:
+            b = ALLOC2
+            _2: R.Tuple() = cls.exp(x, b)
+            s = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+            _3: R.Tuple() = cls.exp(b, s)
+            y = s
+        d = ALLOC3
+        _4: R.Tuple() = cls.exp(y, d)
+        e = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+        _5: R.Tuple() = cls.exp(d, e)
+        return e
+"""
+
+
+def test_branches_share_no_storage():
+    """What one of them allocates is not there in the other, nor behind both."""
+    before, expected = BRANCHES, BRANCHES
+    for index in (1, 2, 3):
+        indent = " " * (8 if index == 3 else 12)
+        before = before.replace(
+            f"ALLOC{index}", 'R.builtin.alloc_tensor(R.shape([8]), "float32", 0)'
+        )
+        expected = expected.replace(
+            f"{'abd'[index - 1]} = ALLOC{index}",
+            f'storage{index} = R.memory.alloc_storage(R.shape([32]), 0, "global", "float32")\n'
+            f"{indent}{'abd'[index - 1]} = "
+            f'R.memory.alloc_tensor(storage{index}, 0, R.shape([8]), "float32")',
+        )
+    same_after([transform.StaticPlanBlockMemory()], module(before), module(expected))
+
+
 def storages_of(func):
     return [
         binding.value

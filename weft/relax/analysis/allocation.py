@@ -23,6 +23,7 @@ from weft.relax.expr import (
     Binding,
     BindingBlock,
     Call,
+    DataflowBlock,
     ExternFunc,
     Function,
     If,
@@ -59,6 +60,8 @@ class Life:
     call: Call
     block: BindingBlock
     first: int
+    home: SeqExpr | BindingBlock
+    """Where its memory can be named: its sequence of blocks, or its block if that is dataflow."""
     last: int | None = None
     """The last call that gets it; None if there is none."""
 
@@ -100,19 +103,21 @@ class _Walk:
         self.uses: list[tuple[Var, tuple[Var, ...]]] = []
         self.positions: dict[Var, int] = {}
         self.block: BindingBlock | None = None
+        self.home: SeqExpr | BindingBlock | None = None
 
     def sequence(self, seq: Any) -> None:
         """Blocks, then the value, which leaves."""
         if not isinstance(seq, SeqExpr):
             self.escape(self.alias(seq))
             return
-        outer = self.block
+        outer = self.block, self.home
         for block in seq.blocks:
             self.block = block
+            self.home = block if isinstance(block, DataflowBlock) else seq
             for binding in block.bindings:
                 self.binding(binding)
         self.escape(self.alias(seq.body))
-        self.block = outer
+        self.block, self.home = outer
 
     def binding(self, binding: Binding) -> None:
         """What a binding allocates, uses and names."""
@@ -128,7 +133,8 @@ class _Walk:
             self.sequence(value.body)
         elif self.is_root(value):
             assert self.block is not None
-            self.lives[var] = Life(var, value, self.block, self.positions[var])
+            assert self.home is not None
+            self.lives[var] = Life(var, value, self.block, self.positions[var], self.home)
             self.aliases[var] = frozenset([var])
         else:
             self.aliases[var] = self.call(var, value)

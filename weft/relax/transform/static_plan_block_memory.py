@@ -19,7 +19,8 @@ After, where c lives in the storage of a::
 The algorithm is TVM's token allocator (Relay's and Relax's memory planner): a storage goes back to
 a pool at the last use of its tensor; a new tensor takes the smallest free storage that is large
 enough, else it enlarges the largest one that is too small, both within a factor of 16 of its size
-and of its dtype. Sizes with symbols share where they are proved equal. The function attribute
+and of its dtype. Sizes with symbols share where they are proved equal. Branches have pools of their
+own: what one of them allocates is not there in the other, nor behind both. The function attribute
 ``tir_var_upper_bound`` (name of a symbol of the signature -> largest value) makes sizes static;
 with ``relax.memory_plan_dynamic_func_output`` also those of tensors that leave the block get
 storage of their largest size. AssignOffsets packs the storages into one.
@@ -105,19 +106,20 @@ def plan_storages(
 ) -> dict[Var, Storage]:
     """Which storage each tensor gets."""
     planned: dict[Var, Storage] = {}
-    pools: dict[tuple[str, str], _Pool] = {}
+    pools: dict[tuple[int, str, str], _Pool] = {}  # a branch has its own
     for binding in bindings_in_order(func):
         life = found.lives.get(binding.var)
         if life is not None:
             shape, dtype, device, scope = _arguments(life.call)
-            key = (scope.value, str(dtype.value))
+            key = (id(life.home), scope.value, str(dtype.value))
             size = bounds.size_in_bytes(shape.values, dtype.value)
             pool = pools.setdefault(key, _Pool())
             storage = None if life.last is None else pool.take(size, bounds)
             planned[life.var] = storage or Storage(size, dtype.value, scope.value, device)
         for ended in found.ends.get(binding.var, ()):
             storage = planned[ended]
-            pools[storage.scope, str(storage.dtype)].give(storage, bounds)
+            home = id(found.lives[ended].home)
+            pools[home, storage.scope, str(storage.dtype)].give(storage, bounds)
     return planned
 
 
