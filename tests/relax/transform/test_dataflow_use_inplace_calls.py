@@ -56,6 +56,29 @@ def test_live_ranges_and_aliases():
     assert tuples[number] == [named["f"], named["g"]]
 
 
+def test_any_field_of_what_a_function_returns_may_be_its_tuple():
+    @I.ir_module
+    class Calls:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Calls
+            with R.dataflow():
+                pair = cls.both(x)
+                a = pair[0]
+                b = R.exp(a)
+                R.output(b)
+            return b
+
+        @R.function(private=True)
+        def both(
+            x: R.Tensor((4,), "float32")
+        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+            return (x, x)
+
+    assert inplace_opportunities(block_of(Calls), Calls["main"].params) == ([], [])
+    assert DataflowUseInplaceCalls()(Calls) is Calls
+
+
 def results(mod, mode, *args):
     machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu(), exec_mode=mode)
     first, (second, third) = machine["main"](*args)

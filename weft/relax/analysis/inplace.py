@@ -136,11 +136,12 @@ class _Aliases:
         return found
 
     def reached(self, number: int) -> set[int]:
-        """A piece of memory and all that is inside of it."""
-        found = {number}
-        for field in self.tuples.get(number, ()):
-            for item in field:
-                found |= self.reached(item)
+        """A piece of memory and all that is inside of it, which may be itself (``widen``)."""
+        found, waiting = {number}, [number]
+        while waiting:
+            inside = set().union(*self.tuples.get(waiting.pop(), ())) - found
+            found |= inside
+            waiting += inside
         return found
 
     def widen(self, number: int, more: set[int]) -> None:
