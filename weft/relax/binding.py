@@ -6,7 +6,7 @@ these names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,18 @@ import numpy as np
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.node import Array
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Constant, Expr, Function, Var, VarBinding, const
-from weft.relax.expr_functor import PyExprMutator
+from weft.relax.expr import (
+    Call,
+    Constant,
+    DataflowBlock,
+    Expr,
+    Function,
+    If,
+    Var,
+    VarBinding,
+    const,
+)
+from weft.relax.expr_functor import PyExprMutator, post_order_visit
 from weft.relax.lattice import match_params, symbolic_vars, tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.substitution import copy_with_new_vars, replace
@@ -160,10 +170,19 @@ class _Reinfer(PyExprMutator):
 
 
 def inline_functions(func: Function, function_map: Mapping[Any, Function]) -> Function:
-    """The function with calls of the given functions (by GlobalVar or name) replaced by bodies."""
+    """The function with calls of the given functions (by GlobalVar or name) replaced by bodies.
+
+    A dataflow block has no place for a function that branches: such a call stays in one.
+    """
     by_name = {getattr(key, "name_hint", key): value for key, value in function_map.items()}
     made: Function = _Inliner(by_name).visit_expr(func)
     return made if made is func else remove_all_unused(made)
+
+
+def _branches(func: Function) -> bool:
+    found: list[If] = []
+    post_order_visit(func.body, lambda expr: found.append(expr) if isinstance(expr, If) else None)
+    return bool(found)
 
 
 class _Inliner(PyExprMutator):
@@ -171,11 +190,28 @@ class _Inliner(PyExprMutator):
         super().__init__()
         self.functions = functions
         self.open: dict[str, None] = {}
+        self.in_dataflow = False
+        """Of the body being built: what is inlined becomes part of the block that calls it."""
+
+    def visit_function_(self, op: Function) -> Any:
+        return self._within(False, super().visit_function_, op)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+        return self._within(True, super().visit_dataflow_block_, block)
+
+    def _within(self, in_dataflow: bool, visit: Callable[[Any], Any], part: Any) -> Any:
+        outer, self.in_dataflow = self.in_dataflow, in_dataflow
+        made = visit(part)
+        self.in_dataflow = outer
+        return made
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
         callee = call.op
         if not isinstance(callee, GlobalVar) or callee.name_hint not in self.functions:
+            return call
+        func = self.functions[callee.name_hint]
+        if self.in_dataflow and _branches(func):
             return call
         if callee.name_hint in self.open:
             raise IRValueError(
@@ -183,7 +219,7 @@ class _Inliner(PyExprMutator):
                 f"({' -> '.join([*self.open, callee.name_hint])}); a recursive function has no end "
                 "when it is inlined"
             )
-        body = copy_with_new_vars(self.functions[callee.name_hint])
+        body = copy_with_new_vars(func)
         mapping = dict(zip(body.params, call.args, strict=True))
         symbols = match_params(
             [param.struct_info for param in body.params], [arg.struct_info for arg in call.args]

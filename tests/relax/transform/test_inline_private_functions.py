@@ -80,3 +80,71 @@ def test_recursive_functions_and_those_in_closures_stay(check):
             return a
 
     check(InlinePrivateFunctions(), Before, Before)
+
+
+def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            cls = Before
+            with R.dataflow():
+                a = cls.outer(c, x)
+                R.output(a)
+            return a
+
+        @R.function
+        def other(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            cls = Before
+            a = cls.one_of(c, x)
+            return a
+
+        @R.function(private=True)
+        def outer(
+            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
+            cls = Before
+            a: R.Tensor((2, 3), "float32") = cls.one_of(c, x)
+            b = R.sin(a)
+            return b
+
+        @R.function(private=True)
+        def one_of(
+            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
+            if c:
+                a = R.exp(x)
+            else:
+                a = R.cos(x)
+            return a
+
+    @I.ir_module
+    class Expected:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            cls = Expected
+            with R.dataflow():
+                a: R.Tensor((2, 3), "float32") = cls.one_of(c, x)
+                b = R.sin(a)
+                R.output(b)
+            return b
+
+        @R.function
+        def other(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            if c:
+                a = R.exp(x)
+            else:
+                a = R.cos(x)
+            return a
+
+        @R.function(private=True)
+        def one_of(
+            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
+            if c:
+                a = R.exp(x)
+            else:
+                a = R.cos(x)
+            return a
+
+    check(InlinePrivateFunctions(), Before, Expected, np.array(True), X)

@@ -2,7 +2,7 @@
 
 Before: ``main(x): y = f(x); return y`` and a private ``f(x): return R.exp(x)``. After: ``main(x):
 y = R.exp(x); return y``. A function that is recursive, or that is used otherwise than by a call
-(in a closure), stays.
+(in a closure), stays, and so does one that branches where a dataflow block calls it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.analysis.purity import detect_recursion
+from weft.relax.analysis.variables import all_global_vars
 from weft.relax.binding import inline_functions
 from weft.relax.canonical import canonicalize_bindings
 from weft.relax.expr import Function
@@ -27,11 +28,19 @@ def inline_private_functions(mod: IRModule, ctx: PassContext) -> IRModule:  # no
     }
     if not inlined:
         return mod
-    functions: dict[Any, Any] = {}
-    for gvar, func in mod.functions.items():
-        if gvar.name_hint in inlined:
-            continue
-        functions[gvar] = _inlined(func, inlined) if isinstance(func, Function) else func
+    changed = {
+        gvar: _inlined(func, inlined) if isinstance(func, Function) else func
+        for gvar, func in mod.functions.items()
+    }
+    gone = set(inlined)
+    waiting = [func for gvar, func in changed.items() if gvar.name_hint not in gone]
+    while waiting:  # a call that had to stay keeps its function, and what that one calls
+        func = waiting.pop()
+        for gvar in all_global_vars(func) if isinstance(func, Function) else ():
+            if gvar.name_hint in gone:
+                gone.remove(gvar.name_hint)
+                waiting.append(changed[gvar])
+    functions = {gvar: func for gvar, func in changed.items() if gvar.name_hint not in gone}
     return IRModule(functions, None, mod.attrs, mod.global_infos)
 
 
