@@ -36,22 +36,12 @@ from weft.testing.random_graphs import (
     shrunk,
 )
 
-NOT_YET = set(
-    """
-    dynamic_strided_slice collapse_sum_like eye_like hamming_window image.affine_grid
-    image.grid_sample image.resize1d image.resize3d index_put layout_transform nn.attention_bias
-    nn.attention_var_len nn.cross_entropy_with_logits nn.dropout nn.gru nn.instance_norm nn.lstm
-    nn.nll_loss nn.rnn nonzero quantize scatter_nd unique vision.all_class_non_max_suppression
-    vision.roi_align
-    """.split()
-)
-"""Operators that wait for a recipe; tests/relax/numerics has their cases one by one."""
 NOT_OF_A_GRAPH = set(
     """
     assert_op call_builtin_with_ctx call_dps_packed call_inplace_packed call_packed call_pure_packed
     call_tir call_tir_inplace call_tir_with_grad hint_on_device invoke_closure invoke_pure_closure
-    make_closure multinomial_from_uniform null_value print shape_of shape_to_tensor tensor_to_shape
-    to_vdevice wrap_param
+    make_closure multinomial_from_uniform nn.dropout null_value print shape_of
+    shape_to_tensor tensor_to_shape to_vdevice wrap_param
     """.split()
 )
 """Calls of something else, shapes, effects, devices, samples, what only passes write."""
@@ -102,7 +92,7 @@ def test_recipes_are_of_operators():
 
 def test_operators_without_a_recipe_are_known():
     missing = {name for name in FUNCTIONS if not name.startswith(ROOMS)} - set(RECIPES)
-    assert missing == NOT_YET | NOT_OF_A_GRAPH
+    assert missing == NOT_OF_A_GRAPH
 
 
 def test_exact_floats_are_eighths():

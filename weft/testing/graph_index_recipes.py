@@ -6,14 +6,11 @@ Indices are constants inside of the range, since what is outside has no meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from weft.testing.graph_pool import Pool, Value
-
-Recipe = Callable[[Pool], str | None]
+from weft.testing.graph_pool import Pool, Recipe, Value
 
 
 def _indices(p: Pool, extent: int, shape: tuple[int, ...]) -> str:
@@ -69,47 +66,6 @@ def _meshgrid(p: Pool) -> str | None:
     return None if x is None else f"op.meshgrid(({x.name}, {x.name}), 'ij')[{p.r.randint(0, 1)}]"
 
 
-def _prelu(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.is_float and v.ndim >= 2)
-    return None if x is None else f"op.nn.prelu({x.name}, {p.weights(x.shape[1:2], x.dtype)}, 1)"
-
-
-def _dequantize(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.dtype in ("int8", "uint8") and v.ndim >= 1)
-    if x is None:
-        return None
-    zero = p.constant(np.array(1, "int8"))
-    return f"op.dequantize({x.name}, const(0.5, 'float32'), {zero}, -1, 'float32')"
-
-
-def _group_norm(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.is_float and v.ndim >= 3 and v.array.size > 0)
-    if x is None:
-        return None
-    channels = x.shape[1:2]
-    weights = f"{p.weights(channels, x.dtype)}, {p.weights(channels, x.dtype)}"
-    axes = list(range(2, x.ndim))
-    return f"op.nn.group_norm({x.name}, {weights}, {p.r.choice((1, *channels))}, 1, {axes})"
-
-
-def _dense(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.is_float and v.ndim == 2)
-    return None if x is None else f"op.nn.dense({x.name}, {p.weights((2, x.shape[1]), x.dtype)})"
-
-
-def _pixel_shuffle(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.ndim >= 3 and v.shape[-3] == 4)
-    return None if x is None else f"op.nn.pixel_shuffle({x.name}, 2)"
-
-
-def _resize2d(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.dtype == "float32" and v.ndim == 4 and v.array.size > 0)
-    size = (p.r.randint(1, 4), p.r.randint(1, 4))
-    if x is None:
-        return None
-    return f"op.image.resize2d({x.name}, {size}, layout='NCHW', method='linear')"
-
-
 def _collapse(p: Pool) -> str | None:
     x = p.pick(lambda v: v.is_float and v.ndim >= 1)
     if x is None:
@@ -127,14 +83,118 @@ def _slice_scatter(p: Pool) -> str | None:
     return f"op.slice_scatter({x.name}, {part}, 0, 1, 1, {axis})"
 
 
+def _collapse_like(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.is_float and v.ndim >= 1)
+    if x is None:
+        return None
+    y = p.pick(
+        lambda v: v.is_float and v.ndim <= x.ndim
+        and all(a in (1, b) for a, b in zip(v.shape[::-1], x.shape[::-1], strict=False))
+    )  # fmt: skip
+    return None if y is None else f"op.collapse_sum_like({x.name}, {y.name})"
+
+
+def _dequantize(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.dtype in ("int8", "uint8") and v.ndim >= 1)
+    return None if x is None else f"op.dequantize({x.name}, {_SCALE}, {_zero(p)}, -1, 'float32')"
+
+
+def _quantize(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.dtype == "float32" and v.ndim >= 1 and v.exact)
+    if x is None:
+        return None
+    return f"op.quantize({x.name}, {_SCALE}, {_zero(p)}, -1, {p.r.choice(('int8', 'uint8'))!r})"
+
+
+_SCALE: Final = "const(0.5, 'float32')"
+
+
+def _zero(p: Pool) -> str:
+    return p.constant(np.array(p.r.randint(0, 2), "int8"))
+
+
+def _dynamic_slice(p: Pool) -> str | None:
+    x = p.any(1)
+    if x is None:
+        return None
+    begin = [p.r.randint(0, extent) for extent in x.shape]
+    end = [p.r.randint(low, extent) for low, extent in zip(begin, x.shape, strict=True)]
+    steps = [p.r.randint(1, 2) for _ in x.shape]
+    given = ", ".join([p.constant(np.array(items, "int64")) for items in (begin, end, steps)])
+    return f"op.dynamic_strided_slice({x.name}, {given})"
+
+
+def _eye_like(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.ndim == 2)
+    return None if x is None else f"op.eye_like({x.name}, {p.r.randint(-2, 2)}, 'float32')"
+
+
+def _hamming(p: Pool) -> str:
+    return f"op.hamming_window({p.r.randint(1, 6)}, {p.r.randint(0, 1)}, 0.5, 0.25, 'float32')"
+
+
+def _index_put(p: Pool) -> str | None:
+    x = p.pick(lambda v: _filled(v) and not v.is_bool)
+    if x is None:
+        return None
+    axis = p.r.randrange(x.ndim)  # along one axis each index once: no order of writes
+    count = p.r.randint(1, x.shape[axis])
+    chosen = {
+        at: p.r.sample(range(extent), count) if at == axis else [p.r.randrange(extent)] * count
+        for at, extent in enumerate(x.shape)
+    }
+    items = ", ".join([p.constant(np.array(chosen[at], "int64")) for at in range(x.ndim)])
+    values = p.weights((count,), x.dtype)
+    return f"op.index_put({x.name}, ({items},), {values}, {p.r.random() < 0.5})"
+
+
+def _scatter_nd(p: Pool) -> str | None:
+    x = p.pick(lambda v: _filled(v) and not v.is_bool)
+    if x is None:
+        return None
+    rows = p.r.sample(range(x.shape[0]), p.r.randint(1, x.shape[0]))
+    indices = p.constant(np.array(rows, "int64").reshape(-1, 1))
+    updates = p.weights((len(rows), *x.shape[1:]), x.dtype)
+    how = p.r.choice(("update", "add", "min", "max"))
+    return f"op.scatter_nd({x.name}, {indices}, {updates}, {how!r})"
+
+
+MAPS: Final = ("lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)")
+
+
+def _layout_transform(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.ndim == 2 and v.array.size > 0)
+    if x is None:
+        return None
+    return f"op.layout_transform({x.name}, {p.r.choice(MAPS)}, 0)"
+
+
+def _nonzero(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.exact and v.array.size <= 16)
+    return None if x is None else f"op.nonzero({x.name})"
+
+
+def _unique(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.exact and not v.is_bool and v.ndim >= 1)
+    if x is None:
+        return None
+    which, axis = p.r.randint(0, 3), p.r.choice((None, p.axis(x)))
+    flags = [at == which for at in (1, 2, 3)]
+    field = "[1]" if which else ""
+    return f"op.unique({x.name}, True, *{flags}, axis={axis}){field}"
+
+
 SMOOTH: Final[dict[str, Recipe]] = {
-    "full": _full, "arange": _arange, "eye": _eye, "gather_nd": _gather_nd,
-    "index_tensor": _index_tensor, "meshgrid": _meshgrid, "nn.prelu": _prelu,
-    "dequantize": _dequantize, "nn.group_norm": _group_norm, "nn.dense": _dense,
-    "nn.pixel_shuffle": _pixel_shuffle, "image.resize2d": _resize2d, "collapse_sum_to": _collapse,
-    "slice_scatter": _slice_scatter,
+    "full": _full, "arange": _arange, "eye": _eye, "eye_like": _eye_like,
+    "hamming_window": _hamming, "gather_nd": _gather_nd, "scatter_nd": _scatter_nd,
+    "index_tensor": _index_tensor, "index_put": _index_put, "meshgrid": _meshgrid,
+    "dequantize": _dequantize, "collapse_sum_to": _collapse, "collapse_sum_like": _collapse_like,
+    "slice_scatter": _slice_scatter, "dynamic_strided_slice": _dynamic_slice,
+    "layout_transform": _layout_transform,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 
-JUMPS: Final[dict[str, Recipe]] = {"bucketize": _bucketize}
+JUMPS: Final[dict[str, Recipe]] = {
+    "bucketize": _bucketize, "nonzero": _nonzero, "unique": _unique, "quantize": _quantize,
+}  # fmt: skip
 """Operators that jump: on exact values only."""

@@ -127,3 +127,7 @@ class Pool:
         low = 0 if dtype.startswith("uint") else -4
         items = [self.r.randint(low, 4) * step for _ in range(count)]
         return self.constant(np.array(items, dtype).reshape(shape))
+
+
+Recipe = Callable[[Pool], str | None]
+"""What writes a call on values of a pool, or None if nothing fits."""

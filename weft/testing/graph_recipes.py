@@ -14,10 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.testing import graph_index_recipes
-from weft.testing.graph_pool import Pool, Value
-
-Recipe = Callable[[Pool], str | None]
+from weft.testing import graph_index_recipes, graph_layer_recipes
+from weft.testing.graph_pool import Pool, Recipe, Value
 
 FLOATS: Final = ("float32", "float32", "float32", "float64", "float16")
 INTS: Final = ("int32", "int64", "int8", "uint8", "int32", "int64")
@@ -116,79 +114,6 @@ def _one_axis(text: str, accept: Callable[[Value], bool]) -> Recipe:
         if x is None:
             return None
         return text.format(x=x.name, axis=p.axis(x), flag=p.r.random() < 0.5)
-
-    return make
-
-
-def _norm(name: str) -> Recipe:
-    def make(p: Pool) -> str | None:
-        x = p.pick(lambda v: v.is_float and v.ndim >= 1 and v.shape[-1] > 0)
-        if x is None:
-            return None
-        shape = x.shape[-1:]
-        gamma, beta = p.weights(shape, x.dtype), p.weights(shape, x.dtype)
-        if name == "rms_norm":
-            return f"op.nn.rms_norm({x.name}, {gamma}, axes=[-1])"
-        return f"op.nn.layer_norm({x.name}, {gamma}, {beta}, axes=[-1])"
-
-    return make
-
-
-def _batch_norm(p: Pool) -> str | None:
-    x = p.pick(lambda v: v.dtype == "float32" and v.ndim >= 2)
-    if x is None:
-        return None
-    channels = (x.shape[1],)
-    scale, shift, mean = (p.weights(channels, x.dtype) for _ in range(3))
-    variance = p.constant(np.ones(channels, x.dtype))
-    arguments = f"{x.name}, {scale}, {shift}, {mean}, {variance}"
-    return f"op.nn.batch_norm({arguments}, axis=1, training=False)[0]"
-
-
-def _conv(dimensions: int, transpose: bool) -> Recipe:
-    layout = "DHW"[3 - dimensions :]
-
-    def make(p: Pool) -> str | None:
-        x = p.pick(
-            lambda v: v.is_float and v.ndim == dimensions + 2 and 0 < v.shape[1] <= 4
-        )
-        if x is None:
-            return None
-        channels, groups = x.shape[1], p.r.choice((1, 1, x.shape[1]))
-        kernel = tuple([p.r.randint(1, 3) for _ in range(dimensions)])
-        outputs = p.r.choice((1, 2)) * groups
-        options = f"strides={p.r.randint(1, 2)}, padding={p.r.randint(0, 2)}, groups={groups}"
-        if transpose:
-            weight = p.weights((channels, outputs // groups, *kernel), x.dtype)
-            return f"op.nn.conv{dimensions}d_transpose({x.name}, {weight}, {options})"
-        weight = p.weights((outputs, channels // groups, *kernel), x.dtype)
-        options += f", dilation={p.r.randint(1, 2)}, data_layout='NC{layout}'"
-        return f"op.nn.conv{dimensions}d({x.name}, {weight}, {options})"
-
-    return make
-
-
-def _pool(kind: str, dimensions: int) -> Recipe:
-    def make(p: Pool) -> str | None:
-        x = p.float(dimensions + 2)
-        if x is None:
-            return None
-        size = [p.r.randint(1, 3) for _ in range(dimensions)]
-        options = f"pool_size={size}, strides={p.r.randint(1, 2)}, ceil_mode={p.r.random() < 0.5}"
-        padding = 0 if min(size) == 1 else p.r.randint(0, 1)
-        options += f", padding={padding}, count_include_pad={p.r.random() < 0.5}"
-        return f"op.nn.{kind}_pool{dimensions}d({x.name}, {options})"
-
-    return make
-
-
-def _adaptive(kind: str, dimensions: int) -> Recipe:
-    def make(p: Pool) -> str | None:
-        x = p.float(dimensions + 2)
-        if x is None:
-            return None
-        size = [p.r.randint(1, 3) for _ in range(dimensions)]
-        return f"op.nn.adaptive_{kind}_pool{dimensions}d({x.name}, output_size={size})"
 
     return make
 
@@ -430,18 +355,6 @@ def _topk(p: Pool) -> str | None:
     return f"op.topk({x.name}, {k}, {axis}, 'values', {p.r.random() < 0.5})"
 
 
-def _attention(p: Pool) -> str | None:
-    q = p.float(4)
-    k = q and p.pick(
-        lambda v: v.dtype == q.dtype and v.ndim == 4 and v.shape[0] == q.shape[0]
-        and v.shape[2:] == q.shape[2:] and v.shape[1] > 0
-    )  # fmt: skip
-    if not q or not k:
-        return None
-    causal = p.r.choice((None, "TopLeft", "BottomRight"))
-    return f"op.nn.attention({q.name}, {k.name}, {k.name}, causal_mask={causal!r})"
-
-
 SMOOTH: Final[dict[str, Recipe]] = {
     **{n: _unary(n, _signed) for n in ("abs", "negative")},
     **{n: _unary(n, lambda v: v.is_float) for n in
@@ -466,13 +379,6 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "cumprod": _one_axis("op.cumprod({x}, {axis}, exclusive={flag})", _small),
     "nn.softmax": _one_axis("op.nn.softmax({x}, {axis})", lambda v: v.is_float),
     "nn.log_softmax": _one_axis("op.nn.log_softmax({x}, {axis})", lambda v: v.is_float),
-    "nn.layer_norm": _norm("layer_norm"),
-    "nn.rms_norm": _norm("rms_norm"),
-    "nn.batch_norm": _batch_norm,
-    **{f"nn.conv{n}d": _conv(n, False) for n in (1, 2, 3)},
-    **{f"nn.conv{n}d_transpose": _conv(n, True) for n in (1, 2, 3)},
-    **{f"nn.{k}_pool{n}d": _pool(k, n) for k in ("max", "avg") for n in (1, 2, 3)},
-    **{f"nn.adaptive_{k}_pool{n}d": _adaptive(k, n) for k in ("max", "avg") for n in (1, 2, 3)},
     "matmul": _matmul,
     "linear": _linear,
     "einsum": _einsum,
@@ -502,8 +408,8 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "full_like": _shapes("op.full_like({x}, const(2.0, 'float32'))"),
     "zeros": _shapes("op.zeros(dims({x}), {dtype!r})"),
     "ones": _shapes("op.ones(dims({x}), {dtype!r})"),
-    "nn.attention": _attention,
     **graph_index_recipes.SMOOTH,
+    **graph_layer_recipes.SMOOTH,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 

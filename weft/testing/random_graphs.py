@@ -23,6 +23,7 @@ import numpy as np
 
 from weft.driver.build import relax_build
 from weft.driver.pipeline import RELAX_BUILD, RELAX_ZERO
+from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
 from weft.ir.transform import PassContext
@@ -30,8 +31,7 @@ from weft.relax import op, transform
 from weft.relax.analysis.variables import all_vars
 from weft.relax.analysis.well_formed import well_formed
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Function, SeqExpr, Tuple, Var, VarBinding, const
-from weft.relax.lattice import tensor_dims
+from weft.relax.expr import Call, Function, MatchCast, SeqExpr, Tuple, Var, VarBinding, const
 from weft.relax.reference.frame import Frame
 from weft.relax.reference.interpreter import Interpreter, run
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
@@ -40,7 +40,9 @@ from weft.runtime.ndarray import array as ndarray
 from weft.runtime.vm import VirtualMachine
 from weft.script.parser.entry import from_source
 from weft.support.dtype import DataType
-from weft.support.errors import InternalError, IRTypeError, IRValueError, TVMError
+from weft.support.errors import InternalError, IRTypeError, TVMError
+from weft.testing import graph_forms
+from weft.testing.graph_forms import FORMS
 from weft.testing.graph_pool import Pool, Value, is_exact
 from weft.testing.graph_recipes import DTYPES, RECIPES
 from weft.tir.expr import Var as SizeVar
@@ -49,6 +51,8 @@ LARGEST: Final = 64
 """Tensors of random graphs have at most that many elements."""
 TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2}
 """By dtype, relative to the largest magnitude that went into a result."""
+FORM_SHARE: Final = 0.12
+"""How many of the steps are calls of private functions, branches and match_casts."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ class Builder:
         self.symbols = {"n": SizeVar("n", "int64"), "m": SizeVar("m", "int64")}
         self.builder = BlockBuilder()
         self.names: dict[str, Any] = {
-            "op": op, "const": const, "np": np, "dims": _dims, **self.symbols,
+            "op": op, "const": const, "np": np, "dims": graph_forms.dims, "call": self.call,
+            "recast": self.recast, "forget": self.forget, **self.symbols,
         }  # fmt: skip
         self.frame = Frame("main")
         self.interpreter = Interpreter(IRModule())
@@ -108,7 +113,8 @@ class Builder:
         body = SeqExpr([self.builder.end_block()], Tuple(outputs))
         self.builder.end_scope()
         func = Function(self.params, body, attrs={"global_symbol": "main"})
-        return IRModule({"main": BlockBuilder().normalize(func)})
+        made = BlockBuilder().normalize(func)
+        return IRModule({GlobalVar("main"): made, **self.builder.get().functions})
 
     def input(self, given: Given, sizes: dict[str, int]) -> None:
         """Declare an input."""
@@ -135,6 +141,27 @@ class Builder:
         value = self.values[step.name] = Value(step.name, made, exact, scale)
         return value
 
+    def call(self, kind: str, *arguments: Any, known: bool) -> Call:
+        """The call of a private function of weft.testing.graph_forms."""
+        given = [self.builder.emit(item) for item in arguments]
+        func, values = graph_forms.private_call(kind, given, known)
+        gvar = self.builder.add_func(func, kind.replace(" ", "_"))
+        self.interpreter = Interpreter(self.builder.get())
+        return Call(gvar, values)
+
+    def recast(self, x: Var) -> Var:
+        """``x`` by a match_cast that gives every extent a new symbol."""
+        return self._match_cast(x, graph_forms.recast_info(x, f"{x.name_hint}_s"))
+
+    def forget(self, x: Var) -> Var:
+        """``x`` by a match_cast that leaves its shape unknown."""
+        return self._match_cast(x, graph_forms.forget_info(x))
+
+    def _match_cast(self, x: Var, info: TensorStructInfo) -> Var:
+        var = self.builder.match_cast(x, info)
+        self.interpreter.bind(MatchCast(var, x, info), self.frame)
+        return var
+
     def compute(self, var: Var) -> None:
         """Compute a variable, after those that normalisation has put before it."""
         value = self.builder.lookup_binding(var)
@@ -143,14 +170,6 @@ class Builder:
             if used not in self.frame.values:
                 self.compute(used)
         self.interpreter.bind(VarBinding(var, value), self.frame)
-
-
-def _dims(x: Var) -> list[Any]:
-    """The dimensions of a variable as the graph knows them."""
-    dims = tensor_dims(x.struct_info)
-    if dims is None:
-        raise IRValueError(f"the dimensions of {x.name_hint} are not known")
-    return list(dims)
 
 
 def _mentions(text: str, name: str) -> bool:
@@ -211,8 +230,9 @@ def random_graph(seed: int) -> Graph:
 
 
 def _next_step(r: random.Random, pool: Pool, index: int) -> Step | None:
-    operator = r.choice(tuple(RECIPES))
-    text = RECIPES[operator](pool)
+    table = FORMS if r.random() < FORM_SHARE else RECIPES
+    operator = r.choice(tuple(table))
+    text = table[operator](pool)
     return None if text is None else Step(f"v{index}", operator, text)
 
 
@@ -250,6 +270,7 @@ ALONE: Final = (
     "DecomposeOpsForInference", "RemoveRedundantReshape", "TopologicalSort", "ConvertToDataflow",
     "CombineParallelMatmul", "LambdaLift", "DataflowUseInplaceCalls", "DeadCodeElimination",
     "RemoveUnusedOutputs", "RemoveUnusedParameters", "NormalizeGlobalVar", "ToNonDataflow",
+    "InlinePrivateFunctions", "ExpandTupleArguments", "ComputePrimValue", "AttachGlobalSymbol",
 )  # fmt: skip
 """Passes over operators, each applied to the graph as it is."""
 

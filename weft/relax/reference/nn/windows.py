@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft.support.errors import IRValueError
 
@@ -20,7 +21,7 @@ def count(padded: int, reach: int, stride: int, ceil: bool = False) -> int:
 
 def taps(
     place: Sequence[int], dilation: Sequence[int], counts: Sequence[int], strides: Sequence[int]
-) -> tuple[slice, ...]:
+) -> tuple[Any, ...]:
     """The slices of the padded data that the element ``place`` of all windows reads."""
     sizes = zip(place, dilation, counts, strides, strict=True)
     return tuple([
