@@ -143,17 +143,17 @@ def argmax(
 
     Of equal elements the first counts, or the last. The dtype is that of the extents.
     """
-    return _arg_reduce(data, axis, keepdims, _arg_reducer(True, select_last_index), "argmax")
+    return _arg_reduce(data, axis, keepdims, arg_reducer(True, select_last_index), "argmax")
 
 
 def argmin(
     data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
 ) -> Tensor:
     """The index of the smallest element over ``axis``; as argmax otherwise."""
-    return _arg_reduce(data, axis, keepdims, _arg_reducer(False, select_last_index), "argmin")
+    return _arg_reduce(data, axis, keepdims, arg_reducer(False, select_last_index), "argmin")
 
 
-def _arg_reducer(largest: bool, select_last: bool) -> Any:
+def arg_reducer(largest: bool, select_last: bool) -> Any:
     """NaN counts as the best value, as in numpy. The identity's index loses against any other, so
     that a row of nothing but the worst value gives a place in the row.
     """

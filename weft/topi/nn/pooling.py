@@ -216,7 +216,7 @@ def _even(extent: Any, size: Any) -> int | None:
     return None
 
 
-def _adaptive_window(index: Any, extent: Any, size: Any) -> tuple[Any, Any]:
+def adaptive_window(index: Any, extent: Any, size: Any) -> tuple[Any, Any]:
     """Begin and length of an output element's window along one axis."""
     even = _even(extent, size)
     if even is not None:
@@ -241,7 +241,7 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
     def pieces(indices: Any) -> tuple[list[Any], list[Any]]:
         source, axes = list(indices), []
         for i, axis in enumerate(windows.axes):
-            begin, length = _adaptive_window(indices[axis], data.shape[axis], shape[axis])
+            begin, length = adaptive_window(indices[axis], data.shape[axis], shape[axis])
             axes.append(reduce_axis((0, length), name=f"rv{i}"))
             source[axis] = begin + axes[-1].var
         return source, axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,13 @@ class Context:
     def meta_of(self, tensor: Any) -> tuple[list[Extent], str]:
         """Shape and data type of a fake tensor."""
         return [self.symbols.extent(size) for size in tensor.shape], dtype_name(tensor.dtype)
+
+    def is_read(self, index: int) -> bool:
+        """Whether anything reads the result of that number; one that is not may be None."""
+        return any(
+            user.target is not operator.getitem or user.args[1] == index
+            for user in self.node.users
+        )
 
     # What is known of operands
 

@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
-from weft.relax.frontend.torch.operators import elementwise, indexing, neural
+from weft.relax.frontend.torch.operators import (
+    activations,
+    attention,
+    convolution,
+    elementwise,
+    indexing,
+    joining,
+    linear_algebra,
+    neural,
+    normalization,
+    padding,
+    pooling,
+    views,
+)
 from weft.relax.frontend.torch.registry import CONVERTERS
 
-__all__ = ["CONVERTERS", "elementwise", "indexing", "neural"]
+__all__ = [
+    "CONVERTERS",
+    "activations",
+    "attention",
+    "convolution",
+    "elementwise",
+    "indexing",
+    "joining",
+    "linear_algebra",
+    "neural",
+    "normalization",
+    "padding",
+    "pooling",
+    "views",
+]

@@ -1,0 +1,132 @@
+"""Activations of neural networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.views import axis_of
+from weft.relax.frontend.torch.registry import CONVERTERS, converter
+
+PLAIN: Final[dict[str, Callable[[Expr], Expr]]] = {
+    "relu6": op.nn.relu6, "selu": op.nn.selu, "silu": op.nn.silu,
+    "mish": op.nn.mish, "hardswish": op.nn.hardswish, "hardsigmoid": op.nn.hardsigmoid,
+    "log_sigmoid": op.nn.log_sigmoid,
+}  # fmt: skip
+"""Functions of the tensor alone."""
+
+
+def _plain(function: Callable[[Expr], Expr]) -> Callable[..., Expr]:
+    return lambda context, self: function(self)
+
+
+for _name, _function in PLAIN.items():
+    CONVERTERS[f"aten.{_name}.default"] = _plain(_function)
+
+
+@converter("aten.gelu.default")
+def gelu(context: Context, self: Expr, approximate: str = "none") -> Expr:
+    """x times the normal distribution's function of x, or its approximation by tanh."""
+    return op.nn.gelu_tanh(self) if approximate == "tanh" else op.nn.gelu(self)
+
+
+@converter("aten.leaky_relu.default")
+def leaky_relu(context: Context, self: Expr, negative_slope: float = 0.01) -> Expr:
+    """x, below 0 times the slope."""
+    return op.nn.leakyrelu(self, float(negative_slope))
+
+
+@converter("aten.elu.default")
+def elu(
+    context: Context, self: Expr, alpha: float = 1, scale: float = 1, input_scale: float = 1
+) -> Expr:
+    """``scale * x``, below 0 ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    if (scale, input_scale) == (1, 1):
+        return op.nn.elu(self, float(alpha))
+    number = context.operand
+    zero, one = number(0, context.dtype), number(1, context.dtype)
+    inner = op.multiply(op.minimum(self, zero), number(input_scale, context.dtype))
+    below = op.multiply(op.subtract(op.exp(inner), one), number(alpha * scale, context.dtype))
+    above = op.multiply(self, number(scale, context.dtype))
+    return op.where(op.greater(self, zero), above, below)
+
+
+@converter("aten.celu.default")
+def celu(context: Context, self: Expr, alpha: float = 1.0) -> Expr:
+    """x, below 0 ``alpha * (exp(x / alpha) - 1)``."""
+    return op.nn.celu(self, float(alpha))
+
+
+@converter("aten.softplus.default")
+def softplus(context: Context, self: Expr, beta: float = 1, threshold: float = 20) -> Expr:
+    """``log(1 + exp(beta x)) / beta``, x where ``beta x`` exceeds the threshold."""
+    return op.nn.softplus(self, float(beta), float(threshold))
+
+
+@converter("aten.softshrink.default")
+def softshrink(context: Context, self: Expr, lambd: float = 0.5) -> Expr:
+    """x drawn towards 0 by lambd."""
+    return op.nn.softshrink(self, float(lambd))
+
+
+@converter("aten.hardshrink.default")
+def hardshrink(context: Context, self: Expr, lambd: float = 0.5) -> Expr:
+    """x, 0 where it is within lambd of 0."""
+    return op.nn.hardshrink(self, float(lambd))
+
+
+@converter("aten.threshold.default")
+def threshold(context: Context, self: Expr, threshold: float, value: float) -> Expr:
+    """x where it exceeds the threshold, else the value."""
+    number = context.operand
+    above = op.greater(self, number(threshold, context.dtype))
+    return op.where(above, self, number(value, context.dtype))
+
+
+@converter("aten.log_sigmoid_forward.default")
+def log_sigmoid_forward(context: Context, self: Expr) -> list[Expr]:
+    """The logarithm of the sigmoid, and ``exp(-|x|)``, which torch keeps for the gradient."""
+    return [op.nn.log_sigmoid(self), op.exp(op.negative(op.abs(self)))]
+
+
+@converter("aten._prelu_kernel.default", "aten.prelu.default")
+def prelu(context: Context, self: Expr, weight: Expr) -> Expr:
+    """x, below 0 times a learnt slope, one for each channel (dimension 1) or for all."""
+    rank, slopes = context.rank(self), context.rank(weight)
+    if rank > 1 and slopes == 1:
+        weight = op.reshape(weight, [1, -1, *[1] * (rank - 2)])
+    elif slopes > rank:
+        weight = op.reshape(weight, [1] * rank)
+    zero = context.operand(0, context.dtype)
+    return op.where(op.greater(self, zero), self, op.multiply(self, weight))
+
+
+@converter("aten.glu.default")
+def glu(context: Context, self: Expr, dim: int = -1) -> Expr:
+    """The first half times the sigmoid of the second."""
+    axis = axis_of(dim, context.rank(self))
+    halves = context.emit(op.split(self, 2, axis))
+    return op.multiply(halves[0], op.sigmoid(halves[1]))
+
+
+@converter("aten.softmax.int", "aten._softmax.default", "aten._safe_softmax.default")
+def softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+    """Exponentials, divided by their sum along a dimension."""
+    return _along(context, self, dim, op.nn.softmax)
+
+
+@converter("aten.log_softmax.int", "aten._log_softmax.default")
+def log_softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+    """The logarithm of softmax."""
+    return _along(context, self, dim, op.nn.log_softmax)
+
+
+def _along(context: Context, tensor: Expr, dim: int, function: Callable[..., Expr]) -> Expr:
+    rank = context.rank(tensor)
+    tensor = context.cast(tensor, context.dtype)
+    if rank:
+        return function(tensor, axis_of(dim, rank))
+    return op.reshape(function(op.reshape(tensor, [1]), 0), [])

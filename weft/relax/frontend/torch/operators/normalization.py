@@ -1,0 +1,249 @@
+"""Normalisations: over batches, layers, groups and instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Expr, TupleGetItem
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.registry import converter
+
+
+def filled(context: Context, shape: Sequence[Any], value: float, dtype: str) -> Expr:
+    """A tensor of one number."""
+    return context.emit(op.full(list(shape), context.operand(value, dtype), dtype))
+
+
+def affine(
+    context: Context, weight: Expr | None, bias: Expr | None, shape: Sequence[Any], dtype: str
+) -> tuple[Expr, Expr]:
+    """Scale and shift in a data type; ones and zeros where they are None."""
+    return (
+        filled(context, shape, 1, dtype) if weight is None else context.cast(weight, dtype),
+        filled(context, shape, 0, dtype) if bias is None else context.cast(bias, dtype),
+    )
+
+
+def as_column(vector: Expr, rank: int) -> Expr:
+    """A vector along dimension 1 of tensors of that rank."""
+    return op.reshape(vector, [1, -1, *[1] * (rank - 2)])
+
+
+# Batches
+
+
+@converter("aten._native_batch_norm_legit_no_training.default")
+def batch_norm_inference(
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr,
+    running_var: Expr, momentum: float, eps: float,
+) -> list[Expr]:  # fmt: skip
+    """Normalisation by the running statistics; torch's other two results have no elements."""
+    made = _by_running(context, input, (weight, bias), (running_mean, running_var), momentum, eps)
+    return [made, *(op.zeros(shape, dtype) for shape, dtype in context.results[1:])]
+
+
+def flattened(context: Context, tensor: Expr) -> Expr:
+    """A tensor as a vector."""
+    return context.emit(op.reshape(context.emit(tensor), [-1]))
+
+
+def _by_running(
+    context: Context, data: Expr, scales: tuple[Any, Any], moving: tuple[Any, Any],
+    momentum: float, eps: float,
+) -> Expr:  # fmt: skip
+    dtype = context.dtype_of(data)
+    gamma, beta = affine(context, *scales, [context.dims(data)[1]], dtype)
+    mean, variance = (context.cast(value, dtype) for value in moving)
+    return context.emit(
+        TupleGetItem(
+            context.emit(
+                op.nn.batch_norm(
+                    data, gamma, beta, mean, variance, axis=1, epsilon=eps, momentum=momentum,
+                    training=False,
+                )
+            ),
+            0,
+        )
+    )  # fmt: skip
+
+
+@converter(
+    "aten._native_batch_norm_legit_functional.default", "aten.native_batch_norm.default",
+    "aten._native_batch_norm_legit.no_stats", "aten.batch_norm.default",
+    "aten._native_batch_norm_legit.default", "aten.cudnn_batch_norm.default",
+)  # fmt: skip
+def batch_norm(
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, *rest: Any
+) -> Any:
+    """Batch normalisation: by the batch's own statistics, which move the running ones, or by them.
+
+    The rest is (running mean, running variance, training, momentum, epsilon), or without the
+    running statistics. Results after the output: mean, 1 / deviation, new running statistics.
+    """
+    stats = rest[:2] if len(rest) > 3 else (None, None)
+    training, momentum, eps = rest[2:5] if len(rest) > 3 else rest
+    single = len(context.results) == 1 and not isinstance(context.node.meta["val"], list | tuple)
+    if not training and stats[0] is not None:
+        made = _by_running(context, input, (weight, bias), stats, momentum, eps)
+        saved = [op.zeros(shape, dtype) for shape, dtype in context.results[1:3]]
+        return made if single else [made, *saved, *stats][: len(context.results)]
+    made = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
+    return made[0] if single else made[: len(context.results)]
+
+
+def _by_batch(
+    context: Context, data: Expr, scales: tuple[Any, Any], stats: Sequence[Any],
+    factors: tuple[float, float],
+) -> list[Expr]:  # fmt: skip
+    """Output, mean, 1 / deviation, new running mean, new running (unbiased) variance."""
+    momentum, eps = factors
+    rank, dtype = context.rank(data), context.dtype_of(data)
+    axes = [axis for axis in range(rank) if axis != 1]
+    mean = context.emit(op.mean(data, axes, keepdims=True))
+    centred = context.emit(op.subtract(data, mean))
+    variance = context.emit(op.mean(op.multiply(centred, centred), axes, keepdims=True))
+    scale = context.emit(op.rsqrt(op.add(variance, context.operand(eps, dtype))))
+    made = op.multiply(centred, scale)
+    if scales[0] is not None:
+        made = op.multiply(made, as_column(context.cast(scales[0], dtype), rank))
+    if scales[1] is not None:
+        made = op.add(made, as_column(context.cast(scales[1], dtype), rank))
+    results = [context.emit(made), *(flattened(context, item) for item in (mean, scale))]
+    if stats[0] is None:
+        return results
+    count: Any = 1
+    for axis in axes:
+        count = count * context.dims(data)[axis]
+    unbiased = op.multiply(variance, _bessel(context, count, dtype))
+    return results + [
+        _moved(context, old, flattened(context, new), momentum)
+        for old, new in zip(stats, (mean, unbiased), strict=True)
+    ]
+
+
+def _bessel(context: Context, count: Any, dtype: str) -> Expr:
+    if isinstance(count, int):
+        return context.operand(count / max(count - 1, 1), dtype)
+    total, one = context.operand(count, dtype), context.operand(1, dtype)
+    return op.divide(op.divide(total, one), op.subtract(op.multiply(total, one), one))
+
+
+def _moved(context: Context, old: Expr, new: Expr, momentum: float) -> Expr:
+    dtype = context.dtype_of(old)
+    kept = op.multiply(old, context.operand(1 - momentum, dtype))
+    share = op.multiply(op.astype(new, dtype), context.operand(momentum, dtype))
+    return op.add(kept, share)
+
+
+# Layers
+
+
+@converter("aten.layer_norm.default")
+def layer_norm(
+    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None = None,
+    bias: Expr | None = None, eps: float = 1e-5, cudnn_enable: bool = True,
+) -> Expr:  # fmt: skip
+    """Normalisation over the last dimensions of each sample."""
+    count = len(normalized_shape)
+    gamma, beta = affine(context, weight, bias, normalized_shape, context.dtype)
+    return op.nn.layer_norm(input, gamma, beta, axes=list(range(-count, 0)), epsilon=eps)
+
+
+@converter("aten.native_layer_norm.default")
+def native_layer_norm(
+    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None,
+    bias: Expr | None, eps: float,
+) -> list[Expr | None]:  # fmt: skip
+    """(output, mean, 1 / deviation)."""
+    made = layer_norm(context, input, normalized_shape, weight, bias, eps)
+    axes = list(range(-len(normalized_shape), 0))
+    mean, scale = statistics(context, input, axes, eps)
+    return [made, mean, scale]
+
+
+def statistics(
+    context: Context, data: Expr, axes: Sequence[int], eps: float
+) -> tuple[Expr | None, Expr | None]:
+    """Mean and 1 / deviation as the second and third result; None where nothing reads them."""
+    if not (context.is_read(1) or context.is_read(2)):
+        return None, None
+    wide = context.cast(data, context.results[1][1])
+    mean = context.emit(op.mean(wide, list(axes), keepdims=True))
+    variance = op.variance(wide, list(axes), keepdims=True)
+    scale = op.rsqrt(op.add(variance, context.operand(eps, context.results[2][1])))
+    shapes = [shape for shape, _ in context.results[1:]]
+    return op.reshape(mean, shapes[0]), op.reshape(scale, shapes[1])
+
+
+@converter("aten.rms_norm.default", "aten._fused_rms_norm.default")
+def rms_norm(
+    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None = None,
+    eps: float | None = None,
+) -> Any:  # fmt: skip
+    """Division by the root of the mean square over the last dimensions."""
+    dtype = context.dtype
+    if eps is None:
+        eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(dtype, 2.0**-23)
+    axes = list(range(-len(normalized_shape), 0))
+    scale = filled(context, normalized_shape, 1, dtype) if weight is None else weight
+    made = op.nn.rms_norm(context.cast(input, dtype), context.cast(scale, dtype), axes, eps)
+    if len(context.results) == 1:
+        return made
+    return [made, _root_mean_square(context, input, axes, eps)]
+
+
+def _root_mean_square(
+    context: Context, data: Expr, axes: Sequence[int], eps: float
+) -> Expr | None:
+    if not context.is_read(1):
+        return None
+    shape, dtype = context.results[1]
+    wide = context.cast(data, dtype)
+    square = op.mean(op.multiply(wide, wide), list(axes), keepdims=True)
+    return op.reshape(op.rsqrt(op.add(square, context.operand(eps, dtype))), shape)
+
+
+# Groups and instances
+
+
+@converter("aten.group_norm.default")
+def group_norm(
+    context: Context, input: Expr, num_groups: int, weight: Expr | None = None,
+    bias: Expr | None = None, eps: float = 1e-5, cudnn_enabled: bool = True,
+) -> Expr:  # fmt: skip
+    """Normalisation over groups of channels of each sample."""
+    dims = context.dims(input)
+    gamma, beta = affine(context, weight, bias, [dims[1]], context.dtype)
+    return op.nn.group_norm(
+        input, gamma, beta, num_groups=num_groups, channel_axis=1,
+        axes=list(range(2, len(dims))), epsilon=eps,
+    )  # fmt: skip
+
+
+@converter("aten.native_group_norm.default")
+def native_group_norm(
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Any, C: Any,  # noqa: N803 - the schema's names
+    HxW: Any, group: int, eps: float,  # noqa: N803 - the schema's name
+) -> list[Expr | None]:  # fmt: skip
+    """(output, mean, 1 / deviation) of each sample's groups."""
+    made = group_norm(context, input, group, weight, bias, eps)
+    flat = op.reshape(input, [N, group, -1])
+    mean, scale = statistics(context, context.emit(flat), [2], eps)
+    return [made, mean, scale]
+
+
+@converter("aten.instance_norm.default")
+def instance_norm(
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Any,
+    running_var: Any, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Expr:  # fmt: skip
+    """Normalisation over the space of each sample and channel, or by running statistics."""
+    if not use_input_stats:
+        stats = (running_mean, running_var)
+        return _by_running(context, input, (weight, bias), stats, momentum, eps)
+    dims = context.dims(input)
+    gamma, beta = affine(context, weight, bias, [dims[1]], context.dtype)
+    axes = list(range(2, len(dims)))
+    return op.nn.instance_norm(input, gamma, beta, channel_axis=1, axes=axes, epsilon=eps)

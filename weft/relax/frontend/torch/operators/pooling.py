@@ -1,0 +1,177 @@
+"""Pooling over windows and to given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.convolution import each
+from weft.relax.frontend.torch.registry import CONVERTERS
+from weft.topi.nn.pooling_indices import adaptive_max_pool_with_indices, max_pool_with_indices
+
+MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
+AVERAGE: Final = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
+ADAPTIVE: Final = {
+    1: op.nn.adaptive_avg_pool1d, 2: op.nn.adaptive_avg_pool2d, 3: op.nn.adaptive_avg_pool3d,
+}  # fmt: skip
+
+
+def batched(context: Context, tensor: Expr, rank: int) -> Expr:
+    """The tensor with a batch in front, where it is a single sample."""
+    if context.rank(tensor) == rank + 2:
+        return tensor
+    return context.emit(op.expand_dims(tensor, 0))
+
+
+def fitted(context: Context, tensor: Expr, result: int = 0) -> Expr:
+    """Cut and reshaped to what torch deduced: without its batch, and without windows of padding.
+
+    ``ceil_mode`` counts a last window that lies in the padding alone; torch drops it.
+    """
+    shape = context.results[result][0]
+    tensor = context.emit(tensor)
+    dims = context.dims(tensor)
+    if len(dims) == len(shape) + 1:
+        tensor = context.emit(op.squeeze(tensor, [0]))
+        dims = dims[1:]
+    axes = [i for i, (mine, its) in enumerate(zip(dims, shape, strict=True)) if not same(mine, its)]
+    if not axes:
+        return tensor
+    ends = [shape[axis] for axis in axes]
+    return context.emit(op.strided_slice(tensor, axes, [0] * len(axes), ends))
+
+
+def same(mine: Any, its: Any) -> bool:
+    """Whether extents are equal numbers; of symbols torch's form is taken to be equal."""
+    return not (isinstance(mine, int) and isinstance(its, int)) or mine == its
+
+
+def _max_pool(rank: int) -> Callable[..., Expr]:
+    def max_pool(
+        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        dilation: Any = 1, ceil_mode: bool = False,
+    ) -> Expr:  # fmt: skip
+        kernel = each(kernel_size, rank)
+        made = MAX[rank](
+            batched(context, self, rank), pool_size=kernel,
+            strides=each(stride, rank) if stride else kernel, padding=each(padding, rank),
+            dilation=each(dilation, rank), ceil_mode=ceil_mode,
+        )  # fmt: skip
+        return fitted(context, made)
+
+    return max_pool
+
+
+def _max_pool_with_indices(rank: int) -> Callable[..., list[Expr]]:
+    def max_pool(
+        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        dilation: Any = 1, ceil_mode: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        kernel = each(kernel_size, rank)
+        window = (
+            kernel, each(stride, rank) if stride else kernel, each(padding, rank),
+            each(dilation, rank),
+        )  # fmt: skip
+        data = batched(context, self, rank)
+        if not context.is_read(1):
+            made = MAX[rank](data, *window, ceil_mode=ceil_mode)
+            return [fitted(context, made), None]
+        size = context.shape[-rank:]
+        places = context.builder.call_te(max_pool_with_indices, data, size, *window)
+        return _values_at(context, data, context.emit(places), rank)
+
+    return max_pool
+
+
+def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Expr]:
+    """The elements at flat places of each channel, and the places."""
+    flat = [*context.dims(data)[:2], -1]
+    values = op.gather_elements(op.reshape(data, flat), op.reshape(places, flat), axis=2)
+    return [op.reshape(item, context.shape) for item in (values, places)]
+
+
+def _average_pool(rank: int) -> Callable[..., Expr]:
+    def average_pool(
+        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Expr:  # fmt: skip
+        kernel = each(kernel_size, rank)
+        made = AVERAGE[rank](
+            batched(context, self, rank), pool_size=kernel,
+            strides=each(stride, rank) if stride else kernel, padding=each(padding, rank),
+            ceil_mode=ceil_mode and divisor_override is None,
+            count_include_pad=count_include_pad or divisor_override is not None,
+        )  # fmt: skip
+        if divisor_override is not None:
+            return _divided(context, self, (kernel, stride, padding), divisor_override)
+        return fitted(context, made)
+
+    return average_pool
+
+
+def _divided(context: Context, tensor: Expr, window: Sequence[Any], divisor: int) -> Expr:
+    """Sums of windows over a number: averages over the padded tensor, scaled."""
+    kernel, rank = window[0], len(window[0])
+    stride, padding = each(window[1], rank) if window[1] else kernel, each(window[2], rank)
+    data = batched(context, tensor, rank)
+    around = [0] * 4
+    for axis in range(rank):
+        extent, size = context.dims(data)[2 + axis], context.shape[axis - rank]
+        reach = (size - 1) * stride[axis] + kernel[axis]
+        around += [padding[axis], reach - extent - padding[axis]]
+    if context.static(around):
+        data = _cropped(context, data, around)
+        around = [max(amount, 0) for amount in around]
+    padded = context.emit(op.nn.pad(data, around))
+    averages = context.emit(AVERAGE[rank](padded, pool_size=kernel, strides=stride))
+    count = 1
+    for extent in kernel:
+        count *= extent
+    factor = context.operand(count / divisor, context.dtype)
+    return fitted(context, op.multiply(averages, factor))
+
+
+def _cropped(context: Context, tensor: Expr, around: Sequence[int]) -> Expr:
+    for axis, extent in enumerate(context.dims(tensor)):
+        after = around[2 * axis + 1]
+        if after < 0:
+            tensor = context.emit(op.strided_slice(tensor, [axis], [0], [extent + after]))
+    return tensor
+
+
+def _adaptive_average(rank: int) -> Callable[..., Expr]:
+    def adaptive_average(context: Context, self: Expr, output_size: Any) -> Expr:
+        sizes = context.shape[-rank:]
+        return fitted(context, ADAPTIVE[rank](batched(context, self, rank), sizes))
+
+    return adaptive_average
+
+
+def _adaptive_max(rank: int) -> Callable[..., list[Expr]]:
+    def adaptive_max(context: Context, self: Expr, output_size: Any) -> list[Expr]:
+        data = batched(context, self, rank)
+        places = context.builder.call_te(
+            adaptive_max_pool_with_indices, data, context.shape[-rank:]
+        )
+        return _values_at(context, data, context.emit(places), rank)
+
+    return adaptive_max
+
+
+def _register_ranks() -> None:
+    for rank in (1, 2, 3):
+        CONVERTERS[f"aten.max_pool{rank}d.default"] = _max_pool(rank)
+        CONVERTERS[f"aten.avg_pool{rank}d.default"] = _average_pool(rank)
+        adaptive = _adaptive_average(rank)
+        CONVERTERS[f"aten.adaptive_avg_pool{rank}d.default"] = adaptive
+        CONVERTERS[f"aten._adaptive_avg_pool{rank}d.default"] = adaptive
+        with_indices = _max_pool_with_indices(rank)
+        CONVERTERS[f"aten.max_pool{rank}d_with_indices.default"] = with_indices
+        CONVERTERS[f"aten.adaptive_max_pool{rank}d.default"] = _adaptive_max(rank)
+
+
+_register_ranks()

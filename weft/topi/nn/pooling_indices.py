@@ -1,0 +1,101 @@
+"""Where the largest element of each window lies: flat places in the space of each channel.
+
+Of equal elements the first counts, and NaN counts as the largest, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.te.operation import reduce_axis
+from weft.te.reduction import lowest
+from weft.te.tensor import Tensor
+from weft.tir import op
+from weft.topi import tag
+from weft.topi.extents import compute_ax, compute_pair
+from weft.topi.nn.pooling import adaptive_window
+from weft.topi.reduction import arg_reducer
+
+
+def max_pool_with_indices(
+    data: Tensor, size: Sequence[Any], kernel: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int],
+) -> Tensor:  # fmt: skip
+    """The place (int64) of the largest element of each window; the result has ``size`` windows.
+
+    ``data`` is (batch, channels, ...); each other argument has a number for each axis of space.
+
+    >>> from weft import te
+    >>> x = te.placeholder((1, 3, 8, 8), name="x")
+    >>> max_pool_with_indices(x, [4, 4], [2, 2], [2, 2], [0, 0], [1, 1]).shape
+    [1, 3, 4, 4]
+    """
+    axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(kernel)]
+
+    def window(indices: Sequence[Any]) -> list[tuple[Any, Any]]:
+        found = []
+        for i, extent in enumerate(data.shape[2:]):
+            begin = indices[2 + i] * stride[i] - padding[i]
+            point = begin + axes[i].var * dilation[i]
+            outside = padding[i] or size_may_reach(extent, size[i], kernel[i], stride[i])
+            inside = op.all(op.less_equal(0, point), op.less(point, extent)) if outside else None
+            found.append((point, inside))
+        return found
+
+    return _places(data, size, axes, window)
+
+
+def size_may_reach(extent: Any, size: Any, kernel: Any, stride: Any) -> bool:
+    """Whether windows from the first element on may reach past the last."""
+    known = [getattr(value, "value", value) for value in (extent, size, kernel, stride)]
+    if not all(isinstance(value, int) for value in known):
+        return True
+    extent, size, kernel, stride = known
+    return bool((size - 1) * stride + kernel > extent)
+
+
+def adaptive_max_pool_with_indices(data: Tensor, size: Sequence[Any]) -> Tensor:
+    """The place (int64) of the largest element of each of ``size`` adaptive windows."""
+    extents = data.shape[2:]
+    longest = [_longest(extent, count) for extent, count in zip(extents, size, strict=True)]
+    axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(longest)]
+
+    def window(indices: Sequence[Any]) -> list[tuple[Any, Any]]:
+        found = []
+        for i, extent in enumerate(extents):
+            begin, length = adaptive_window(indices[2 + i], extent, size[i])
+            found.append((begin + axes[i].var, op.less(axes[i].var, length)))
+        return found
+
+    return _places(data, size, axes, window)
+
+
+def _longest(extent: Any, count: Any) -> Any:
+    """No adaptive window is longer: ceil((i + 1) e / c) - floor(i e / c) <= ceil(e / c) + 1."""
+    known = getattr(extent, "value", extent), getattr(count, "value", count)
+    if isinstance(known[0], int) and isinstance(known[1], int):
+        even = known[1] and known[0] % known[1] == 0
+        return known[0] // known[1] if even else min(-(-known[0] // max(known[1], 1)) + 1, known[0])
+    return op.minimum(op.floordiv(extent + count - 1, count) + 1, extent)
+
+
+def _places(data: Tensor, size: Sequence[Any], axes: Sequence[Any], window: Any) -> Tensor:
+    shape = [*data.shape[:2], *size]
+    reducer = arg_reducer(True, False)
+
+    def element(*indices: Any) -> Any:
+        points = window(indices)
+        conditions = [inside for _, inside in points if inside is not None]
+        place: Any = op.const(0, "int64")
+        for (point, _), extent in zip(points, data.shape[2:], strict=True):
+            place = place * extent + point
+        value = data(*indices[:2], *(point for point, _ in points))
+        if conditions:
+            inside = op.all(*conditions)
+            place = op.if_then_else(inside, place, op.max_value("int64"))
+            value = op.if_then_else(inside, value, lowest(data.dtype))
+        return reducer((op.cast("int64", place), value), axis=list(axes))
+
+    found, _ = compute_pair(shape, element, "pool_places", tag=tag.COMM_REDUCE_IDX)
+    return compute_ax(shape, lambda *i: found(*i), "pool_indices", tag=tag.COMM_REDUCE_IDX)
