@@ -48,16 +48,16 @@ def test_values_keep_their_type(becomes):
     def before(A: T.Buffer((16,), "int64"), B: T.Buffer((16,), "int64")):
         for i in range(T.int64(15)):
             n: T.int64 = i * T.int64(3)
-            A[i + T.int64(1)] = i - T.int64(4)
-            B[A[i] + T.int64(1)] = n
+            A[i + T.int64(1)] = T.max(i - T.int64(4), T.int64(0))
+            B[A[i + T.int64(1)] + T.int64(1)] = n
             T.evaluate(T.call_extern("int32", "abs", i))
 
     @T.prim_func
     def expected(A: T.Buffer((16,), "int64"), B: T.Buffer((16,), "int64")):
         for i in range(15):
             n: T.int64 = T.Cast("int64", i * 3)
-            A[i + 1] = T.Cast("int64", i - 4)
-            B[A[i] + T.int64(1)] = n
+            A[i + 1] = T.Cast("int64", T.max(i - 4, 0))
+            B[A[i + 1] + T.int64(1)] = n
             T.evaluate(T.call_extern("int32", "abs", T.Cast("int64", i)))
 
     becomes(NarrowDataType(32), before, expected)
