@@ -38,7 +38,8 @@ class PassContext:
     ``opt_level`` (default 2) switches off passes above it unless required by name;
     ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
     ``verify=True`` runs every function in the reference interpreters before and after each pass and
-    names the first pass, function and binding whose result changes.
+    names the first pass, function and binding whose result changes. PrimFuncs of more than
+    ``config={"verify.max_operations": n}`` operations run compiled, which a VerifyWarning says.
     """
 
     _options: ClassVar[dict[str, str]] = {
@@ -50,6 +51,7 @@ class PassContext:
         "tir.Simplify": "{name: bool}: see weft.tir.transform.simplify",
         "tir.UnrollLoop": "{'auto_max_step': n}: serial loops of at most n steps unroll too",
         "tir.disable_vectorize": "True: vectorized loops run serially",
+        "verify.max_operations": "n: verify=True compiles PrimFuncs of more operations",
     }
     _stack: ClassVar[threading.local] = threading.local()
 

@@ -61,6 +61,9 @@ from weft.tir.interp.machine import run as run_prim_func
 Observe = Callable[[str, Binding, Any], None]
 """Called with the function's name, a binding and its value, after each binding."""
 
+Runner = Callable[[str, PrimFunc, list[Any], IRModule], Any]
+"""Runs a PrimFunc on arguments in place; what it returns."""
+
 VOID = DataType("void")
 _OURS = ("vm.builtin.", "relax.run.")
 """Registered functions that are part of what a lowered module means."""
@@ -81,13 +84,22 @@ def run(
     return Interpreter(module, observe).call_function(name, values)
 
 
+def _interpreted(_name: str, func: PrimFunc, values: list[Any], mod: IRModule) -> Any:
+    return run_prim_func(func, *values, module=mod)
+
+
 class Interpreter:
-    """Runs functions of one module; if it ``is_closed``, without effects or foreign functions."""
+    """Runs functions of one module; if it ``is_closed``, without effects or foreign functions.
+
+    ``runner(name, func, arguments, mod)`` runs PrimFuncs (default: the interpreter of TensorIR).
+    """
 
     def __init__(
-        self, mod: IRModule, observe: Observe | None = None, *, is_closed: bool = False
-    ) -> None:
+        self, mod: IRModule, observe: Observe | None = None, *, is_closed: bool = False,
+        runner: Runner | None = None,
+    ) -> None:  # fmt: skip
         self.mod = mod
+        self.runner = runner or _interpreted
         self.observe = observe
         self.is_closed = is_closed
         self.functions: Mapping[str, Any] = {
@@ -131,7 +143,7 @@ class Interpreter:
 
     def call_prim_func(self, name: str, values: list[Any]) -> Any:
         """Run a PrimFunc; it writes into the arrays that it is given."""
-        made = run_prim_func(self.functions[name], *values, module=self.mod)
+        made = self.runner(name, self.functions[name], values, self.mod)
         return () if made is None else made
 
     # ---- bindings

@@ -6,8 +6,9 @@ pass that changes a result is named, with the function and the first binding who
 from the one of that name before (design.md 3.3). PrimFuncs are compared as ``VerifyResults`` does.
 
 A function is left out where it has effects, calls functions from outside of the module, takes
-functions or objects, or faults on the arguments; and where a pass changes its parameters.
-``left_out`` says which, and why.
+functions or objects, or faults on the arguments; where a pass changes its parameters; and where it
+calls a PrimFunc too large for the interpreter that cannot be compiled as it stands
+(weft.tir.interp.limited; large ones that can be run compiled). ``left_out`` says which, and why.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import TVMError, UnsupportedError, VerifyError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as SizeVar
+from weft.tir.interp.limited import TooMuchWorkError
 from weft.tir.interp.verify import VerifyResults, random_values
 
 TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
@@ -104,7 +106,9 @@ class VerifyGraphs(VerifyResults):
 
     def _is_left_out(self, name: str, old: Outcome, new: Outcome) -> bool:
         reason = None
-        if isinstance(old.error, UnsupportedError) or isinstance(new.error, ClosedError):
+        if isinstance(old.error, UnsupportedError) or isinstance(
+            new.error, ClosedError | TooMuchWorkError
+        ):
             reason = str(new.error or old.error)
         elif old.error is not None:
             reason = f"it faults on random arguments: {old.error}"
@@ -137,7 +141,7 @@ class VerifyGraphs(VerifyResults):
         try:
             outcome.arguments = self._arguments(name, func)
             given = [_copied(argument) for argument in outcome.arguments]
-            machine = Interpreter(mod, observe, is_closed=True)
+            machine = Interpreter(mod, observe, is_closed=True, runner=self.runner)
             outcome.result = _copied(machine.call_function(name, given))
         except TVMError as error:
             outcome.error = error

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.relax.reference.index import check_indices
 from weft.relax.reference.rule import by_wide, table
 
 
@@ -65,6 +66,7 @@ def _roi_align(
 ) -> Any:  # fmt: skip
     images = data.transpose([layout.index(letter) for letter in "NCHW"])
     made = np.zeros((len(rois), images.shape[1], *pooled_size))
+    check_indices(rois[:, 0].astype(np.int64), 0, len(images), "roi_align")
     for number, region in enumerate(rois):
         corners = region[1:] * spatial_scale - (0.5 if aligned else 0.0)
         starts, lengths = corners[1::-1], (corners[2:] - corners[:2])[::-1]
