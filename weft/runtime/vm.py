@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
 from weft.runtime.bytecode import Program, VMFunction
+from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.interpreter import (
     Closure,
@@ -28,12 +29,19 @@ from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
 from weft.support.errors import (
+    IRIndexError,
     IRKeyError,
     IRTypeError,
     IRValueError,
     TVMError,
     UnsupportedError,
 )
+
+METHODS: Final = frozenset(
+    "get_function_arity get_function_param_name get_output get_output_arity invoke_closure "
+    "invoke_stateful save_function set_input".split()
+)
+"""What a machine gives under these names, as TVM's does."""
 
 
 class Executable:
@@ -108,8 +116,9 @@ Executable.__module__ = "weft.relax.vm"
 class VirtualMachine:
     """Runs an Executable on a device: ``vm["main"](x, w)``.
 
-    Raises an error with the argument's position and name, the expected and the found shape or
-    dtype where an argument does not fit.
+    ``exec_mode`` is ``"native"`` (``"compiled"`` means the same), or ``"bytecode"`` for all
+    functions. Raises an error with the argument's position and name, the expected and the found
+    shape or dtype where an argument does not fit.
     """
 
     NAIVE_ALLOCATOR = 1
@@ -129,7 +138,9 @@ class VirtualMachine:
                 f"VirtualMachine: expected what relax.build returns, got {type(rt_mod).__name__}"
             )
         if exec_mode not in ("native", "bytecode", "compiled"):
-            raise IRValueError(f"exec_mode: expected 'native' or 'bytecode', got {exec_mode!r}")
+            raise IRValueError(
+                f"exec_mode: expected 'native', 'compiled' or 'bytecode', got {exec_mode!r}"
+            )
         devices: list[Any] = (
             list(device) if isinstance(device, list | tuple) else [device or Device(1, 0)]
         )
@@ -150,11 +161,17 @@ class VirtualMachine:
         return f"{type(self).__name__}(functions=[{names}])"
 
     def __getitem__(self, name: str) -> PackedFunc:
-        """The function of that name; IRKeyError with the names there are."""
+        """The function of that name; IRKeyError with the names there are.
+
+        Where the module has no such function, the names of ``METHODS`` are the machine's own, so
+        that ``vm.time_evaluator("invoke_stateful", dev)("main")`` times a stateful call.
+        """
         if not isinstance(name, str):
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         if name in self._saved:
             return PackedFunc(self._saved[name], name)
+        if name in METHODS and name not in self.executable.program.functions:
+            return PackedFunc(getattr(self, name), name)
         return PackedFunc(self.callable_of(name), name)
 
     def _function(self, name: str) -> VMFunction:
@@ -234,6 +251,38 @@ class VirtualMachine:
             raise IRValueError(f"{func_name}: there is no output; call invoke_stateful first")
         return self._outputs[func_name]
 
+    def get_output(self, func_name: str, *indices: int) -> Any:
+        """A field of the last ``invoke_stateful``'s result: ``indices`` lead down nested tuples."""
+        value = self.get_outputs(func_name)
+        for depth, index in enumerate(indices):
+            if not _is_fields(value) or not 0 <= index < len(value):
+                found = f"a tuple of {len(value)}" if _is_fields(value) else type(value).__name__
+                raise IRIndexError(
+                    f"{func_name}: expected a field at {indices[: depth + 1]} of the output, found "
+                    f"{found}"
+                )
+            value = value[index]
+        return value
+
+    def get_output_arity(self, func_name: str, *indices: int) -> int:
+        """How many fields the result of the last ``invoke_stateful`` has, or that field of it.
+
+        -1 where it is no tuple (a shape is none).
+        """
+        value = self.get_output(func_name, *indices)
+        return len(value) if _is_fields(value) else -1
+
+    def get_function_arity(self, func_name: str) -> int:
+        """How many parameters a function has."""
+        return len(self._function(func_name).params)
+
+    def get_function_param_name(self, func_name: str, index: int) -> str:
+        """The name of a parameter; IRIndexError where there is no such parameter."""
+        params = self._function(func_name).params
+        if not 0 <= index < len(params):
+            raise IRIndexError(f"{func_name}: expected a parameter of {len(params)}, got {index}")
+        return params[index][0]
+
     def invoke_closure(self, closure: Closure, *args: Any) -> Any:
         """Call a closure."""
         if not callable(closure):
@@ -279,6 +328,10 @@ class VirtualMachine:
 
 
 VirtualMachine.__module__ = "weft.relax.vm"
+
+
+def _is_fields(value: Any) -> bool:
+    return isinstance(value, tuple) and not isinstance(value, ShapeTuple)
 
 
 def _explained(entry: Callable[..., Any], function: VMFunction) -> Callable[..., Any]:
