@@ -24,6 +24,8 @@ ALIASES: Final[dict[str, str]] = {
     "relax.op.builtin.builtin": "weft.relax.op.builtin",
     "relax.op.memory.memory": "weft.relax.op.memory",
     "relax.op.nn.nn": "weft.relax.op.nn",
+    "relax.pipeline": "weft.driver.pipeline",
+    "relax.type_converter": "weft.relax.args_converter",
     "relax.op.vm.vm": "weft.relax.op.vm",
     "relax.transform.transform": "weft.relax.transform",
     "relax.ty": "weft.compat.types",

@@ -28,6 +28,7 @@ from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.errors import PassError
+from weft.target.target import as_target
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
@@ -157,6 +158,13 @@ def get_pipeline(name: str = "zero", **options: Any) -> Any:
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise PassError(f"there is no pipeline {name!r}; there are {', '.join(_PIPELINES)}{hint}")
     return found(**options)
+
+
+def get_default_pipeline(target: Any = None) -> Any:
+    """The pass that ``relax.build`` applies; one for every target that weft compiles for."""
+    if target is not None:
+        as_target(target)  # an error if there is none of that name
+    return get_pipeline("default_build")
 
 
 def register_pipeline(name: str) -> Callable[[Any], Any]:

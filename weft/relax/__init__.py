@@ -27,6 +27,7 @@ _NAMES = {
     "VirtualMachine": "weft.runtime.vm",
     "build": "weft.driver.build:relax_build",
     "get_pipeline": "weft.driver.pipeline",
+    "pipeline": "weft.driver:pipeline",
     "get_shape_of": "weft.relax.expr",
     "register_pipeline": "weft.driver.pipeline",
 }

@@ -1,0 +1,106 @@
+"""``args_converter``: decorators that turn arguments into graph expressions.
+
+For those who write operators: a function that takes expressions is called with numbers, strings,
+shapes and tuples as well, which ``convert_to_expr`` makes expressions of.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Collection
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from weft.relax.expr import Expr, as_relax_expr
+from weft.support.errors import IRTypeError, IRValueError
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _converted(where: str, value: Any, is_list: bool) -> Any:
+    """An argument as an expression or a list of such; None stays."""
+    if value is None:
+        return None
+    if not is_list:
+        return as_relax_expr(value)
+    if not isinstance(value, list | tuple):
+        raise IRTypeError(
+            f"{where}: expected a list of expressions, got {type(value).__name__}"
+        )
+    return [as_relax_expr(item) for item in value]
+
+
+def _converting(
+    func: Callable[..., Any], single: Collection[str], several: Collection[str]
+) -> Callable[..., Any]:
+    signature = inspect.signature(func)
+    for name in (*single, *several):
+        if name not in signature.parameters:
+            raise IRValueError(
+                f"args_converter: {func.__name__} has no parameter {name!r}; its parameters are: "
+                f"{', '.join(signature.parameters)}"
+            )
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            if name not in single and name not in several:
+                continue
+            where, is_list = f"{func.__name__}: {name}", name in several
+            kind = signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                made: Any = tuple([_converted(where, item, is_list) for item in value])
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                made = {key: _converted(where, item, is_list) for key, item in value.items()}
+            else:
+                made = _converted(where, value, is_list)
+            bound.arguments[name] = made
+        return func(*bound.args, **bound.kwargs)
+
+    return wrapper
+
+
+class ArgsConverter:
+    """The decorators, under the one name ``args_converter``."""
+
+    @staticmethod
+    def to_expr(*arg_names: str) -> Decorator:
+        """The named arguments become expressions; None stays.
+
+        >>> @args_converter.to_expr("x")
+        ... def kind(x):
+        ...     return type(x).__name__
+        >>> kind(1), kind((1, 2)), kind("a")
+        ('PrimValue', 'Tuple', 'StringImm')
+        """
+        return lambda func: _converting(func, arg_names, ())
+
+    @staticmethod
+    def to_list_expr(*arg_names: str) -> Decorator:
+        """The named arguments, lists or tuples, become lists of expressions; None stays."""
+        return lambda func: _converting(func, (), arg_names)
+
+    @staticmethod
+    def auto(func: Callable[..., Any]) -> Callable[..., Any]:
+        """Arguments annotated with Expr or list[Expr] (or None) become such; others stay."""
+        hints = {name: hint for name, hint in get_type_hints(func).items() if name != "return"}
+        single = [name for name, hint in hints.items() if _needed(hint) is Expr]
+        several = [name for name, hint in hints.items() if _is_list(_needed(hint))]
+        return _converting(func, single, several)
+
+
+def _needed(hint: Any) -> Any:
+    """What an annotation asks for, None left out."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    others = [item for item in get_args(hint) if item is not type(None)]
+    return others[0] if len(others) == 1 else hint
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(hint) is list and get_args(hint) == (Expr,)
+
+
+args_converter = ArgsConverter()
