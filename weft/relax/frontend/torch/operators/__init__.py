@@ -7,6 +7,7 @@ from weft.relax.frontend.torch.operators import (
     attention,
     convolution,
     elementwise,
+    gathering,
     indexing,
     joining,
     linear_algebra,
@@ -14,6 +15,8 @@ from weft.relax.frontend.torch.operators import (
     normalization,
     padding,
     pooling,
+    scattering,
+    strided_views,
     views,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS
@@ -24,6 +27,7 @@ __all__ = [
     "attention",
     "convolution",
     "elementwise",
+    "gathering",
     "indexing",
     "joining",
     "linear_algebra",
@@ -31,5 +35,7 @@ __all__ = [
     "normalization",
     "padding",
     "pooling",
+    "scattering",
+    "strided_views",
     "views",
 ]

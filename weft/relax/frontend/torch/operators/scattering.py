@@ -1,0 +1,309 @@
+"""Tensors with other values at places that indices and masks choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.gathering import (
+    Indices,
+    as_integers,
+    back_in_place,
+    in_front,
+    indexed_axes,
+    is_mask,
+    joint_rank,
+)
+from weft.relax.frontend.torch.operators.indexing import END
+from weft.relax.frontend.torch.operators.views import axis_of
+from weft.relax.frontend.torch.registry import converter
+from weft.support.dtype import DataType
+from weft.tir.op import max_value, min_value
+
+REDUCTIONS: Final = {
+    "add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "amax": "max", "amin": "min",
+}  # fmt: skip
+"""torch's reductions by relax's names."""
+
+
+# Along one dimension, an index for each element
+
+
+def along(
+    context: Context, tensor: Expr, dim: int, where: tuple[Expr, Expr], reduction: str
+) -> Expr:
+    """scatter_elements; ``where`` is (index, values), the values cut to the index's shape."""
+    index, values = where
+    rank = context.rank(tensor)
+    if rank == 0:
+        parts = [context.emit(op.reshape(item, [1])) for item in (tensor, index, values)]
+        return op.reshape(along(context, parts[0], 0, (parts[1], parts[2]), reduction), [])
+    if context.rank(index) == 0:
+        index = context.emit(op.reshape(index, [1]))
+    if context.rank(values) == 0:
+        values = context.emit(op.reshape(values, [1]))
+    shape = context.dims(index)
+    if context.static(shape) and 0 in shape:
+        return tensor
+    axes = [i for i, pair in enumerate(zip(context.dims(values), shape, strict=True))
+            if not _equal(*pair)]  # fmt: skip
+    if axes:
+        ends = [shape[axis] for axis in axes]
+        values = op.strided_slice(values, axes, [0] * len(axes), ends)
+    return context.emit(
+        op.scatter_elements(tensor, index, values, axis=axis_of(dim, rank), reduction=reduction)
+    )
+
+
+def _equal(mine: Any, its: Any) -> bool:
+    return mine == its if isinstance(mine, int) and isinstance(its, int) else mine is its
+
+
+def spread(context: Context, value: Any, index: Expr) -> Expr:
+    """A number for each place of an index."""
+    number = context.operand(value, context.dtype)
+    return context.emit(op.full(context.dims(index), number, context.dtype))
+
+
+@converter("aten.scatter.src", "aten.scatter_add.default")
+def scatter(
+    context: Context, self: Expr, dim: int, index: Expr, src: Expr
+) -> Expr:
+    """Values written, or added, at indices along a dimension."""
+    reduction = "add" if "scatter_add" in str(context.node.target) else "update"
+    return along(context, self, dim, (index, src), reduction)
+
+
+@converter("aten.scatter.value")
+def scatter_value(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
+    """One number written at indices along a dimension."""
+    return along(context, self, dim, (index, spread(context, value, index)), "update")
+
+
+@converter("aten.scatter.reduce")
+def scatter_with(
+    context: Context, self: Expr, dim: int, index: Expr, src: Expr, *, reduce: str
+) -> Expr:
+    """Values combined with what stands at indices: add or multiply."""
+    return along(context, self, dim, (index, src), REDUCTIONS[reduce])
+
+
+@converter("aten.scatter.value_reduce")
+def scatter_value_with(
+    context: Context, self: Expr, dim: int, index: Expr, value: Any, *, reduce: str
+) -> Expr:
+    """A number combined with what stands at indices: add or multiply."""
+    values = spread(context, value, index)
+    return along(context, self, dim, (index, values), REDUCTIONS[reduce])
+
+
+@converter("aten.scatter_reduce.two")
+def scatter_reduce(
+    context: Context, self: Expr, dim: int, index: Expr, src: Expr, reduce: str,
+    *, include_self: bool = True,
+) -> Expr:  # fmt: skip
+    """Values combined at indices: sum, prod, mean, amax, amin; with what stood there, or without.
+    """
+    start = self
+    if not include_self:
+        neutral = spread(context, _neutral(reduce, context.dtype), index)
+        start = along(context, self, dim, (index, neutral), "update")
+    if reduce != "mean":
+        return along(context, start, dim, (index, src), REDUCTIONS[reduce])
+    total = along(context, start, dim, (index, src), "add")
+    ones = context.emit(op.ones(context.dims(self), context.dtype))
+    if not include_self:
+        ones = along(context, ones, dim, (index, spread(context, 0, index)), "update")
+    count = along(context, ones, dim, (index, spread(context, 1, index)), "add")
+    divide = op.divide if DataType(context.dtype).is_float else op.floor_divide
+    return divide(total, count)
+
+
+def _neutral(reduce: str, dtype: str) -> Any:
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if DataType(dtype).is_float:
+        return float("-inf") if reduce == "amax" else float("inf")
+    return (min_value if reduce == "amax" else max_value)(dtype).value
+
+
+# Along one dimension, an index for each slice
+
+
+def slices(
+    context: Context, tensor: Expr, dim: int, where: tuple[Expr, Expr], accumulate: bool
+) -> Expr:
+    """Slices written (or added) at a vector of indices along a dimension."""
+    index, values = where
+    rank = context.rank(tensor)
+    flat_index = op.reshape(index, [1]) if context.rank(index) == 0 else index
+    if rank == 0:
+        spot = op.index_put(
+            op.reshape(tensor, [1]), [context.emit(flat_index)], op.reshape(values, [-1]),
+            accumulate,
+        )  # fmt: skip
+        return op.reshape(spot, [])
+    axis = axis_of(dim, rank)
+    if context.rank(values) == rank:
+        values = in_front(context, values, [axis])
+    data = in_front(context, tensor, [axis])
+    made = context.emit(op.index_put(data, [context.emit(flat_index)], values, accumulate))
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    return made if axis == 0 else op.permute_dims(made, order)
+
+
+@converter("aten.index_add.default")
+def index_add(
+    context: Context, self: Expr, dim: int, index: Expr, source: Expr, *, alpha: Any = 1
+) -> Expr:
+    """Slices added at indices along a dimension, times a number."""
+    if alpha != 1:
+        source = context.emit(op.multiply(source, context.operand(alpha, context.dtype)))
+    return slices(context, self, dim, (index, source), accumulate=True)
+
+
+@converter("aten.index_copy.default")
+def index_copy(context: Context, self: Expr, dim: int, index: Expr, source: Expr) -> Expr:
+    """Slices written at indices along a dimension."""
+    return slices(context, self, dim, (index, source), accumulate=False)
+
+
+@converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
+    """One number written into the slices that indices choose along a dimension."""
+    number = context.operand(value, context.dtype)
+    return slices(context, self, dim, (index, op.reshape(number, [1])), accumulate=False)
+
+
+# By index tensors for several dimensions, and by masks
+
+
+@converter("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(
+    context: Context, self: Expr, indices: Indices, values: Expr, accumulate: bool = False
+) -> Expr:
+    """``self[I0, :, I1, ...] = values`` or ``+= values``, as a new tensor."""
+    values = context.cast(values, context.dtype)
+    if _is_masked_fill(context, indices, values):
+        return _where_mask(context, self, indices[0], values, accumulate)
+    integers = as_integers(context, indices)
+    axes = indexed_axes(integers)
+    if not axes:
+        return op.add(self, values) if accumulate else op.broadcast_to(values, context.shape)
+    chosen = [context.emit(item) for item in integers if item is not None]
+    joint, rank = joint_rank(context, chosen), context.rank(self)
+    order = back_in_place(axes, joint, joint + rank - len(axes))
+    if order is not None:
+        values = _moved_in_front(context, values, order)
+    data = in_front(context, self, axes)
+    made = context.emit(op.index_put(data, chosen, values, accumulate))
+    front = [*axes, *(axis for axis in range(rank) if axis not in axes)]
+    back = [front.index(axis) for axis in range(rank)]
+    return made if back == list(range(rank)) else op.permute_dims(made, back)
+
+
+def _moved_in_front(context: Context, values: Expr, order: Sequence[int]) -> Expr:
+    """Values, laid out as torch has them, with the dimensions of the indices first."""
+    missing = len(order) - context.rank(values)
+    if missing:
+        dims = context.dims(values)
+        values = context.emit(op.reshape(values, [*[1] * missing, *dims]))
+    back = [order.index(axis) for axis in range(len(order))]
+    return context.emit(op.permute_dims(values, back))
+
+
+def _is_masked_fill(context: Context, indices: Indices, values: Expr) -> bool:
+    """Whether one mask says it all, and the values do not tell its places apart."""
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is None or not is_mask(context, mask):
+        return False
+    inner = context.rank(self_of(context)) - context.rank(mask)
+    dims = context.dims(values)
+    return len(dims) <= inner or (len(dims) == inner + 1 and dims[0] == 1)
+
+
+def self_of(context: Context) -> Any:
+    """The converter's first operand."""
+    return context.env[context.node.args[0]]
+
+
+def _where_mask(
+    context: Context, tensor: Expr, mask: Any, values: Expr, accumulate: bool
+) -> Expr:
+    dims = context.dims(mask)
+    inner = context.rank(tensor) - len(dims)
+    if context.dtype_of(mask) != "bool":
+        mask = op.astype(mask, "bool")
+    mask = op.reshape(mask, [*dims, *[1] * inner]) if inner else mask
+    if context.rank(values) > inner:
+        values = context.emit(op.squeeze(values, [0]))
+    return op.where(mask, op.add(tensor, values) if accumulate else values, tensor)
+
+
+@converter("aten.put.default")
+def put(
+    context: Context, self: Expr, index: Expr, source: Expr, accumulate: bool = False
+) -> Expr:
+    """Values written (or added) at places of the flat tensor."""
+    flat = [context.emit(op.reshape(item, [-1])) for item in (self, index, source)]
+    made = op.index_put(flat[0], [flat[1]], flat[2], accumulate)
+    return op.reshape(made, context.shape)
+
+
+@converter("aten.masked_scatter.default")
+def masked_scatter(context: Context, self: Expr, mask: Expr, source: Expr) -> Expr:
+    """Where the mask holds, the elements of the source one after the other."""
+    shape = context.shape
+    if context.static(context.dims(source)) and 0 in context.dims(source):
+        return op.broadcast_to(self, shape)
+    holds = context.emit(op.broadcast_to(op.astype(mask, "bool"), shape))
+    flat = context.emit(op.reshape(context.cast(holds, "int64"), [-1]))
+    ranks = op.subtract(op.cumsum(flat, 0), context.operand(1, "int64"))
+    chosen = op.take(op.reshape(source, [-1]), ranks, 0, mode="clip")
+    return op.where(holds, op.reshape(chosen, shape), self)
+
+
+# Slices
+
+
+@converter("aten.slice_scatter.default")
+def slice_scatter(
+    context: Context, self: Expr, src: Expr, dim: int = 0, start: Any = None, end: Any = None,
+    step: Any = 1,
+) -> Expr:  # fmt: skip
+    """The tensor with another one in the place of a slice."""
+    axis = axis_of(dim, context.rank(self))
+    extent = context.dims(self)[axis]
+    begin, stop = (
+        _bound(limit, extent, default) for limit, default in ((start, 0), (end, END))
+    )
+    values = context.cast(src, context.dtype)
+    return op.slice_scatter(self, values, begin, stop, step, axis=axis)
+
+
+def _bound(limit: Any, extent: Any, default: int) -> Any:
+    """A limit of a slice, counted from the front and inside."""
+    limit = default if limit is None else limit
+    if not isinstance(limit, int):
+        return limit
+    if limit < 0:
+        limit = limit + extent
+        return max(limit, 0) if isinstance(limit, int) else limit
+    if isinstance(extent, int):
+        return min(limit, extent)
+    return extent if limit == END else limit
+
+
+@converter("aten.select_scatter.default")
+def select_scatter(context: Context, self: Expr, src: Expr, dim: int, index: Any) -> Expr:
+    """The tensor with another one in the place of a slice of one."""
+    axis = axis_of(dim, context.rank(self))
+    if isinstance(index, int) and index < 0:
+        index = index + context.dims(self)[axis]
+    values = context.emit(op.expand_dims(context.cast(src, context.dtype), axis))
+    return op.slice_scatter(self, values, index, index + 1, 1, axis=axis)

@@ -1,0 +1,83 @@
+"""Views by strides: windows, diagonals, as_strided, other data types of the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.operators.views import axis_of
+from weft.relax.frontend.torch.registry import converter
+from weft.support.errors import UnsupportedError
+from weft.topi import strided
+
+
+@converter("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(context: Context, self: Expr, dimension: int, size: int, step: int) -> Expr:
+    """Windows along a dimension, their elements along a new last one."""
+    if context.rank(self) == 0:
+        return op.reshape(self, context.shape)
+    axis = axis_of(dimension, context.rank(self))
+    count = context.shape[axis]
+    return context.builder.call_te(strided.unfold, self, axis, size, step, count)
+
+
+@converter("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(
+    context: Context, self: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Expr:
+    """The diagonal of two dimensions, as the last one."""
+    first, second = (axis_of(dim, context.rank(self)) for dim in (dim1, dim2))
+    count = context.shape[-1]
+    return context.builder.call_te(strided.diagonal, self, offset, first, second, count)
+
+
+@converter("aten.diagonal_scatter.default")
+def diagonal_scatter(
+    context: Context, self: Expr, src: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Expr:
+    """The tensor with other values on a diagonal."""
+    first, second = (axis_of(dim, context.rank(self)) for dim in (dim1, dim2))
+    values = context.cast(src, context.dtype)
+    return context.builder.call_te(strided.diagonal_scatter, self, values, offset, first, second)
+
+
+@converter("aten.diag_embed.default")
+def diag_embed(
+    context: Context, self: Expr, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> Expr:
+    """Matrices of zeros with the last dimension on a diagonal."""
+    rank = len(context.shape)
+    first, second = (axis_of(dim, rank) for dim in (dim1, dim2))
+    zeros = context.emit(op.zeros(context.shape, context.dtype))
+    return context.builder.call_te(strided.diagonal_scatter, zeros, self, offset, first, second)
+
+
+@converter("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(
+    context: Context, self: Expr, size: Sequence[Any], stride: Sequence[Any],
+    storage_offset: Any = None,
+) -> Expr:  # fmt: skip
+    """Elements by their place in storage; expressible if the tensor fills its storage in order."""
+    fake = context.node.args[0].meta["val"]
+    order = sorted(range(fake.dim()), key=lambda axis: (-fake.stride(axis), axis))
+    if not fake.permute(order).is_contiguous():
+        raise UnsupportedError(
+            f"as_strided: the tensor {tuple(fake.shape)} has the strides {fake.stride()}, so it "
+            "shares storage with elements that are not its own; make it contiguous first"
+        )
+    if order != list(range(fake.dim())):
+        self = context.emit(op.permute_dims(self, order))
+    offset = (storage_offset or 0) - fake.storage_offset()
+    return context.builder.call_te(strided.as_strided, self, list(size), list(stride), offset)
+
+
+@converter("aten.view.dtype")
+def view_dtype(context: Context, self: Expr, dtype: str) -> Expr:
+    """The same bytes as another data type."""
+    if dtype_name(dtype) == context.dtype_of(self):
+        return self
+    return op.memory.view(self, context.shape, context.dtype)
