@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import relax
+from weft.runtime.module import Module
 from weft.runtime.registry import remove_global_func
 from weft.script import ir as I
 from weft.script import relax as R
@@ -129,3 +130,35 @@ def test_a_function_that_nobody_registered(machines):
         found.append(str(caught.value))
     weft.register_func("test.native_packed.same", lambda x: x, override=True)
     assert found[0] == found[1]
+
+
+@I.ir_module
+class Library:
+    @R.function(private=True)
+    def inner(x: R.Tensor((3,), "float32")):
+        y = R.call_dps_packed("test.native_packed.only_there", (x,), R.Tensor((3,), "float32"))
+        return y
+
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        y = Library.inner(x)
+        z = R.add(y, y)
+        return z
+
+    @R.function
+    def other(x: R.Tensor((3,), "float32")):
+        z = R.add(x, x)
+        return z
+
+
+def test_functions_of_libraries_are_found_by_callers_of_callers():
+    def negate(x, out):
+        out.copyfrom(-x.numpy())
+
+    library = Module({"test.native_packed.only_there": negate})
+    executable = relax.build(Library.with_attr("external_mods", [library]), "llvm")
+    reasons = {name: f.why_not_native for name, f in executable.program.functions.items()}
+    why = "it calls a function of a library: test.native_packed.only_there"
+    assert reasons == {"inner": why, "main": why, "other": ""}
+    machine = relax.VirtualMachine(executable, weft.cpu())
+    assert machine["main"](np.ones(3, "float32")).numpy().tolist() == [-2, -2, -2]

@@ -63,7 +63,8 @@ def RemovePurityChecking() -> Any:  # noqa: N802 - TVM's name
     """The pass that marks pure functions with ``relax.force_pure`` and calls plainly in them.
 
     ``call_pure_packed`` and ``call_inplace_packed`` become calls of the function itself,
-    ``invoke_pure_closure`` becomes ``invoke_closure``.
+    ``invoke_pure_closure`` becomes ``invoke_closure``. A dataflow block must have no such call, so
+    ToNonDataflow comes first.
     """
     return make_function_pass("RemovePurityChecking", remove_purity_checking)
 

@@ -71,9 +71,7 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
             symbol = var.name_hint + HOST_SUFFIX
             while symbol in mod or symbol in kernels:
                 symbol += "_"
-            host = None
-            if not any(callee.global_symbol in linked for callee in collect(func, ExternFunc)):
-                host = _try_host(mod, symbol, func, builder, var.name_hint)
+            host = _try_host(mod, symbol, func, builder, var.name_hint, linked)
             if host is not None:
                 hosts[var.name_hint] = host
                 kernels[symbol] = host.func
@@ -83,14 +81,30 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
 
 
 def _try_host(
-    mod: IRModule, symbol: str, func: Function, builder: ProgramBuilder, name: str
-) -> HostFunction | None:
+    mod: IRModule, symbol: str, func: Function, builder: ProgramBuilder, name: str,
+    linked: Container[str],
+) -> HostFunction | None:  # fmt: skip
     try:
+        _refuse_libraries(mod, func, linked)
         return HostBuilder(mod, symbol, func, name).build()
     except NotNative as reason:
         lowered = builder.program.functions[name]
         builder.program.functions[name] = replace(lowered, why_not_native=str(reason))
         return None
+
+
+def _refuse_libraries(mod: IRModule, func: Function, linked: Container[str]) -> None:
+    """NotNative if a function, or one that is expanded in it, calls what is in a library only."""
+    todo, met = [func], {id(func)}
+    for one in todo:
+        for name in [callee.global_symbol for callee in collect(one, ExternFunc)]:
+            if name in linked:
+                raise NotNative(f"it calls a function of a library: {name}")
+        for callee in collect(one, GlobalVar):
+            other = mod[callee] if callee.name_hint in mod else None
+            if isinstance(other, Function) and id(other) not in met:
+                met.add(id(other))
+                todo.append(other)
 
 
 @deep_recursion
