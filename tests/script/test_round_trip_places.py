@@ -132,3 +132,13 @@ def test_intrinsics_of_known_type():
 
     assert f.body.value.a.dtype == "float32"
     check(f)
+
+
+def test_a_shape_parameter_names_the_shape_of_the_result():
+    shape = weft.relax.Var("s", weft.relax.ShapeStructInfo(ndim=2))
+    info = weft.relax.TensorStructInfo(shape, "float32")
+    x = weft.relax.Var("x", info)
+    body = weft.relax.SeqExpr([], x)
+    func = weft.relax.Function([shape, x], body, info, attrs={"global_symbol": "main"})
+    assert "-> R.Tensor(s, " in func.script()
+    check(weft.IRModule({"main": func}))

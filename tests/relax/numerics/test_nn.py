@@ -419,6 +419,7 @@ def norms_first():
     yield row(
         "nn.batch_norm", [t(2, 3, 4, 5), *four], trained, axis=1, training=True, note="training"
     )
+    yield row("nn.dropout", [t("n", 3)], lambda x: [x, np.ones_like(x)], rate=0.25, sizes=N)
     yield row("nn.layer_norm", [t("n", 6), t(6), t(6)], layer_norm, axes=[-1], sizes=N)
     yield row(
         "nn.layer_norm",

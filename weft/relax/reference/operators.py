@@ -48,6 +48,5 @@ NO_REFERENCE: dict[str, str] = {
         ),
         "several workers compute it",
     ),
-    "nn.dropout": "frontends drop it for inference; training is not compiled",
 }  # fmt: skip
 """Operators (names without ``relax.``) that the tables leave out, and why."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.function import BaseFunc
+from weft.ir.functor import post_order_visit
 from weft.ir.node import Array
 from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
@@ -38,8 +39,9 @@ def _function(func: nodes.Function, d: Docsifier) -> Doc:
     d.binding_names.append("")
     frame = d.push("relax", is_func=True)
     frame.func_vars = set()
+    named = {param: d.define(param, param.name_hint) for param in _shapes_returned(func)}
     returns = None if func.ret_struct_info is None else d.doc(func.ret_struct_info)
-    params = [_parameter(param, d) for param in func.params]
+    params = [_parameter(param, d, named) for param in func.params]
     frame.func_vars = None
     attrs = {k: v for k, v in func.attrs.items() if not (is_top and _is_own_name(k, v, name))}
     declared, frame.stmts = frame.stmts, []
@@ -67,9 +69,17 @@ def _is_own_name(key: str, value: Any, name: str) -> bool:
     return key == "global_symbol" and str(value) == name
 
 
-def _parameter(param: nodes.Var, d: Docsifier) -> AssignDoc:
+def _shapes_returned(func: nodes.Function) -> list[nodes.Var]:
+    """Parameters that the type of the result names as shapes: they have their names before it."""
+    used: set[Any] = set()
+    if func.ret_struct_info is not None:
+        post_order_visit(func.ret_struct_info, used.add)
+    return [param for param in func.params if param in used]
+
+
+def _parameter(param: nodes.Var, d: Docsifier, named: dict[nodes.Var, Any]) -> AssignDoc:
     annotation = d.relax("Object") if param.struct_info is None else d.doc(param.struct_info)
-    return AssignDoc(d.define(param, param.name_hint), None, annotation)
+    return AssignDoc(named.get(param) or d.define(param, param.name_hint), None, annotation)
 
 
 def sequence_docs(body: Any, d: Docsifier, *, returns: bool) -> list[Doc]:

@@ -139,7 +139,10 @@ def infer_dropout(call: Call) -> StructInfo:
 
 @operator("relax.nn.dropout", infer_dropout)
 def dropout(data: Expr, rate: float = 0.5) -> Any:
-    """(output, mask): elements set to 0 with probability ``rate`` while training."""
+    """(output, mask): elements set to 0 with probability ``rate`` while training.
+
+    Compiled programs are for inference: they give the data and a mask of ones.
+    """
 
 
 def infer_cross_entropy(call: Call) -> TensorStructInfo:

@@ -91,6 +91,12 @@ def _instance_norm(
     return _affine(made, gamma, beta, [channel_axis % data.ndim], center, scale)
 
 
+def _dropout(data: Any, *, rate: float = 0.5) -> Any:
+    """As inference has it: the data, and a mask that keeps everything."""
+    del rate
+    return data, np.ones_like(data)
+
+
 def _cross_entropy(predictions: Any, labels: Any) -> Any:
     loss = -np.sum(predictions * labels)
     return loss / predictions.shape[0] if predictions.ndim > 1 else loss
@@ -114,6 +120,7 @@ def _nll_loss(
 
 TABLE = table(
     {
+        "nn.dropout": _dropout,
         "nn.batch_norm": quiet(by_wide(_batch_norm)),
         "nn.layer_norm": quiet(by_wide(_layer_norm)),
         "nn.rms_norm": quiet(by_wide(_rms_norm)),

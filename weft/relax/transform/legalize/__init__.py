@@ -52,7 +52,6 @@ NOT_LEGALIZED: dict[str, str] = {
         ),
         "nothing places tensors on several devices yet",
     ),
-    "nn.dropout": "frontends drop it for inference; training is not compiled",
     "wrap_param": "ToMixedPrecision removes it",
 }  # fmt: skip
 """Tensor operators without a rule, and why."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, Var
+from weft.relax.expr import Call, Tuple, Var
+from weft.relax.op.create import ones_like
 from weft.relax.op.manipulate import permute_dims
 from weft.relax.transform.legalize.rule import (
     Rule,
@@ -156,6 +157,12 @@ def _batch_norm(bb: BlockBuilder, call: Call) -> Any:
     )  # fmt: skip
 
 
+def _dropout(bb: BlockBuilder, call: Call) -> Any:
+    """As inference has it: nothing is dropped, so the mask is ones everywhere."""
+    data = call.args[0]
+    return Tuple([data, bb.emit(ones_like(data))])
+
+
 def te_cross_entropy(predictions: Any, labels: Any) -> Any:
     """-sum(predictions * labels), divided by the batch."""
     loss = topi.negative(topi.sum(topi.multiply(predictions, labels)))
@@ -243,6 +250,7 @@ TABLE = table(
         ),
         "nn.instance_norm": _affine_norm(topi.nn.instance_norm, "channel_axis", "axes", "epsilon"),
         "nn.pixel_shuffle": with_attrs(topi.nn.pixel_shuffle, "upscale_factor"),
+        "nn.dropout": _dropout,
         "nn.cross_entropy_with_logits": with_attrs(
             te_cross_entropy, hint="cross_entropy_with_logits"
         ),
