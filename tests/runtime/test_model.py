@@ -123,7 +123,10 @@ def test_ranges_of_symbols(model):
     )  # fmt: skip
     limited = with_signature(model, signature)
     limited({"x": X, "w": [W]})
-    with pytest.raises(IRValueError, match="Net: n is 1, and the model was compiled for 2 to 3"):
+    with pytest.raises(IRValueError, match=(
+        r"Net: argument batch\['x'\]: the extent of axis 0 \(n\) is 1, and the model was compiled "
+        "for 2 to 3"
+    )):
         limited({"x": X[:1], "w": [W]})
 
 

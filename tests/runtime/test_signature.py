@@ -131,9 +131,9 @@ def test_places_are_written_as_the_caller_writes_them():
 
 
 def test_ranges():
-    check_range("Net", "n", 4, 2, 4)
-    check_range("Net", "n", 4, None, None)
+    check_range("Net: n", 4, 2, 4)
+    check_range("Net: n", 4, None, None)
     with pytest.raises(IRValueError, match="Net: n is 5, and the model was compiled for 2 to 4"):
-        check_range("Net", "n", 5, 2, 4)
+        check_range("Net: n", 5, 2, 4)
     with pytest.raises(IRValueError, match="compiled for at least 2"):
-        check_range("Net", "n", 1, 2, None)
+        check_range("Net: n", 1, 2, None)

@@ -35,8 +35,11 @@ class MemoryReport:
 
     def __str__(self) -> str:
         limit = " (at most)" if self.bound else ""
-        rows = (("arena", self.arena), ("constants", self.constants), ("outputs", self.outputs))
-        return "\n".join([f"{name:<10}{_shown(size)}{limit}" for name, size in rows])
+        return "\n".join([
+            f"arena     {_shown(self.arena)}{limit}",
+            f"constants {_shown(self.constants)}",
+            f"outputs   {_shown(self.outputs)}{limit}",
+        ])  # fmt: skip
 
 
 def _shown(size: int | None) -> str:

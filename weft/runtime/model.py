@@ -93,8 +93,8 @@ class CompiledModel(Executable):
     def _run(self, values: list[Any]) -> Any:
         signature = self.signature
         try:
-            for name, source, axis, low, high in self._ranges:
-                check_range(signature.name, name, values[source].shape[axis], low, high)
+            for where, source, axis, low, high in self._ranges:
+                check_range(where, values[source].shape[axis], low, high)
             with self._threads():
                 result = self.machine.callable_of(self.entry)(*values)
         except (TVMError, AttributeError, IndexError):
@@ -228,7 +228,9 @@ def _range_checks(
     for name, low, high in signature.ranges:
         place = _axis_of(name, params)
         if place is not None:
-            found.append((name, *place, low, high))
+            source, axis = place
+            where = f"{signature.name}: argument {signature.inputs[source]}: the extent of axis"
+            found.append((f"{where} {axis} ({name})", source, axis, low, high))
     return found
 
 

@@ -327,13 +327,13 @@ def _object_tree(
     return ("object", path, tuple(keys), tuple([tree_of(item, leaf) for item in items]))
 
 
-def check_range(model: str, name: str, value: int, low: int | None, high: int | None) -> None:
-    """Raise IRValueError for a symbol outside of the range that the model was compiled for."""
+def check_range(where: str, value: int, low: int | None, high: int | None) -> None:
+    """Raise IRValueError for an extent outside of the range that the model was compiled for."""
     if value < (low if low is not None else -math.inf) or value > (
         high if high is not None else math.inf
     ):
         text = f"{low} to {high}" if high is not None else f"at least {low}"
         raise IRValueError(
-            f"{model}: {name} is {value}, and the model was compiled for {text}; compile it again "
-            "with another range"
+            f"{where} is {value}, and the model was compiled for {text}; compile it again with "
+            "another range"
         )

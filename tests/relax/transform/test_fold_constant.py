@@ -120,3 +120,43 @@ def test_shapes_that_are_computed_as_tensors_are_folded(build):
     made = folded(build(make, INFO))
     (binding,) = made["main"].body.blocks[0].bindings
     assert binding.var.struct_info == TensorStructInfo((3, 2), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "int64"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        op.add, op.subtract, op.multiply, op.divide, lambda x, y: op.negative(x),
+        lambda x, y: op.sqrt(x) if str(x.struct_info.dtype)[0] == "f" else op.add(x, x),
+        lambda x, y: op.permute_dims(x), lambda x, y: op.flatten(x),
+        lambda x, y: op.reshape(x, (4, -1)), lambda x, y: op.expand_dims(x, [0, 2]),
+        lambda x, y: op.add(x, op.reshape(y, (1, 5, 4))),
+    ],
+)  # fmt: skip
+def test_numpy_and_compiled_code_give_the_same_bits(make, dtype, build, monkeypatch):
+    rng = np.random.default_rng(0)
+    kind = dtype.startswith("float")
+    values = [
+        (rng.standard_normal((5, 4)) * 50 if kind else rng.integers(1, 100, (5, 4))).astype(dtype)
+        for _ in range(2)
+    ]
+    x, y = [relax.const(value) for value in values]
+
+    def body(z):
+        made = relax.BlockBuilder.current().emit(make(x, y))
+        return op.concat([z, op.reshape(made, (-1,))])
+
+    mod = build(body, TensorStructInfo((1,), dtype))
+
+    def constant(module):
+        found = []
+        relax.analysis.post_order_visit(
+            module["main"], lambda e: found.append(e) if isinstance(e, relax.Constant) else None
+        )
+        return [item.data.numpy() for item in found]
+
+    by_numpy = constant(FoldConstant()(mod))
+    monkeypatch.setattr("weft.relax.transform.fold_constant.fold_by_numpy", lambda call: None)
+    compiled = constant(FoldConstant()(mod))
+    assert len(by_numpy) == len(compiled) == 1
+    np.testing.assert_array_equal(by_numpy[0], compiled[0])

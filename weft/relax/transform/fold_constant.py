@@ -20,6 +20,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.transform.fold_by_numpy import fold_by_numpy
 from weft.relax.transform.legalize import LEGALIZE
 from weft.relax.transform.passes import make_module_pass
 from weft.support import slots
@@ -61,6 +62,9 @@ class _Folder(PyExprMutator):
         rule = LEGALIZE.get(call.op)
         if rule is None or not _all_constant(call.args) or not _is_small(call):
             return call
+        exact = fold_by_numpy(call)
+        if exact is not None:
+            return exact
         scratch = type(self.builder_)()
         lowered = rule(scratch, call)
         if isinstance(lowered, Constant):

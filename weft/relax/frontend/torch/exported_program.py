@@ -94,10 +94,13 @@ def import_exported_program(
     custom_converters: Mapping[str, Callable[..., Any]] | None = None,
     fallback: str | None = None,
     extents: Sequence[Sequence[Any]] | None = None,
+    states_as_input: bool = False,
 ) -> ImportedProgram:
     """As ``from_exported_program``, with what a caller needs to call the model as torch does.
 
     ``extents`` gives a variable of the caller's own for symbolic extents of the inputs.
+    ``states_as_input`` makes buffers and parameters that the program changes inputs of ``main``,
+    after the user's, in the order of ``mutations``.
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise IRTypeError(
@@ -112,6 +115,7 @@ def import_exported_program(
         missing = missing_operators(decomposed.graph_module, converters)
         converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
     build = _ProgramBuilder(decomposed, converters, keep_params_as_input, extents or ())
+    build.keep_states = states_as_input
     return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
 
 
@@ -142,6 +146,7 @@ class _ProgramBuilder:
         self.converters = converters
         self.keep_params = keep_params
         self.extents = extents
+        self.keep_states = False
         self.symbols = SymbolTable()
         self.placeholders = {
             node.name: node for node in program.graph.nodes if node.op == "placeholder"
@@ -157,7 +162,9 @@ class _ProgramBuilder:
         upper = {name: high for name, (_, high) in bounds.items() if high is not None}
         if upper:
             attrs["tir_var_upper_bound"] = upper
-        with builder.function("main", [*user, *(var for var, _ in params)], attrs):
+        states = self._changed_states(params)
+        others = [var for var, _ in params if var not in states]
+        with builder.function("main", [*user, *states, *others], attrs):
             translator = GraphTranslator(builder, self.symbols, self.converters)
             translator.check_operators(self.program.graph_module, SOURCE)
             with builder.dataflow():
@@ -205,11 +212,25 @@ class _ProgramBuilder:
         if tensor is None:
             tensor = self.program.constants[spec.target]
         array = as_ndarray(tensor)
-        if self.keep_params and spec.kind is InputKind.PARAMETER:
+        is_state = self.keep_states and spec.target in self._changed()
+        if is_state or (self.keep_params and spec.kind is InputKind.PARAMETER):
             var = Var(spec.arg.name, TensorStructInfo(list(array.shape), str(array.dtype)))
             params.append((var, array))
             return var
         return const(array)
+
+    def _changed(self) -> list[str]:
+        """The buffers and parameters that the program changes."""
+        return [target for kind, target in self._mutations() if kind != "input"]
+
+    def _changed_states(self, params: Sequence[tuple[Var, Any]]) -> list[Var]:
+        """The inputs that are states, in the order in which their new values are returned."""
+        if not self.keep_states:
+            return []
+        names = {spec.target: spec.arg.name for spec in self.program.graph_signature.input_specs}
+        wanted = [names[target] for target in self._changed()]
+        by_name = {var.name_hint: var for var, _ in params}
+        return [by_name[name] for name in wanted]
 
     def _results(self, results: Sequence[Any]) -> list[Any]:
         """The results that are tensors or numbers; None is left to the caller's structure."""

@@ -1,0 +1,245 @@
+"""Models from torch for ``weft.compile``: modules, exported programs, ``.pt2`` files.
+
+``torch.export`` captures a module in the state it is in; what the importer says of the program
+(weft.relax.frontend.torch) and torch's own record of the call's structure make the signature. This
+module is loaded with the first model from torch (weft.driver.sources).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.utils import _pytree as pytree
+
+from weft.driver.sources import Imported, Request
+from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.exported_program import ImportedProgram, import_exported_program
+from weft.runtime.signature import (
+    ABSENT,
+    Parameter,
+    Signature,
+    State,
+    Tree,
+    places,
+    tree_of,
+)
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+
+_OPTIONS: Final = frozenset({"custom_converters", "fallback"})
+
+
+def import_torch_module(request: Request) -> Imported:
+    """A ``torch.nn.Module``, captured with the example inputs; IRValueError without them."""
+    model = request.model
+    if not request.has_examples:
+        raise IRValueError(
+            f"compile: a {type(model).__name__} needs example_inputs, whose shapes and types it is "
+            "compiled for: weft.compile(model, (tensor,)); () if it takes none"
+        )
+    program = capture(model, request.args, request.kwargs, request.dynamic_shapes)
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return _imported(program, request, type(model).__name__, tensors, model.forward)
+
+
+def import_exported(request: Request) -> Imported:
+    """A ``torch.export.ExportedProgram``; it has its example inputs."""
+    return _of_program(request.model, request, "main")
+
+
+def import_pt2(request: Request) -> Imported:
+    """The program in a ``.pt2`` file that ``torch.export.save`` wrote."""
+    path = Path(request.model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, of its own format
+        try:
+            program = torch.export.load(str(path))
+        except Exception as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise IRValueError(
+                f"compile: {path.name} is no program that torch.export.save wrote: {reason[:160]}"
+            ) from error
+    return _of_program(program, request, path.stem)
+
+
+def _of_program(program: Any, request: Request, name: str) -> Imported:
+    if request.dynamic_shapes is not None:
+        raise IRValueError(
+            "compile: an exported program has its dynamic dimensions already; give dynamic_shapes "
+            "to torch.export.export"
+        )
+    return _imported(program, request, name, {**program.state_dict, **program.constants}, None)
+
+
+def _imported(
+    program: Any, request: Request, name: str, tensors: Mapping[str, Any], forward: Any
+) -> Imported:
+    unknown = set(request.options) - _OPTIONS
+    if unknown:
+        raise IRTypeError(
+            f"compile: a model from torch takes no option {', '.join(map(repr, sorted(unknown)))}; "
+            f"there are {', '.join(sorted(_OPTIONS))}"
+        )
+    found = import_exported_program(program, states_as_input=True, **request.options)
+    call = _Call(program, found)
+    parameters = call.parameters(forward)
+    inputs = [""] * call.count
+    for parameter in parameters:
+        for index, place in places(parameter.tree, parameter.name):
+            inputs[index] = place
+    states, written = call.changes()
+    ranges = [(symbol, low, high) for symbol, (low, high) in sorted(found.ranges.items())]
+    signature = Signature(
+        name, tuple(parameters), (*inputs, *[state.name for state in states]), call.result(),
+        ranges=tuple(ranges), states=states, written=written, source="torch", unpacked=True,
+    )  # fmt: skip
+    return Imported(found.mod, signature, [tensors[state.name].detach() for state in states])
+
+
+class _Place:
+    """Stands for a tensor while a nested structure is rebuilt."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _Call:
+    """The structure of one program's call, over the inputs and outputs of ``main``."""
+
+    def __init__(self, program: Any, found: ImportedProgram) -> None:
+        self.found = found
+        self.spec_in, self.spec_out = program.call_spec.in_spec, program.call_spec.out_spec
+        self.names = list(program.module_call_graph[0].signature.forward_arg_names or ())
+        graph = program.graph_signature
+        self.inputs: list[Tree] = []
+        self.count = 0
+        kept = [item for item in graph.input_specs if item.kind.name == "USER_INPUT"]
+        for name, spec in zip(found.inputs, kept, strict=True):
+            if name is None:
+                self.inputs.append(("value", getattr(spec.arg, "value", None)))
+            else:
+                self.inputs.append(("leaf", self.count))
+                self.count += 1
+        self.outputs = list(self._outputs(graph))
+
+    def _outputs(self, graph: Any) -> Iterator[Tree]:
+        """The trees of the user's results; what the call changes comes before them."""
+        number = len(self.found.mutations)
+        for spec in graph.output_specs:
+            if spec.kind is not OutputKind.USER_OUTPUT:
+                continue
+            if isinstance(spec.arg, ConstantArgument) and spec.arg.value is None:
+                yield ("value", None)
+            else:
+                yield ("leaf", number)
+                number += 1
+
+    def parameters(self, forward: Any) -> list[Parameter]:
+        """The parameters of the call, in the order of the model's own."""
+        args, kwargs = _unflattened(self.spec_in, "argument")
+        positional = [self.tree(item, "argument") for item in args]
+        named = {key: self.tree(item, "argument") for key, item in kwargs.items()}
+        declared = _declared(forward)
+        if declared is None:
+            return self._from_names(positional, named)
+        return _ordered(declared, positional, named)
+
+    def _from_names(self, positional: list[Tree], named: dict[str, Tree]) -> list[Parameter]:
+        names = [*self.names, *[f"arg{i}" for i in range(len(self.names), len(positional))]]
+        found = [
+            Parameter(name, item) for name, item in zip(names, positional, strict=False)
+        ]
+        return [*found, *[Parameter(key, item, "keyword") for key, item in named.items()]]
+
+    def tree(self, structure: Any, what: str) -> Tree:
+        """The tree of a structure of places."""
+        leaves = self.inputs if what == "argument" else self.outputs
+
+        def leaf(item: Any) -> Tree:
+            if isinstance(item, _Place):
+                return leaves[item.index]
+            raise UnsupportedError(
+                f"compile: {what}: {type(item).__name__} has a structure that only torch knows; "
+                "give a model whose arguments and results are tensors, tuples, lists, dicts, named "
+                "tuples or data classes"
+            )
+
+        return tree_of(structure, leaf)
+
+    def result(self) -> Tree:
+        """The tree of what the model returns."""
+        return self.tree(_unflattened(self.spec_out, "result"), "result")
+
+    def changes(self) -> tuple[tuple[State, ...], tuple[tuple[int, int], ...]]:
+        """The tensors of the model that a call changes, and the inputs."""
+        states, written = [], []
+        names = [name for name in self.found.inputs if name is not None]
+        for output, (kind, target) in enumerate(self.found.mutations):
+            if kind == "input":
+                written.append((names.index(target), output))
+            else:
+                states.append(State(target, self.count + len(states), output))
+        return tuple(states), tuple(written)
+
+
+def _unflattened(spec: Any, what: str) -> Any:
+    """The nested structure of a call with a place for each leaf."""
+    try:
+        return pytree.tree_unflatten([_Place(i) for i in range(spec.num_leaves)], spec)
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise UnsupportedError(
+            f"compile: the structure of a {what} cannot be rebuilt: {str(error)[:160]}"
+        ) from error
+
+
+def _declared(forward: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a model's ``forward``; None where they cannot be known."""
+    if forward is None:
+        return None
+    try:
+        return list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _ordered(
+    declared: Sequence[inspect.Parameter], positional: list[Tree], named: dict[str, Tree]
+) -> list[Parameter]:
+    """Parameters in the order in which the model declares them."""
+    found: list[Parameter] = []
+    left, keywords = list(positional), dict(named)
+    for item in declared:
+        if item.kind is item.VAR_POSITIONAL:
+            found += [Parameter(f"{item.name}[{i}]", x, "position") for i, x in enumerate(left)]
+            left = []
+        elif item.kind is item.VAR_KEYWORD:
+            found += [Parameter(key, tree, "keyword") for key, tree in keywords.items()]
+            keywords = {}
+        else:
+            tree = ABSENT
+            if left and item.kind is not item.KEYWORD_ONLY:
+                tree = left.pop(0)
+            elif item.name in keywords:
+                tree = keywords.pop(item.name)
+            found.append(Parameter(item.name, *_declared_tree(item, tree)))
+    return found
+
+
+def _declared_tree(item: inspect.Parameter, tree: Tree) -> tuple[Tree, str, Tree | None]:
+    """The tree of a parameter, how it is given, and its default as a tree."""
+    by = {item.KEYWORD_ONLY: "keyword", item.POSITIONAL_ONLY: "position"}.get(item.kind, "either")
+    default = item.default
+    is_plain = default is None or isinstance(default, bool | int | float | str)
+    if default is item.empty or not is_plain:
+        return tree, by, ABSENT if tree == ABSENT else None
+    value: Tree = ("value", default)
+    if tree == ABSENT:
+        return value, by, value
+    if tree[0] != "value":
+        return tree, by, None  # a tensor was given where the default is something else
+    return tree, by, value
