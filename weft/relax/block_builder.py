@@ -17,7 +17,8 @@ PrimFuncs and the order of functions are TVM 0.20's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.ir.expr import GlobalVar
@@ -258,6 +259,22 @@ class BlockBuilder:
             self._scopes.clear()
         elif scope is not None and not scope.has_output:
             raise IRValueError(f"function {scope.name!r}: emit_func_output was not called")
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """A function may be built inside, while another one is open: what a branch or loop calls.
+
+        ::
+
+            with bb.aside(), bb.function("step", [x], private=True):
+                gvar = bb.emit_func_output(bb.emit(relax.op.exp(x)))
+        """
+        saved = self._func, self._frames, self._scopes
+        self._func, self._frames, self._scopes = None, [], []
+        try:
+            yield
+        finally:
+            self._func, self._frames, self._scopes = saved
 
     def begin_scope(self, params: Any = None) -> None:
         """Open a scope; the symbolic variables of ``params`` are defined in it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -38,3 +38,33 @@ def _cut(context: Context, tensor: Expr, around: Sequence[Any]) -> Expr:
         if begin or end is not extent:
             tensor = context.emit(op.strided_slice(tensor, [axis], [begin], [end]))
     return tensor
+
+
+MODES: Final = {"reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+"""torch's modes of padding by relax's names."""
+
+
+def _surround(context: Context, tensor: Expr, pad: Sequence[Any], mode: str) -> Expr:
+    around = widths(pad, context.rank(tensor))
+    data = _cut(context, tensor, around)
+    grown = [amount if not isinstance(amount, int) else max(amount, 0) for amount in around]
+    return op.nn.pad(data, grown, MODES[mode])
+
+
+@converter("aten.pad.default")
+def pad(
+    context: Context, self: Expr, pad: Sequence[Any], mode: str = "constant", value: Any = None
+) -> Expr:
+    """Padding by any mode."""
+    if mode == "constant":
+        return constant_pad(context, self, pad, 0 if value is None else value)
+    return _surround(context, self, pad, mode)
+
+
+def _padding_by(mode: str) -> Callable[..., Expr]:
+    return lambda context, self, padding: _surround(context, self, padding, mode)
+
+
+for _rank in (1, 2, 3):
+    converter(f"aten.reflection_pad{_rank}d.default")(_padding_by("reflect"))
+    converter(f"aten.replication_pad{_rank}d.default")(_padding_by("replicate"))

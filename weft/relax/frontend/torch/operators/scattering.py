@@ -105,8 +105,7 @@ def scatter_reduce(
     context: Context, self: Expr, dim: int, index: Expr, src: Expr, reduce: str,
     *, include_self: bool = True,
 ) -> Expr:  # fmt: skip
-    """Values combined at indices: sum, prod, mean, amax, amin; with what stood there, or without.
-    """
+    """Values combined at indices: sum, prod, mean, amax, amin; with what stood there or not."""
     start = self
     if not include_self:
         neutral = spread(context, _neutral(reduce, context.dtype), index)

@@ -1,0 +1,282 @@
+"""Operators that take graphs: branches, loops, and the wrappers that torch leaves in graphs.
+
+A branch or loop becomes a private function (which branches, or calls itself), so that what calls
+it stays one dataflow block. Extents that its graphs use are passed as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from weft.ir.expr import GlobalVar, PrimExpr
+from weft.relax import op
+from weft.relax.expr import Call, Expr, If, PrimValue, TupleGetItem, Var
+from weft.relax.expr import Tuple as RelaxTuple
+from weft.relax.frontend.torch.dtypes import dtype_name
+from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.translate import HIGHER_ORDER, GraphTranslator, Handler
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.support.errors import UnsupportedError
+
+UNROLLED: Final = 4096
+"""Steps of a scan beyond which it is refused."""
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Decorator: the function translates these higher-order operators."""
+
+    def register(function: Handler) -> Handler:
+        HIGHER_ORDER.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+# Graphs that are run where they stand
+
+
+def inlined(translator: GraphTranslator, graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """The results of a nested graph, emitted here."""
+    return translator.run(graph, inputs)
+
+
+@handles("wrap_with_set_grad_enabled")
+def wrap_with_set_grad_enabled(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(enabled, graph, operands ...): gradients are none of our business."""
+    _, graph, *operands = translator.value(node.args)
+    return inlined(translator, graph, operands)
+
+
+@handles("wrap_with_autocast")
+def wrap_with_autocast(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(device, dtype, enabled, cache, graph, operands ...)."""
+    _, _, _, _, graph, *operands = translator.value(node.args)
+    return inlined(translator, graph, operands)
+
+
+@handles("wrap", "tag_activation_checkpoint", "wrap_activation_checkpoint", "run_const_graph",
+         "hints_wrapper", "strict_mode")  # fmt: skip
+def wrap(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(graph, operands ...)."""
+    graph, *operands = translator.value(node.args)
+    if len(operands) == 1 and isinstance(operands[0], list):
+        operands = operands[0]
+    elif len(operands) == 2 and isinstance(operands[0], list) and isinstance(operands[1], dict):
+        operands = operands[0]
+    return inlined(translator, graph, operands)
+
+
+@handles("invoke_subgraph")
+def invoke_subgraph(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(graph, name, operands ...)."""
+    graph, _, *operands = translator.value(node.args)
+    return inlined(translator, graph, operands)
+
+
+# Functions of their own
+
+
+class GraphFunction:
+    """A private function around nested graphs: its parameters, and what a call passes.
+
+    The outer model's symbols that the graphs use become parameters (``R.Prim``) with variables of
+    their own.
+    """
+
+    def __init__(
+        self, translator: GraphTranslator, graphs: Sequence[fx.GraphModule], operands: list[Any]
+    ) -> None:
+        self.outer = translator
+        self.symbols = SymbolTable()
+        used = _used_symbols(graphs, translator.symbols)
+        self.operands = [
+            *(_argument(operand) for operand in operands),
+            *(PrimValue(translator.symbols.expression(symbol)) for symbol in used),
+        ]
+        prims = [self.symbols.define(symbol) for symbol in used]
+        fakes = [
+            node.meta["val"] for node in graphs[0].graph.nodes if node.op == "placeholder"
+        ]
+        self.params = [self._parameter(i, fake) for i, fake in enumerate(fakes)]
+        self.prims = [Var(f"n{i}", PrimStructInfo(value=prim)) for i, prim in enumerate(prims)]
+        self.translator = GraphTranslator(
+            translator.builder, self.symbols, translator.converters
+        )
+
+    def _parameter(self, number: int, fake: Any) -> Var:
+        if not isinstance(fake, torch.Tensor):
+            raise UnsupportedError(
+                f"a branch or loop over {type(fake).__name__}: only tensors can be carried; "
+                "turn the number into a tensor"
+            )
+        shape = [self.symbols.extent(size) for size in fake.shape]
+        return Var(f"x{number}", TensorStructInfo(shape, dtype_name(fake.dtype)))
+
+    def build(self, name: str, body: Callable[[], Any], extra: Sequence[Var] = ()) -> GlobalVar:
+        """The function of that name; ``body`` emits it and gives its result."""
+        builder = self.outer.builder
+        with builder.aside(), builder.function(
+            name, [*extra, *self.params, *self.prims], private=True
+        ):  # fmt: skip
+            return builder.emit_func_output(body())
+
+    def results_of(self, graph: fx.GraphModule) -> list[Any]:
+        """A graph on the parameters."""
+        found = self.translator.run(graph, self.params)
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _used_symbols(graphs: Sequence[fx.GraphModule], known: SymbolTable) -> list[Any]:
+    found = {
+        symbol
+        for graph in graphs
+        for node in graph.graph.nodes
+        for fake in _leaves(node.meta.get("val"))
+        for size in (fake.shape if isinstance(fake, torch.Tensor) else [fake])
+        if isinstance(size, torch.SymInt)
+        for symbol in size.node.expr.free_symbols
+        if symbol in known
+    }
+    return sorted(found, key=str)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _argument(value: Any) -> Any:
+    return PrimValue(value) if isinstance(value, PrimExpr | int | float | bool) else value
+
+
+def _tuple(values: Sequence[Any]) -> Expr:
+    return RelaxTuple([_argument(value) for value in values])
+
+
+def _unpacked(translator: GraphTranslator, node: fx.Node, call: Any) -> list[Any]:
+    """The results of a call, as torch deduced their shapes."""
+    whole = translator.builder.emit(call)
+    count = len(node.meta["val"])
+    parts = [translator.builder.emit(TupleGetItem(whole, i)) for i in range(count)]
+    return list(translator.checked(node, parts))
+
+
+@handles("cond")
+def cond(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(condition, graph if true, graph if false, operands)."""
+    condition, true_graph, false_graph, operands = translator.value(node.args)
+    builder = translator.builder
+    branches = []
+    function = GraphFunction(translator, [true_graph, false_graph], list(operands))
+    for name, graph in (("then_branch", true_graph), ("else_branch", false_graph)):
+        branch = GraphFunction(translator, [graph, true_graph, false_graph], list(operands))
+        branches.append(
+            branch.build(name, lambda b=branch, g=graph: _dataflow(builder, b.results_of, g))
+        )
+    test = Var("condition", TensorStructInfo([], "bool"))
+
+    def body() -> Any:
+        arguments = [*function.params, *function.prims]
+        calls = [Call(branch, arguments) for branch in branches]
+        return builder.emit(If(test, *calls))
+
+    gvar = function.build("branch", body, [test])
+    return _unpacked(
+        translator, node, Call(gvar, [_as_tensor(condition), *function.operands])
+    )
+
+
+def _as_tensor(condition: Any) -> Any:
+    if not isinstance(condition, Expr) or isinstance(condition, PrimValue):
+        raise UnsupportedError(
+            "cond: expected a tensor as the condition, got a number; torch.export decides "
+            "conditions on sizes itself"
+        )
+    return condition
+
+
+def _dataflow(builder: Any, run: Callable[[Any], list[Any]], graph: fx.GraphModule) -> Any:
+    """The results of a graph, emitted in a dataflow block."""
+    with builder.dataflow():
+        return builder.emit_output(_tuple(run(graph)))
+
+
+@handles("while_loop")
+def while_loop(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(condition graph, body graph, carried values, further operands)."""
+    condition, step, carried, others = translator.value(node.args)
+    builder = translator.builder
+    operands = [*carried, *others]
+    function = GraphFunction(translator, [condition, step], operands)
+    count = len(carried)
+    name = builder.get_unique_name("while_loop")
+    # A function that calls itself needs its signature first: that of giving back what it is given.
+    gvar = function.build(name, lambda: _tuple(function.params[:count]))
+    test = function.build(
+        f"{name}_test", lambda: _dataflow(builder, function.results_of, condition)
+    )
+    body = function.build(f"{name}_step", lambda: _dataflow(builder, function.results_of, step))
+
+    def loop() -> Any:
+        arguments = [*function.params, *function.prims]
+        holds = builder.emit(TupleGetItem(builder.emit(Call(test, arguments)), 0))
+        next_values = Call(body, arguments)
+        again = [TupleGetItem(next_values, i) for i in range(count)]
+        rest = [*function.params[count:], *function.prims]
+        return builder.emit(
+            If(holds, Call(gvar, [*again, *rest]), _tuple(function.params[:count]))
+        )
+
+    made = function.build(f"{name}_body", loop)
+    builder.update_func(gvar, builder.function_of(made))
+    return _unpacked(translator, node, Call(gvar, function.operands))
+
+
+@handles("scan")
+def scan(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(graph, first carried values, sequences, further operands), step by step."""
+    graph, carried, sequences, *rest = translator.value(node.args)
+    others = list(rest[0]) if rest else []
+    steps = _steps(translator, sequences)
+    outputs: list[list[Any]] = []
+    for step in range(steps):
+        slices = [_slice(translator, item, step) for item in sequences]
+        made = list(inlined(translator, graph, [*carried, *slices, *others]))
+        carried, outs = made[: len(carried)], made[len(carried) :]
+        outputs.append(outs)
+    stacked = [
+        translator.builder.emit(op.stack(list(column), 0)) for column in zip(*outputs, strict=True)
+    ]
+    return list(translator.checked(node, [*carried, *stacked]))
+
+
+@handles("map_impl", "map")
+def map_(translator: GraphTranslator, node: fx.Node) -> Any:
+    """(graph, sequences, further operands), element by element."""
+    graph, sequences, others = translator.value(node.args)
+    rows = []
+    for step in range(_steps(translator, sequences)):
+        slices = [_slice(translator, item, step) for item in sequences]
+        rows.append(list(inlined(translator, graph, [*slices, *others])))
+    stacked = [
+        translator.builder.emit(op.stack(list(column), 0)) for column in zip(*rows, strict=True)
+    ]
+    return list(translator.checked(node, stacked))
+
+
+def _steps(translator: GraphTranslator, sequences: Sequence[Expr]) -> int:
+    found = translator.context.dims(sequences[0])[0]
+    if not isinstance(found, int) or found > UNROLLED:
+        raise UnsupportedError(
+            f"scan: expected a constant number of steps up to {UNROLLED}, got {found}; make the "
+            "dimension static, or use torch.while_loop"
+        )
+    return found
+
+
+def _slice(translator: GraphTranslator, tensor: Expr, step: int) -> Expr:
+    part = op.strided_slice(tensor, [0], [step], [step + 1])
+    return translator.builder.emit(op.squeeze(part, [0]))
