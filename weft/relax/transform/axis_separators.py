@@ -6,8 +6,7 @@ the PrimFuncs that take it do. FuseTIR asks here how each parameter of a group i
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import all_bindings
@@ -18,9 +17,14 @@ from weft.tir.function import PrimFunc
 _CALLS = frozenset((Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace")))
 
 
-def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[Any]]:
+def separators_of(buffer: Buffer) -> list[int]:
+    """The axis separators of a buffer as numbers."""
+    return [item.value for item in buffer.axis_separators if isinstance(item, IntImm)]
+
+
+def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
     """The axis separators with which the first kernel that reads a parameter takes it."""
-    found: dict[Var, list[Any]] = {}
+    found: dict[Var, list[int]] = {}
     params = set(func.params)
     for binding in all_bindings(func):
         call = binding.value
@@ -32,11 +36,10 @@ def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[Any]]:
         buffers = [callee.buffer_map[p] for p in callee.params if p in callee.buffer_map]
         for arg, buffer in zip(args.fields, buffers, strict=False):
             if isinstance(arg, Var) and arg in params:
-                found.setdefault(arg, list(buffer.axis_separators))
+                found.setdefault(arg, separators_of(buffer))
     return found
 
 
 def are_stored_alike(first: Buffer, second: Buffer) -> bool:
     """Whether two buffers have the same axis separators."""
-    mine, its = ([int(item) for item in buffer.axis_separators] for buffer in (first, second))
-    return mine == its
+    return separators_of(first) == separators_of(second)

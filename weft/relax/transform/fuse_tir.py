@@ -50,7 +50,11 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.axis_separators import are_stored_alike, separators_of_params
+from weft.relax.transform.axis_separators import (
+    are_stored_alike,
+    separators_of,
+    separators_of_params,
+)
 from weft.relax.transform.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import UnsupportedError
@@ -105,7 +109,7 @@ class _Fuser:
         return self.finish(self.results())
 
     def parameter(
-        self, name: str, info: StructInfo | None, separators: Sequence[Any] = ()
+        self, name: str, info: StructInfo | None, separators: Sequence[int] = ()
     ) -> Value:
         """The buffers of a parameter; fields of tuples are numbered."""
         if isinstance(info, TupleStructInfo):
@@ -167,7 +171,7 @@ class _Fuser:
         made = [
             decl_buffer(
                 tensor_dims(info) or (), info.dtype, out.name, scope=out.scope(),
-                axis_separators=out.axis_separators,
+                axis_separators=separators_of(out),
             )
             for info, out in zip(fresh, outputs, strict=True)
         ]
@@ -191,10 +195,9 @@ class _Fuser:
             buffer = callee.buffer_map[param]
             if not are_stored_alike(buffer, target):
                 raise self.fail(
-                    f"Inconsistent buffers {buffer.name} (axis separators "
-                    f"{list(buffer.axis_separators)}) and {target.name} "
-                    f"({list(target.axis_separators)}) are mapped to the same relax var: "
-                    "transform the layout between the kernels"
+                    f"Inconsistent buffers {buffer.name} (axis separators {separators_of(buffer)}) "
+                    f"and {target.name} ({separators_of(target)}) are mapped to the same relax "
+                    "var: transform the layout between the kernels"
                 )
             mapping[buffer] = target
             repeated = repeated or target in seen
