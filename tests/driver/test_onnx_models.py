@@ -1,0 +1,96 @@
+"""Models from ONNX through weft.compile: names, shapes, files, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.support.errors import IRTypeError, IRValueError, TVMError
+
+onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
+
+WEIGHT = np.arange(12, dtype="float32").reshape(4, 3) / 10
+X = np.arange(8, dtype="float32").reshape(2, 4) - 3
+
+
+def model(shape=("n", 4), outputs=1):
+    from onnx import TensorProto, helper, numpy_helper
+
+    x = helper.make_tensor_value_info("data.1", TensorProto.FLOAT, shape)
+    names = ("y", "z")[:outputs]
+    found = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
+    nodes = [
+        helper.make_node("MatMul", ["data.1", "weight"], ["p"]),
+        helper.make_node("Relu", ["p"], ["y"]),
+        helper.make_node("Neg", ["p"], ["z"]),
+    ]
+    weight = numpy_helper.from_array(WEIGHT, "weight")
+    graph = helper.make_graph(nodes[: outputs + 1], "net", [x], found, [weight])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_a_model_is_called_by_position_or_by_the_names_of_its_file():
+    made = weft.compile(model())
+    np.testing.assert_allclose(made(X), np.maximum(X @ WEIGHT, 0), rtol=1e-6)
+    np.testing.assert_allclose(made(**{"data.1": X[:1]}), np.maximum(X[:1] @ WEIGHT, 0), rtol=1e-6)
+    with pytest.raises(IRValueError, match=r"net: argument data\.1: expected shape \(n, 4\), n=4"):
+        made(X.T.copy())
+
+
+def test_several_outputs_are_a_tuple():
+    y, z = weft.compile(model(outputs=2))(X)
+    np.testing.assert_allclose(y, np.maximum(X @ WEIGHT, 0), rtol=1e-6)
+    np.testing.assert_allclose(z, -(X @ WEIGHT), rtol=1e-6)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_file(tmp_path, external):
+    path = tmp_path / "net.onnx"
+    onnx.save(model(), path, save_as_external_data=external, size_threshold=0, location="weights")
+    for source in (path, str(path)):
+        made = weft.compile(source)
+        np.testing.assert_allclose(made(X), np.maximum(X @ WEIGHT, 0), rtol=1e-6)
+    made.save(tmp_path / "net.weft")
+    np.testing.assert_array_equal(weft.load(tmp_path / "net.weft")(X), made(X))
+
+
+@pytest.mark.parametrize(
+    ("examples", "dynamic"),
+    [
+        ({"data.1": X}, None), (X, None), ((X,), None), ({"data.1": [2, 4]}, None),
+        ({"data.1": X}, {"data.1": {0: "batch"}}), ({"data.1": ["batch", 4]}, None),
+    ],
+)  # fmt: skip
+def test_shapes_from_examples(examples, dynamic):
+    made = weft.compile(model((None, None)), examples, dynamic_shapes=dynamic)
+    np.testing.assert_allclose(made(X), np.maximum(X @ WEIGHT, 0), rtol=1e-6)
+    (pattern,) = [pattern for _, pattern in made.program.functions["main"].params]
+    assert pattern[2][1] == 4
+    if dynamic or "batch" in str(examples):
+        np.testing.assert_allclose(made(X[:1]), np.maximum(X[:1] @ WEIGHT, 0), rtol=1e-6)
+    else:
+        assert pattern[2] == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (({"x": X},), {}, IRValueError, r"the model has no input 'x'; its inputs are data\.1"),
+        (((X, X),), {}, IRValueError, r"has the inputs data\.1; got 2 example inputs"),
+        (("x", ), {"target": "llvm"}, IRTypeError, "the target is given twice"),
+        (({"data.1": "text"},), {}, IRTypeError, "expected an array or a shape, got str"),
+        ((X,), {"dynamic_shapes": {"y": {}}}, IRValueError, r"is \{input: \{axis: name\}\}"),
+        ((), {"fallback": "torch"}, IRTypeError, "takes no option 'fallback'; there are custom_"),
+    ],
+)
+def test_what_cannot_be_compiled(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        weft.compile(model(), *arguments, **options)
+
+
+def test_files_that_are_no_models(tmp_path):
+    (tmp_path / "text.onnx").write_text("hello", encoding="utf-8")
+    with pytest.raises(TVMError, match=r"text\.onnx: expected an ONNX model"):
+        weft.compile(tmp_path / "text.onnx")

@@ -1,0 +1,104 @@
+"""Models from ONNX for ``weft.compile``: a ModelProto, or the path of a file.
+
+Example inputs are optional: a dict from input names to arrays, or to shapes (whose entries may be
+names of symbols), where the model leaves shapes open. The compiled model takes its inputs by
+position or by their names in the file, and returns its output, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from weft.driver.sources import Imported, Request
+from weft.relax.frontend.onnx import importer
+from weft.relax.frontend.onnx.model import load_model
+from weft.runtime.ndarray import NDArray
+from weft.runtime.signature import Signature
+from weft.support.errors import IRTypeError, IRValueError
+
+_OPTIONS: Final = frozenset({"custom_converters", "dtype_dict", "opset", "shape_dict"})
+
+
+def import_onnx(request: Request) -> Imported:
+    """An ONNX model as ``weft.compile`` takes it; OnnxModelError where it is none."""
+    unknown = set(request.options) - _OPTIONS
+    if unknown:
+        raise IRTypeError(
+            f"compile: a model from ONNX takes no option {', '.join(map(repr, sorted(unknown)))}; "
+            f"there are {', '.join(sorted(_OPTIONS))}"
+        )
+    model = load_model(request.model)
+    names = [info.name for info in model.graph.input]
+    initialized = {item.name for item in model.graph.initializer}
+    inputs = [name for name in names if name not in initialized]
+    options = dict(request.options)
+    shapes, dtypes = _described(request, inputs)
+    shapes.update(options.pop("shape_dict", None) or {})
+    given = options.pop("dtype_dict", None) or dtypes or "float32"
+    made = importer.import_model(
+        model,
+        importer.Request(
+            shapes=shapes, dtypes=given, custom=dict(options.pop("custom_converters", None) or {})
+        ),
+        options.pop("opset", None),
+    )  # fmt: skip
+    name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
+    return Imported(made.mod, Signature.plain(name or model.graph.name or "main", made.inputs))
+
+
+def _described(
+    request: Request, inputs: Sequence[str]
+) -> tuple[dict[str, Sequence[Any]], dict[str, str]]:
+    """Shapes and data types of inputs by name, from the example inputs."""
+    examples = dict(zip(inputs, request.args, strict=False))
+    if len(request.args) > len(inputs):
+        raise IRValueError(
+            f"compile: the model has the inputs {', '.join(inputs)}; got {len(request.args)} "
+            "example inputs"
+        )
+    examples.update(request.kwargs)
+    unknown = [name for name in examples if name not in inputs]
+    if unknown:
+        raise IRValueError(
+            f"compile: the model has no input {', '.join(map(repr, unknown))}; its inputs are "
+            f"{', '.join(inputs)}"
+        )
+    shapes: dict[str, Sequence[Any]] = {}
+    dtypes: dict[str, str] = {}
+    for name, value in examples.items():
+        if isinstance(value, list | tuple) and all(isinstance(x, int | str) for x in value):
+            shapes[name] = value
+        else:
+            shapes[name], dtypes[name] = _of_array(name, value)
+    _make_dynamic(shapes, request.dynamic_shapes)
+    return shapes, dtypes
+
+
+def _of_array(name: str, value: Any) -> tuple[list[Any], str]:
+    if isinstance(value, NDArray) or hasattr(value, "__dlpack__"):
+        return list(value.shape), str(value.dtype).removeprefix("torch.")
+    if isinstance(value, np.generic | int | float):
+        return [], str(np.asarray(value).dtype)
+    raise IRTypeError(
+        f"compile: example input {name!r}: expected an array or a shape, got {type(value).__name__}"
+    )
+
+
+def _make_dynamic(shapes: dict[str, Sequence[Any]], dynamic: Any) -> None:
+    """Put names of symbols where ``dynamic_shapes`` says: ``{input: {axis: name}}``."""
+    if dynamic is None:
+        return
+    if not isinstance(dynamic, Mapping) or not all(name in shapes for name in dynamic):
+        raise IRValueError(
+            "compile: dynamic_shapes of a model from ONNX is {input: {axis: name}} for inputs that "
+            f"have an example, got {dynamic!r:.80}"
+        )
+    for name, axes in dynamic.items():
+        extents = list(shapes[name])
+        for axis, symbol in dict(axes or {}).items():
+            extents[axis] = getattr(symbol, "__name__", str(symbol))
+        shapes[name] = extents
