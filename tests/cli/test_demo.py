@@ -36,7 +36,7 @@ def test_load_images_refuses_less_than_a_batch():
 
 
 def test_errors_are_one_line_and_status_one(tmp_path, capsys):
-    assert main.main(["demo", "--data", str(tmp_path)]) == 1
+    assert main.main(["demo", "--data", str(tmp_path)]) == 2
     message = capsys.readouterr().err
     assert message.startswith("weft: expected t10k-images-idx3-ubyte")
     assert message.count("\n") == 1

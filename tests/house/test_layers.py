@@ -45,12 +45,16 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.driver": (9, "driver"),
     "weft.cli": (10, "cli"),
     "weft.compat": (10, "compat"),
+    "weft.dynamo": (10, "torch backend"),
     "weft.meta_schedule": (10, "meta_schedule"),
     "weft.testing": (10, "testing"),
     "weft.viz": (10, "viz"),
 }
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
-FACADES = {"weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith"}
+FACADES = {
+    "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith",
+    "weft.relax.frontend.torch",
+}  # fmt: skip
 # Rooms that are users of weft themselves, and so speak to it through its facades.
 FACADE_USERS = {"cli"}
 # Late-bound references to higher rooms: slot name -> the module that fills it.

@@ -100,6 +100,18 @@ HEADINGS: Final = (
 )  # fmt: skip
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder with the idx files of the test set"
+    )
+    parser.add_argument("--images", type=int, metavar="N", help="use only the first N test images")
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo-modules"), metavar="DIR",
+        help="where each module's script goes (default: demo-modules)",
+    )  # fmt: skip
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the whole demo; the exit status is 0 if every way agrees with its peers."""
     data = load_images(options.data, options.images)

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Final
 
-from weft.cli import demo
 from weft.support.errors import TVMError
+
+COMMANDS: Final = {
+    "compile": ("weft.cli.compile_model", "compile a model to one file"),
+    "run": ("weft.cli.run_model", "run a compiled model on arrays"),
+    "bench": ("weft.cli.bench", "time a model in weft and in every peer that is installed"),
+    "show": ("weft.cli.show", "print what the compiler makes of a model, stage by stage"),
+    "compare": ("weft.cli.compare", "find the first operator or pass whose result differs"),
+    "ops": ("weft.cli.ops", "list the operators of a model and which of them weft has"),
+    "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
+    "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
+}
+"""Subcommand -> its module (``add_arguments``, ``run``), loaded when it is named, and its help."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return the exit status: 0, or 1 after an error told in few lines."""
-    options = make_parser().parse_args(arguments)
+    """Run one subcommand; return the exit status: 0, or 2 after an error told in few lines."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = make_parser(given[0] if given else None).parse_args(given)
     try:
-        return int(options.run(options))
+        return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
     except TVMError as error:
         print(f"weft: {error}", file=sys.stderr)
-        return 1
+        return 2
+    except BrokenPipeError:  # the reader of a pipe, such as head, has enough
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("weft: interrupted", file=sys.stderr)
+        return 130
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the command line; only the chosen subcommand's arguments are there."""
     parser = argparse.ArgumentParser(prog="weft", description="A machine-learning compiler")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("demo", help="classify FashionMNIST with compiled models")
-    command.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder with the idx files of the test set"
-    )
-    command.add_argument("--images", type=int, metavar="N", help="use only the first N test images")
-    command.add_argument(
-        "--out", type=Path, default=Path("demo-modules"), metavar="DIR",
-        help="where each module's script goes (default: demo-modules)",
-    )  # fmt: skip
-    command.set_defaults(run=demo.run)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for name, (module, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        if name == chosen:
+            importlib.import_module(module).add_arguments(command)
     return parser
 
 

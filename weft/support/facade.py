@@ -13,14 +13,22 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from weft.support import slots
-from weft.support.errors import IRAttributeError
+from weft.support.errors import IRAttributeError, UnsupportedError
+
+
+EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
+"""Packages that some rooms need and weft does not; each is an extra of the same name."""
 
 
 class PlannedNameError(IRAttributeError):
     """A name that weft is to have and has not yet."""
+
+
+class MissingPackageError(UnsupportedError, ImportError):
+    """A room needs a package that is not installed."""
 
 
 def module_getattr(
@@ -70,6 +78,11 @@ def _module(module: str, package: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        if error.name in EXTRAS:
+            raise MissingPackageError(
+                f"{package}.{name} needs the package {error.name}, which is not installed; "
+                f"pip install 'weft[{error.name}]' brings it"
+            ) from error
         if (error.name or "").rpartition(".")[2] != module.rpartition(".")[2]:
             raise
         raise PlannedNameError(f"{package}.{name} is not part of weft yet") from None

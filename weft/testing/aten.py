@@ -17,9 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from weft.driver.build import relax_build
-from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.exported_program import from_exported_program
 from weft.relax.frontend.torch.fallback import find_overload
 from weft.runtime.device import Device
 from weft.runtime.ndarray import array

@@ -43,8 +43,11 @@ def _report(model: torch.nn.Module, error: Exception) -> str:
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     lines = [line for line in lines if not line.lstrip().startswith(("TORCHDYNAMO", "File \"/"))]
     shown = "\n".join(f"  {line[:160]}" for line in lines[:_SHOWN])
-    return (
-        f"torch.export cannot capture {type(model).__name__} ({type(error).__name__}):\n{shown}\n"
+    name, kind = type(model).__name__, type(error).__name__
+    told = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
+    if isinstance(error, TypeError) and "argument" in str(error):
+        return told + "check the example inputs against the parameters of the model's forward"
+    return told + (
         "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
         "torch.compile(model, backend=\"weft\"), which splits the model there"
     )

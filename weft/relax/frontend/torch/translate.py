@@ -38,11 +38,17 @@ HIGHER_ORDER: Final[dict[str, Handler]] = {}
 
 
 def source_place(node: fx.Node) -> str:
-    """``file.py:12``: the innermost line outside of torch that made the node, or ""."""
+    """``file.py:12``, the innermost line outside of torch that made the node; else its module."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [frame for frame in frames if "/torch/" not in frame[0]]
-    chosen = (own or frames)[-1:]
-    return f"{chosen[0][0]}:{chosen[0][1]}" if chosen else ""
+    if own:
+        return f"{own[-1][0]}:{own[-1][1]}"
+    modules = list((node.meta.get("nn_module_stack") or {}).values())
+    if modules and modules[-1][0]:
+        path, kind = modules[-1]
+        name = kind.__qualname__ if isinstance(kind, type) else str(kind).rpartition(".")[2]
+        return f"module {path.removeprefix('L__self___')} ({name})"
+    return ""
 
 
 def missing_operators(graph_module: fx.GraphModule, known: Mapping[str, Converter]) -> list[Any]:

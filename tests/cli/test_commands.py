@@ -1,0 +1,196 @@
+"""The subcommands on small models: what they print, what they write, how they refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from weft.cli import main
+from weft.cli.arguments import parse_input
+from weft.support.errors import TVMError
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+SOURCE = '''
+import torch
+
+def net():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+class Bessel(torch.nn.Module):
+    def forward(self, x):
+        return torch.special.bessel_j0(x) + 1.0
+
+def broken():
+    raise RuntimeError("no weights here")
+
+number = 3
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a module of models, where the command runs."""
+    (tmp_path / "clinets.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("clinets", None)
+
+
+def weft_command(*arguments):
+    return main.main([str(item) for item in arguments])
+
+
+def test_compile_then_run_equals_torch(folder, capsys):
+    assert weft_command("compile", "clinets:net", "--input", "nx3", "-o", "m.weft") == 0
+    out = capsys.readouterr().out
+    assert "m.weft" in out
+    assert "kernels" in out
+    assert ", 3) float32" in out
+    x = np.random.default_rng(0).standard_normal((7, 3)).astype("float32")
+    np.save("x.npy", x)
+    assert weft_command("run", "m.weft", "--input", "x.npy", "--output", "y.npz") == 0
+    with np.load("y.npz") as stored:
+        found = stored["output"]
+    expected = sys.modules["clinets"].net()(torch.from_numpy(x)).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert "output: float32 (7, 2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("stage", "told"),
+    [
+        ("imported", "R.matmul"), ("legalized", "R.call_tir"), ("fused", "@T.prim_func"),
+        ("scheduled", "T.Buffer"), ("llvm", "define"), ("asm", ".globl"),
+    ],
+)  # fmt: skip
+def test_show_prints_each_stage(folder, capsys, stage, told):
+    assert weft_command("show", "clinets:net", "--input", "5x3", "--stage", stage) == 0
+    assert told in capsys.readouterr().out
+
+
+def test_show_one_function_or_say_which_there_are(folder, capsys):
+    arguments = ["show", "clinets:net", "--input", "5x3", "--stage", "fused"]
+    assert weft_command(*arguments, "--function", "main") == 0
+    assert "def main" in capsys.readouterr().out
+    assert weft_command(*arguments, "--function", "nothing") == 2
+    assert "there are main" in capsys.readouterr().err
+
+
+def test_ops_lists_the_operators_and_what_is_missing(folder, capsys):
+    assert weft_command("ops", "clinets:net", "--input", "5x3") == 0
+    out = capsys.readouterr().out
+    assert "2  aten.linear.default" in out
+    assert "0 missing" in out
+    assert weft_command("ops", "clinets:Bessel", "--input", "5x3") == 1
+    assert "aten.special_bessel_j0.default  missing" in capsys.readouterr().out
+
+
+def test_compare_finds_no_difference_and_names_one(folder, capsys, monkeypatch):
+    arguments = ["compare", "clinets:net", "--input", "5x3"]
+    assert weft_command(*arguments) == 0
+    out = capsys.readouterr().out
+    assert out.count("all within 0.0001 of their scale") == 2
+    from weft.relax import op
+    from weft.relax.frontend.torch.operators import CONVERTERS
+
+    wrong = {**CONVERTERS, "aten.relu.default": lambda context, self: op.nn.gelu(self)}
+    monkeypatch.setattr("weft.relax.frontend.torch.exported_program.CONVERTERS", wrong)
+    assert weft_command(*arguments) == 1
+    out = capsys.readouterr().out
+    assert "first to differ: relu = aten.relu.default" in out
+    assert "first to differ: as imported" in out
+
+
+def test_bench_times_weft_and_torch_in_processes_of_their_own(folder, capsys):
+    arguments = [
+        "bench", "clinets:net", "--input", "5x3", "--rounds", 2, "--json", "f.json",
+        "--engine", "weft", "--engine", "torch eager",
+    ]  # fmt: skip
+    assert weft_command(*arguments) == 0
+    out = capsys.readouterr().out
+    assert "weft" in out
+    assert "torch eager" in out
+    figures = json.loads((folder / "f.json").read_text(encoding="utf-8"))["engines"]
+    assert len(figures["weft"]["seconds"]) == len(figures["torch eager"]["seconds"]) == 2
+    assert all(value > 0 for engine in figures.values() for value in engine["seconds"])
+
+
+def test_doctor_tells_versions_features_and_threads(capsys):
+    assert weft_command("doctor") == 0
+    out = capsys.readouterr().out
+    assert f"numpy          {np.__version__}"[:6] in out
+    assert np.__version__ in out
+    for word in ("LLVM", "features", "threads", "cache", "C compiler"):
+        assert word in out
+
+
+BAD = [
+    (["compile", "nothing.onnx", "-o", "m.weft"], "there is no such file"),
+    (["compile", "nothing", "-o", "m.weft"], "names no model; expected"),
+    (["compile", "clinets:net", "-o", "m.weft"], "needs example inputs: --input"),
+    (["compile", "clinets:net", "--input", "5x3", "-o", "m.txt"], r"ends in .weft or .so"),
+    (["compile", "clinets:net", "--input", "5x4", "-o", "m.weft"], "torch.export cannot capture"),
+    (["compile", "clinets:other", "--input", "5x3", "-o", "m.weft"], "has no attribute 'other'"),
+    (["compile", "nomodule:x", "--input", "5x3", "-o", "m.weft"], "No module named 'nomodule'"),
+    (["compile", "clinets:number", "--input", "5x3", "-o", "m.weft"], "is int, not a torch.nn"),
+    (["compile", "clinets:broken", "--input", "5x3", "-o", "m.weft"], "no weights here"),
+    (["compile", "clinets:Bessel", "--input", "5x3", "-o", "m.weft"], "aten.special_bessel_j0"),
+    (["compile", "clinets:net", "--input", "5x3", "-o", "no/such/m.weft"], "no/such"),
+    (["compile", "clinets:net", "--input", "5x3", "--dynamic", "y:0=n", "-o", "m.weft"],
+     "there is no axis 0 of an --input named 'y'"),
+    (["compile", "clinets:net", "--input", "5x3", "--dynamic", "nonsense", "-o", "m.weft"],
+     "expected input:axis=name"),
+    (["compile", "clinets:net", "--input", "nx3", "--size", "n", "-o", "m.weft"],
+     "expected name=number"),
+    (["compile", "clinets:net", "--input", "5x3", "--target", "nonsense", "-o", "m.weft"],
+     "nonsense"),
+    (["run", "nothing.weft"], "nothing.weft"),
+    (["run", "clinets.py"], "clinets.py"),
+    (["run", "nothing.weft", "--output", "y.txt"], "ends in .npz or .npy"),
+    (["show", "nothing.onnx"], "there is no such file"),
+    (["ops", "m.weft"], "there is no such file"),
+    (["bench", "clinets:net"], "expected --input"),
+    (["bench", "clinets:net", "--input", "5x3", "--rounds", "0"], "expected a positive number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "told"), BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_uses_end_with_status_2_and_one_paragraph(folder, capsys, arguments, told):
+    assert weft_command(*arguments) == 2
+    captured = capsys.readouterr()
+    assert told in captured.err
+    assert captured.err.startswith("weft: ")
+    assert len(captured.err.strip().splitlines()) <= 10
+    assert "Traceback" not in captured.err
+
+
+def test_inputs_that_do_not_fit_a_compiled_model_are_told_by_name(folder, capsys):
+    assert weft_command("compile", "clinets:net", "--input", "5x3", "-o", "m.weft") == 0
+    np.save("bad.npy", np.zeros((5, 4), "float32"))
+    (folder / "no.npy").write_bytes(b"nonsense")
+    for arguments, told in [
+        (["run", "m.weft", "--input", "bad.npy"], "expected shape (5, 3), got (5, 4)"),
+        (["run", "m.weft"], "input"),
+        (["run", "m.weft", "--input", "no.npy"], "expected a .npy or .npz file"),
+        (["run", "m.weft", "--input", "missing.npy"], "there is no such file"),
+    ]:
+        capsys.readouterr()
+        assert weft_command(*arguments) == 2
+        assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("x:", "expected a shape"), ("x:1x-3", "between x"), ("x:2:foo", "no data type"),
+     ("a:2:float32:b", "got 4 parts"), ("x:1xx2", "between x")],
+)  # fmt: skip
+def test_inputs_are_read_strictly(text, told):
+    with pytest.raises(TVMError, match=told):
+        parse_input(text)

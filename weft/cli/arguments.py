@@ -1,0 +1,106 @@
+"""What a user writes on the command line: inputs, dynamic dimensions, sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from weft.support.dtype import DataType
+from weft.support.errors import IRValueError, TVMError
+
+_SYMBOL: Final = re.compile(r"[A-Za-z_]\w*")
+EXAMPLE_SIZES: Final = (4, 6, 10, 12, 14, 18)
+"""Sizes that symbolic dimensions get where numbers are needed: no two are equal by chance."""
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input, from ``name:shape:dtype``; extents are numbers or names of symbols."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str = "float32"
+
+    @property
+    def symbols(self) -> dict[int, str]:
+        """Axis -> symbol, of the symbolic dimensions."""
+        return {i: dim for i, dim in enumerate(self.shape) if isinstance(dim, str)}
+
+
+def parse_input(text: str) -> InputSpec:
+    """``x:1x3x224x224:float32``, ``1x3x224x224``, ``tokens:nx16:int64``, ``step:scalar:int64``."""
+    parts = text.split(":")
+    if len(parts) > 3:
+        raise IRValueError(f"--input {text}: expected name:shape:dtype, got {len(parts)} parts")
+    if len(parts) == 1:
+        parts = ["", *parts]
+    name, shape, dtype = [*parts, "float32"][:3]
+    try:
+        known = str(DataType(dtype))
+    except TVMError as error:
+        raise IRValueError(f"--input {text}: {dtype!r} is no data type") from error
+    return InputSpec(name, parse_shape(shape, text), known)
+
+
+def parse_shape(text: str, where: str) -> tuple[int | str, ...]:
+    """``2x3``, ``nx3``, or ``scalar`` for no dimensions."""
+    if text == "scalar":
+        return ()
+    if not text:
+        raise IRValueError(f"--input {where}: expected a shape such as 1x3x224x224, got nothing")
+    found: list[int | str] = []
+    for part in re.split(r"x(?=\d|[A-Za-z_])|,", text):
+        if part.isdigit():
+            found.append(int(part))
+        elif _SYMBOL.fullmatch(part):
+            found.append(part)
+        else:
+            raise IRValueError(
+                f"--input {where}: expected numbers or names between x (or commas), got {part!r} "
+                f"in {text!r}"
+            )
+    return tuple(found)
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """``["n=8"]`` as ``{"n": 8}``."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value.isdigit() or not _SYMBOL.fullmatch(name):
+            raise IRValueError(f"--size {text}: expected name=number, such as n=8")
+        found[name] = int(value)
+    return found
+
+
+class Sizes:
+    """Numbers for symbols: those the user gave, else examples."""
+
+    def __init__(self, given: Mapping[str, int] | None = None) -> None:
+        self._known = dict(given or {})
+        self._next = 0
+
+    def of(self, symbol: str) -> int:
+        """The number of a symbol."""
+        if symbol not in self._known:
+            self._known[symbol] = EXAMPLE_SIZES[self._next % len(EXAMPLE_SIZES)] + 20 * (
+                self._next // len(EXAMPLE_SIZES)
+            )
+            self._next += 1
+        return self._known[symbol]
+
+    def shape(self, shape: Sequence[int | str]) -> tuple[int, ...]:
+        """A shape in numbers."""
+        return tuple(self.of(dim) if isinstance(dim, str) else dim for dim in shape)
+
+
+def random_array(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Any:
+    """An array that most models take: normal numbers, small integers (they may be indices)."""
+    numpy_dtype = DataType(dtype).numpy
+    if dtype.startswith(("float", "bfloat")):
+        return rng.standard_normal(shape).astype(numpy_dtype)
+    return rng.integers(0, 2, shape).astype(numpy_dtype)

@@ -1,0 +1,180 @@
+"""``weft bench MODEL``: weft beside every peer that is installed, in turn on the same cores."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import weft
+from weft.cli.arguments import Sizes, parse_sizes, random_array
+from weft.cli.engines import ENGINES
+from weft.cli.models import add_model_arguments, find_model, with_dynamic
+from weft.runtime.threads import num_threads
+from weft.support.errors import IRValueError
+
+CALL_SECONDS: Final = 0.1
+"""A timed slice is so many calls that it lasts about so long."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    add_model_arguments(parser)
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of every engine")
+    parser.add_argument(
+        "--rounds", type=int, default=9, metavar="N", help="turns of every engine (default 9)"
+    )
+    parser.add_argument(
+        "--engine", action="append", choices=list(ENGINES), default=[],
+        help="only these engines (default: weft and all peers that are installed)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+
+
+@dataclass
+class Engine:
+    """One engine's process, and what it measured: seconds a call, one for each round."""
+
+    name: str
+    process: subprocess.Popen[str]
+    setup: float = 0.0
+    error: str = ""
+    seconds: list[float] = field(default_factory=list)
+
+    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one request; the answer, or an error where the process ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        found: dict[str, Any] = json.loads(line) if line else {
+            "error": f"its process ended with status {self.process.wait(timeout=10)}"
+        }  # fmt: skip
+        self.error = found.get("error", "")
+        return found
+
+
+def run(options: argparse.Namespace) -> int:
+    """Time every engine and print one table; the status is 1 if weft is not among them."""
+    if options.rounds < 1:
+        raise IRValueError(f"--rounds: expected a positive number, got {options.rounds}")
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+        told = described(options, Path(folder))
+        engines = [start(name, told) for name in chosen(options.engine, told["kind"])]
+        try:
+            rounds(engines, options.rounds)
+        finally:
+            for engine in engines:
+                engine.process.kill()
+                engine.process.communicate()  # closes its pipes and waits
+    print(f"{options.model}: {told['threads']} threads, {options.rounds} rounds, ms a call")
+    print(table(engines))
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures(engines, told), indent=1), encoding="utf-8")
+    return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
+
+
+def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """What each engine is told: the model, the threads, and where the inputs lie."""
+    specs = with_dynamic(options.input, options.dynamic)
+    sizes, rng = Sizes(parse_sizes(options.size)), np.random.default_rng(options.seed)
+    model = find_model(options.model)
+    kind = model.suffix.removeprefix(".") if isinstance(model, Path) else "torch"
+    shapes: dict[str, list[Any]] = {}
+    if specs:
+        wanted = [(sizes.shape(spec.shape), spec.dtype) for spec in specs]
+        shapes = {spec.name: list(sizes.shape(spec.shape)) for spec in specs}
+    elif kind in ("weft", "onnx"):
+        wanted = _inputs_of(weft.load(model) if kind == "weft" else weft.compile(model), sizes)
+    else:
+        raise IRValueError(f"{options.model}: expected --input name:shape:dtype for each input")
+    arrays = {f"x{i}": random_array(shape, dtype, rng) for i, (shape, dtype) in enumerate(wanted)}
+    inputs = folder / "inputs.npz"
+    np.savez(inputs, **arrays)
+    return {
+        "model": str(options.model), "kind": kind, "inputs": str(inputs), "shapes": shapes,
+        "threads": options.threads or num_threads(), "folder": str(folder),
+    }  # fmt: skip
+
+
+def _inputs_of(model: Any, sizes: Sizes) -> list[tuple[tuple[int, ...], str]]:
+    params = model.program.functions[model.entry].params
+    return [(sizes.shape(pattern[2]), str(pattern[1])) for _, pattern in params]
+
+
+def chosen(names: Sequence[str], kind: str) -> list[str]:
+    """The engines to run: those asked for, else all that are installed and take the model."""
+    if names:
+        return list(names)
+    return [
+        name for name, (_, package, kinds) in ENGINES.items()
+        if kind in kinds and importlib.util.find_spec(package) is not None
+    ]  # fmt: skip
+
+
+def start(name: str, told: Mapping[str, Any]) -> Engine:
+    """Start an engine's process and have it load the model."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weft.cli.engines"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    engine = Engine(name, process)
+    answer = engine.ask({**told, "engine": name})
+    engine.setup = answer.get("ready", 0.0)
+    return engine
+
+
+def rounds(engines: Sequence[Engine], count: int) -> None:
+    """Let the engines take turns; each slice is long enough to be timed."""
+    numbers: dict[str, int] = {}
+    for engine in engines:
+        if not engine.error:
+            first = engine.ask({"run": 3}).get("seconds", 1.0) / 3
+            numbers[engine.name] = max(1, int(CALL_SECONDS / max(first, 1e-7)))
+    for _ in range(count):
+        for engine in engines:
+            if not engine.error:
+                number = numbers[engine.name]
+                seconds = engine.ask({"run": number}).get("seconds")
+                if seconds is not None:
+                    engine.seconds.append(seconds / number)
+
+
+def table(engines: Sequence[Engine]) -> str:
+    """Medians, their spread, and each peer's time as a multiple of weft's."""
+    own = next((e for e in engines if e.name == "weft" and e.seconds), None)
+    lines = [f"{'engine':<14}{'median':>10}{'least':>10}{'most':>10}{'x weft':>8}{'ready s':>9}"]
+    for engine in engines:
+        if not engine.seconds:
+            lines.append(f"{engine.name:<14}  {engine.error}")
+            continue
+        median = statistics.median(engine.seconds)
+        ratio = f"{median / statistics.median(own.seconds):8.2f}" if own else f"{'':8}"
+        lines.append(
+            f"{engine.name:<14}{1e3 * median:10.3f}{1e3 * min(engine.seconds):10.3f}"
+            f"{1e3 * max(engine.seconds):10.3f}{ratio}{engine.setup:9.1f}"
+        )
+    return "\n".join(lines)
+
+
+def figures(engines: Sequence[Engine], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "model": told["model"], "threads": told["threads"],
+        "engines": {e.name: {"seconds": e.seconds, "setup": e.setup, "error": e.error}
+                    for e in engines},
+    }  # fmt: skip

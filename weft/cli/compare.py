@@ -1,0 +1,137 @@
+"""``weft compare MODEL``: where a model's results in weft leave those of its own framework.
+
+Operator by operator: every tensor on the way, from the framework's own run and from weft's on the
+same inputs. Then pass by pass: the results of the whole model as it is after each pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import weft
+from weft import relax
+from weft.cli.models import Subject, add_model_arguments, subject_of
+from weft.driver.pipeline import WEFT
+from weft.support.errors import UnsupportedError
+
+TOLERANCE: Final = 1e-4
+"""A difference of so much of an output's scale is one."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--tolerance", type=float, default=TOLERANCE, metavar="SHARE",
+        help=f"of a tensor's largest magnitude (default {TOLERANCE:g})",
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="print every operator, not the worst")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run of a model in its framework: each tensor on the way, and the module that gives them.
+
+    ``rows`` are (what, place in the source); ``module`` returns the tensors in their order;
+    ``model`` is the module of the model itself and ``results`` what the framework gave for it.
+    """
+
+    rows: Sequence[tuple[str, str]]
+    expected: Sequence[Any]
+    module: Any
+    model: Any
+    results: Sequence[Any]
+    inputs: Sequence[Any]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what differs; the status is 1 if something does."""
+    trace = trace_of(subject_of(options))
+    first_operator = compare_operators(trace, options.tolerance, options.all)
+    first_pass = compare_passes(trace, options.tolerance)
+    return 1 if first_operator or first_pass else 0
+
+
+def difference(found: Any, expected: Any) -> float:
+    """The largest difference as a share of the expected tensor's largest magnitude."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return float("inf")
+    if found.size == 0:
+        return 0.0
+    mine, its = found.astype("float64"), expected.astype("float64")
+    same = (mine == its) | (np.isnan(mine) & np.isnan(its))
+    if same.all():
+        return 0.0
+    finite = np.abs(its[np.isfinite(its)])
+    scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+    apart = np.where(same, 0.0, np.abs(mine - its)) / scale
+    return float("inf") if np.isnan(apart).any() else float(apart.max())
+
+
+def compare_operators(trace: Trace, tolerance: float, every: bool) -> str | None:
+    """Print the operators; the first one that differs."""
+    found = _run(trace.module, trace.inputs, "default")
+    apart = [difference(a, b) for a, b in zip(found, trace.expected, strict=True)]
+    print(f"{len(apart)} tensors on the way, operator by operator")
+    order = range(len(apart)) if every else sorted(range(len(apart)), key=lambda i: -apart[i])[:5]
+    for i in order:
+        what, where = trace.rows[i]
+        print(f"  {apart[i]:9.2e}  {what}" + (f"  {where}" if where else ""))
+    wrong = [i for i, share in enumerate(apart) if share > tolerance]
+    if not wrong:
+        print(f"  all within {tolerance:g} of their scale")
+        return None
+    what, where = trace.rows[wrong[0]]
+    print(f"  first to differ: {what}, by {apart[wrong[0]]:.2e} of its scale  {where}".rstrip())
+    return what
+
+
+def compare_passes(trace: Trace, tolerance: float) -> str | None:
+    """Print the model's difference after each pass; the first pass after which it is too large."""
+    print("the whole model, pass by pass")
+    first = None
+    for name, module in _stages(trace.model):
+        found = _run(module, trace.inputs, "default")
+        apart = max(
+            [difference(a, b) for a, b in zip(found, trace.results, strict=True)], default=0.0
+        )
+        print(f"  {apart:9.2e}  {name}")
+        if first is None and apart > tolerance:
+            first = name
+    print(f"  first to differ: {first}" if first else f"  all within {tolerance:g} of their scale")
+    return first
+
+
+def _stages(module: Any) -> Iterator[tuple[str, Any]]:
+    yield "as imported", module
+    with weft.target.Target("llvm"):
+        for step in WEFT:
+            changed = step(module)
+            if changed is not module:
+                yield step.info.name, changed
+            module = changed
+
+
+def _run(module: Any, inputs: Sequence[Any], pipeline: str) -> list[Any]:
+    machine = relax.VirtualMachine(relax.build(module, relax_pipeline=pipeline), weft.cpu())
+    results = machine["main"](*[weft.nd.array(value) for value in inputs])
+    results = results if isinstance(results, list | tuple) else [results]
+    return [value.numpy() for value in results]
+
+
+def trace_of(subject: Subject) -> Trace:
+    """The run of a model in the framework that it comes from."""
+    if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
+        found: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
+        return found
+    if subject.is_torch:
+        return importlib.import_module("weft.cli.compare_torch").trace_of(subject)
+    raise UnsupportedError(f"{subject.name}: only models of PyTorch and ONNX can be compared")

@@ -1,0 +1,62 @@
+"""A model's run in PyTorch, with every tensor on the way (for ``weft compare``)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import fx
+
+from weft.cli.compare import Trace
+from weft.cli.models import Subject
+from weft.cli.ops import exported
+from weft.relax.frontend.torch.exported_program import (
+    decompose,
+    import_exported_program,
+    import_intermediates,
+    tensor_nodes,
+)
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.translate import source_place
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph and keeps what its nodes gave."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.values: dict[fx.Node, Any] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        if isinstance(result, torch.Tensor):
+            self.values[n] = result.detach().clone()
+        return result
+
+
+def trace_of(subject: Subject) -> Trace:
+    """The trace of a module of PyTorch on its example inputs."""
+    program = exported(subject)
+    decomposed = decompose(program, CONVERTERS)
+    inputs = _inputs(subject, program)
+    recorder = _Recorder(decomposed.graph_module)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flat = decomposed._graph_module_flat_inputs(inputs, {})
+        results = recorder.run(*flat)
+    nodes = tensor_nodes(decomposed)
+    return Trace(
+        [(f"{node.name} = {overload_name(node.target)}", source_place(node)) for node in nodes],
+        [recorder.values[node].numpy() for node in nodes],
+        import_intermediates(decomposed).mod,
+        import_exported_program(program).mod,
+        [value.numpy() for value in results if isinstance(value, torch.Tensor)],
+        [value.numpy() for value in inputs],
+    )
+
+
+def _inputs(subject: Subject, program: Any) -> tuple[torch.Tensor, ...]:
+    args, kwargs = program.example_inputs
+    return (*args, *kwargs.values())

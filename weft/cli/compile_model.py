@@ -1,0 +1,67 @@
+"""``weft compile MODEL -o m.weft``: a model from its framework to one file that runs without it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from weft.cli.models import add_model_arguments, subject_of
+from weft.support.errors import IRValueError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", required=True,
+        help="where the compiled model goes: m.weft, or m.so with a C header beside it",
+    )
+    add_target_arguments(parser)
+
+
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """What decides how code is made; the same for every subcommand that compiles."""
+    parser.add_argument(
+        "--target", default="llvm", metavar="TARGET",
+        help="such as 'llvm -mcpu=x86-64-v3' (default: this machine's CPU)",
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
+    parser.add_argument("--verify", action="store_true", help="check every pass as it runs")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile, write, say what came of it."""
+    suffix = options.output.suffix
+    if suffix not in (".weft", ".so"):
+        raise IRValueError(f"-o {options.output}: expected a name that ends in .weft or .so")
+    subject = subject_of(options)
+    start = time.perf_counter()
+    model = subject.compile(
+        target=options.target, num_threads=options.threads, verify=options.verify
+    )
+    if suffix == ".so":
+        model.export_library(str(options.output))
+    else:
+        model.save(options.output)
+    seconds = time.perf_counter() - start
+    print(
+        f"{subject.name} -> {options.output}: {len(model.kernels.functions)} kernels, "
+        f"{options.output.stat().st_size / 1e6:.1f} MB, {seconds:.1f} s"
+    )
+    print(f"inputs: {', '.join(described_inputs(model)) or 'none'}")
+    return 0
+
+
+def described_inputs(model: Any) -> list[str]:
+    """Each input of a CompiledModel as ``x: (n, 3) float32``."""
+    found = []
+    for name, pattern in model.program.functions[model.entry].params:
+        if pattern[0] == "tensor" and pattern[2] is not None:
+            extents = ", ".join([str(extent) for extent in pattern[2]])
+            comma = "," if len(pattern[2]) == 1 else ""
+            found.append(f"{name}: ({extents}{comma}) {pattern[1]}")
+        else:
+            found.append(f"{name}: {pattern[0]}")
+    return found

@@ -1,0 +1,76 @@
+"""``weft doctor``: what this machine offers, and what weft finds of it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import weft
+from weft.codegen.cache import cache_folder
+from weft.runtime.threads import num_threads, parallel_backend
+from weft.target.codegen import llvm_version_major
+from weft.target.host import host_cpu, host_features
+
+PACKAGES: Final = (
+    "numpy", "llvmlite", "ml_dtypes", "safetensors", "rich", "torch", "torchvision", "onnx",
+    "onnxruntime", "openvino", "transformers", "timm",
+)  # fmt: skip
+FEATURES: Final = (
+    "sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vnni", "avx512bf16", "avxvnni",
+    "amx-int8", "neon", "dotprod", "i8mm", "sve",
+)  # fmt: skip
+"""Features of CPUs that kernels use."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """This subcommand takes none."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one line for each thing."""
+    rows = list(found())
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    return 0
+
+
+def found() -> Iterator[tuple[str, str]]:
+    """Name and finding, in the order in which they are read."""
+    yield "weft", f"{weft.__version__} at {Path(weft.__file__).parent}"
+    yield "python", f"{platform.python_version()} at {sys.executable}"
+    yield "system", f"{platform.system()} {platform.machine()}"
+    for package in PACKAGES:
+        yield package, _version(package)
+    yield "LLVM", str(llvm_version_major())
+    yield "CPU", host_cpu()
+    features = host_features()
+    known = " ".join([name for name in FEATURES if features.get(name)])
+    yield "features", known or "none that weft's kernels use"
+    yield "cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
+    yield "threads", f"{num_threads()} through {parallel_backend()}"
+    yield "cache", _cache()
+    yield "C compiler", shutil.which("cc") or "none: export_library needs one, .weft files do not"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cache() -> str:
+    folder = cache_folder()
+    if folder is None:
+        return "off"
+    files = [entry for entry in folder.rglob("*") if entry.is_file()] if folder.exists() else []
+    size = sum(entry.stat().st_size for entry in files)
+    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB"

@@ -1,0 +1,173 @@
+"""From what a user names on the command line to a model and its example inputs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
+from weft.support.errors import IRValueError, TVMError
+
+KINDS = "a .onnx or .pt2 file, a .weft file, or package.module:name of a PyTorch model"
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """MODEL and what says how it is called; the same for every subcommand that takes a model."""
+    parser.add_argument("model", metavar="MODEL", help=KINDS)
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME:SHAPE:DTYPE", type=_input,
+        help="an input, as x:1x3x224x224:float32; names as extents are dynamic (tokens:nx16:int64)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dynamic", action="append", default=[], metavar="INPUT:AXIS=NAME",
+        help="make an axis of an input dynamic, as x:0=n",
+    )
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=NUMBER",
+        help="the size of a dynamic dimension where numbers are needed",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default 0)")
+
+
+def _input(text: str) -> InputSpec:
+    try:
+        return parse_input(text)
+    except TVMError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model that is not compiled yet, and the example inputs to compile it with."""
+
+    model: Any
+    name: str
+    examples: Any = None
+    dynamic_shapes: Any = None
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether it is a module of PyTorch."""
+        torch = sys.modules.get("torch")
+        return torch is not None and isinstance(self.model, torch.nn.Module)
+
+    def compile(self, **options: Any) -> Any:
+        """The CompiledModel."""
+        return weft.compile(
+            self.model, self.examples, dynamic_shapes=self.dynamic_shapes, **options
+        )
+
+
+def subject_of(options: argparse.Namespace) -> Subject:
+    """The model that the command names, with its inputs."""
+    specs = with_dynamic(options.input, options.dynamic)
+    model = find_model(options.model)
+    name = Path(options.model).name
+    if isinstance(model, Path):
+        return _file_subject(model, name, specs)
+    return _torch_subject(model, name, specs, Sizes(parse_sizes(options.size)), options.seed)
+
+
+def with_dynamic(specs: Sequence[InputSpec], dynamic: Sequence[str]) -> list[InputSpec]:
+    """The inputs with the axes of ``--dynamic`` replaced by their names."""
+    found = list(specs)
+    for text in dynamic:
+        name, _, rest = text.partition(":")
+        axis, equals, symbol = rest.partition("=")
+        places = [i for i, spec in enumerate(found) if spec.name == name]
+        if not equals or not axis.isdigit() or not symbol.isidentifier():
+            raise IRValueError(f"--dynamic {text}: expected input:axis=name, such as x:0=n")
+        if not places or int(axis) >= len(found[places[0]].shape):
+            raise IRValueError(
+                f"--dynamic {text}: there is no axis {axis} of an --input named {name!r}"
+            )
+        shape = list(found[places[0]].shape)
+        shape[int(axis)] = symbol
+        found[places[0]] = InputSpec(name, tuple(shape), found[places[0]].dtype)
+    return found
+
+
+def find_model(text: str) -> Any:
+    """A Path of a file that exists, or the object that ``package.module:name`` names."""
+    path = Path(text)
+    if path.suffix in (".onnx", ".pt2", ".weft"):
+        if not path.is_file():
+            raise IRValueError(f"{text}: there is no such file")
+        return path
+    module_name, colon, attribute = text.partition(":")
+    if not colon or not attribute:
+        raise IRValueError(f"{text!r} names no model; expected {KINDS}")
+    try:
+        found: Any = _imported(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise IRValueError(f"{text}: {error}") from error
+    return made(found, text)
+
+
+def _imported(module_name: str) -> Any:
+    """A module, also one that lies in the folder where the command runs."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    return importlib.import_module(module_name)
+
+
+def made(found: Any, text: str) -> Any:
+    """The model itself: a class or a function without arguments is called."""
+    torch = importlib.import_module("torch")
+    if isinstance(found, type) or (callable(found) and not isinstance(found, torch.nn.Module)):
+        try:
+            found = found()
+        except Exception as error:
+            raise IRValueError(
+                f"{text}: calling it without arguments failed: {type(error).__name__}: {error}"
+            ) from error
+    if not isinstance(found, torch.nn.Module):
+        raise IRValueError(
+            f"{text} is {type(found).__name__}, not a torch.nn.Module or a function that makes one"
+        )
+    return found.eval()
+
+
+def _file_subject(path: Path, name: str, specs: Sequence[InputSpec]) -> Subject:
+    if path.suffix == ".weft":
+        raise IRValueError(f"{name} is compiled already; `weft run` and `weft bench` take it")
+    if path.suffix == ".pt2" or not specs:
+        return Subject(path, name)
+    return Subject(path, name, {spec.name: list(spec.shape) for spec in specs})
+
+
+def _torch_subject(
+    model: Any, name: str, specs: Sequence[InputSpec], sizes: Sizes, seed: int
+) -> Subject:
+    if not specs:
+        raise IRValueError(
+            f"{name}: a PyTorch model needs example inputs: --input name:shape:dtype for each"
+        )
+    torch = importlib.import_module("torch")
+    rng = np.random.default_rng(seed)
+    arrays = [torch.from_numpy(random_array(sizes.shape(s.shape), s.dtype, rng)) for s in specs]
+    dims: dict[str, Any] = {}
+    dynamic = [_dynamic(torch, spec, dims) for spec in specs]
+    if all(spec.name for spec in specs):
+        names = [spec.name for spec in specs]
+        return Subject(
+            model, name, dict(zip(names, arrays, strict=True)),
+            dict(zip(names, dynamic, strict=True)) if dims else None,
+        )  # fmt: skip
+    return Subject(model, name, tuple(arrays), tuple(dynamic) if dims else None)
+
+
+def _dynamic(torch: Any, spec: InputSpec, dims: dict[str, Any]) -> Mapping[int, Any] | None:
+    for symbol in spec.symbols.values():
+        dims.setdefault(symbol, torch.export.Dim(symbol))
+    return {axis: dims[symbol] for axis, symbol in spec.symbols.items()} or None

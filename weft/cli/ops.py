@@ -1,0 +1,50 @@
+"""``weft ops MODEL``: the operators of a model, and which of them weft has, before compiling."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from weft.cli.models import Subject, add_model_arguments, subject_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    add_model_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a row for each operator; the status is 1 if some are missing."""
+    rows = list(coverage(subject_of(options)))
+    width = max([len(row.name) for row in rows], default=0)
+    for row in rows:
+        nearest = f"  (nearest: {row.nearest})" if row.nearest else ""
+        print(f"{row.count:>6}  {row.name:<{width}}  {row.status}{nearest}")
+    missing = [row for row in rows if row.status == "missing"]
+    print(f"{len(rows)} operators, {len(missing)} missing")
+    return 1 if missing else 0
+
+
+def coverage(subject: Subject) -> Iterable[Any]:
+    """The rows, from the frontend that the model belongs to."""
+    if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
+        onnx = importlib.import_module("weft.relax.frontend.onnx.coverage")
+        rows: Iterable[Any] = onnx.operator_coverage(subject.model)
+        return rows
+    torch = importlib.import_module("weft.relax.frontend.torch.coverage")
+    rows = torch.operator_coverage(exported(subject))
+    return rows
+
+
+def exported(subject: Subject) -> Any:
+    """The ExportedProgram of a model from PyTorch."""
+    if isinstance(subject.model, Path):
+        return importlib.import_module("torch").export.load(subject.model)
+    capture = importlib.import_module("weft.relax.frontend.torch.capture").capture
+    examples = subject.examples
+    if isinstance(examples, dict):
+        return capture(subject.model, (), examples, subject.dynamic_shapes)
+    return capture(subject.model, examples, None, subject.dynamic_shapes)

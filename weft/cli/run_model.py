@@ -1,0 +1,109 @@
+"""``weft run m.weft --input x.npy --output y.npz``: one call of a compiled model on arrays."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft.support.errors import IRValueError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this subcommand."""
+    parser.add_argument("model", metavar="m.weft", type=Path, help="what `weft compile` wrote")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        help="an array for each argument in order, or by its name: a .npy or .npz file",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="a .npz file for the results (.npy for one)"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the call")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the model; write the results, or print what they are."""
+    if options.output is not None and options.output.suffix not in (".npz", ".npy"):
+        raise IRValueError(f"--output {options.output}: expected a name that ends in .npz or .npy")
+    model = weft.load(options.model, num_threads=options.threads)
+    args, kwargs = read_inputs(options.input)
+    start = time.perf_counter()
+    result = model(*args, **kwargs)
+    seconds = time.perf_counter() - start
+    results = dict(leaves(result))
+    if options.output is not None:
+        write_results(options.output, results)
+    for name, value in results.items():
+        print(f"{name}: {value.dtype} {value.shape}{_glance(value)}")
+    print(f"{1000 * seconds:.2f} ms")
+    return 0
+
+
+def read_inputs(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments by position and by name."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for text in texts:
+        name, equals, path = text.rpartition("=")
+        loaded = read_arrays(Path(path))
+        if not isinstance(loaded, dict):
+            loaded = {name: loaded} if equals else loaded
+        elif equals:
+            raise IRValueError(f"--input {text}: an .npz file has names of its own")
+        if isinstance(loaded, dict):
+            kwargs.update(loaded)
+        else:
+            args.append(loaded)
+    return args, kwargs
+
+
+def read_arrays(path: Path) -> Any:
+    """The array of a .npy file, or the arrays of a .npz file by name."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else found
+    except FileNotFoundError:
+        raise IRValueError(f"--input {path}: there is no such file") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise IRValueError(f"--input {path}: expected a .npy or .npz file: {error}") from None
+
+
+def leaves(value: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
+    """The arrays of a nested result, named by their places: ``output.logits``, ``output.0``."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{name}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{name}.{index}")
+    elif value is not None:
+        yield name, np.asarray(value)
+
+
+def write_results(path: Path, results: dict[str, Any]) -> None:
+    """Write all results to a .npz file, or the only one to a .npy file."""
+    if path.suffix == ".npy" and len(results) != 1:
+        raise IRValueError(f"--output {path}: {len(results)} results need a .npz file")
+    try:
+        if path.suffix == ".npy":
+            np.save(path, next(iter(results.values())))
+        else:
+            np.savez(path, **results)
+    except OSError as error:
+        raise IRValueError(f"--output {path}: {error}") from error
+
+
+def _glance(value: Any) -> str:
+    """The values of a small array, or where the largest is of a larger one."""
+    if value.size == 0:
+        return ""
+    if value.size <= 8:
+        return f" {np.array2string(value.ravel(), precision=4, separator=', ')}"
+    where = np.unravel_index(int(np.argmax(value)), value.shape)
+    return f" largest at {tuple(int(i) for i in where)}"

@@ -1,0 +1,90 @@
+"""The stages of a compilation, each as a text: what ``weft show`` prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import weft
+from weft.cli.models import Subject
+from weft.driver.pipeline import WEFT
+from weft.driver.sources import Request, import_model
+from weft.ir.transform import Pass, Sequential
+from weft.support.errors import IRValueError
+
+STAGES: Final = ("imported", "legalized", "fused", "scheduled", "llvm", "asm")
+
+
+def imported_module(subject: Subject) -> Any:
+    """The module of a model before any pass."""
+    examples = subject.examples
+    by_name = isinstance(examples, dict)
+    args = () if examples is None or by_name else tuple(examples)
+    request = Request(
+        subject.model, args, dict(examples) if by_name else {}, subject.dynamic_shapes,
+        examples is not None,
+    )  # fmt: skip
+    return import_model(request).module
+
+
+def stage_module(subject: Subject, stage: str, target: str) -> Any:
+    """The module at a stage that is still a module."""
+    module = imported_module(subject)
+    with weft.target.Target(target):
+        passes = _passes_of(stage)
+        module = Sequential(passes, name=stage)(module) if passes else module
+        if stage != "scheduled":
+            return module
+        kernels = {
+            var: func for var, func in module.functions.items()
+            if isinstance(func, weft.tir.PrimFunc)
+        }  # fmt: skip
+        return weft.lower(weft.IRModule(kernels))
+
+
+def _passes_of(stage: str) -> Sequence[Pass]:
+    if stage == "imported":
+        return ()
+    if stage == "legalized":
+        names = [step.info.name for step in WEFT]
+        return WEFT[: names.index("LegalizeOps") + 1]
+    return WEFT
+
+
+def stage_text(subject: Subject, stage: str, target: str, function: str | None) -> str:
+    """The text of a stage, of one function or of all; IRValueError for an unknown function."""
+    if stage in ("llvm", "asm"):
+        model = subject.compile(target=target)
+        text = model.get_source("ll" if stage == "llvm" else "asm")
+        return text if function is None else _native_function(text, stage, function)
+    module = stage_module(subject, stage, target)
+    if function is None:
+        return str(module.script())
+    names = [var.name_hint for var in module.functions]
+    if function not in names:
+        raise _unknown(function, names)
+    return str(module[function].script())
+
+
+_NATIVE: Final[dict[str, Callable[[str], re.Pattern[str]]]] = {
+    "llvm": lambda name: re.compile(rf"^define [^\n]*@\"?{name}\"?\(.*?^\}}$", re.M | re.S),
+    "asm": lambda name: re.compile(
+        rf"^\"?{name}\"?:.*?^\s*\.size\s+\"?{name}\"?,[^\n]*$", re.M | re.S
+    ),
+}
+"""The part of a text that is one function."""
+
+
+def _native_function(text: str, stage: str, function: str) -> str:
+    found = _NATIVE[stage](re.escape(function)).search(text)
+    if found is None:
+        names = re.findall(r"^define [^\n]*@\"?([\w.$]+)\"?\(" if stage == "llvm" else
+                           r"^\s*\.globl\s+\"?([\w.$]+)", text, re.M)  # fmt: skip
+        raise _unknown(function, names)
+    return found.group()
+
+
+def _unknown(function: str, names: Sequence[str]) -> IRValueError:
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return IRValueError(f"there is no function {function!r} at this stage; there are {shown}")

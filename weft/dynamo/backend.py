@@ -1,0 +1,91 @@
+"""The backend that ``torch.compile(model, backend="weft")`` finds through its entry point.
+
+torch's Dynamo guards, splits at graph breaks and chooses symbolic sizes; its AOTAutograd makes each
+graph functional (mutation and aliasing are replayed around it) and derives the backward graph. What
+arrives here is a graph of ATen operators on flat arguments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+
+from weft.dynamo.call import GraphCall
+from weft.relax.frontend.missing import UnsupportedOperatorsError
+from weft.relax.frontend.torch.aten_graph import import_aten_graph
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.registry import overload_name
+from weft.support.errors import TVMError
+
+Compiled = Callable[..., Any]
+
+
+class FallbackWarning(UserWarning):
+    """A sub-graph stays with PyTorch: which operators weft lacks, and how often they occur."""
+
+
+def weft_backend(
+    graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
+) -> Compiled:
+    """Compile one graph that Dynamo captured; its options are those of ``torch.compile``.
+
+    A graph that weft cannot take runs in PyTorch, which a FallbackWarning says once.
+    """
+    return make_backend(**options)(graph_module, example_inputs)
+
+
+def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
+    """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
+
+    def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        return compile_aten(graph_module, relax_pipeline, target)
+
+    found: Callable[..., Compiled] = aot_autograd(
+        fw_compiler=compile_graph, bw_compiler=compile_graph, inference_compiler=compile_graph,
+        decompositions=decompositions(),
+    )  # fmt: skip
+    return found
+
+
+def decompositions() -> dict[Any, Any]:
+    """torch's decompositions to core ATen, less the operators that have a converter."""
+    table = torch._decomp.core_aten_decompositions()
+    return {
+        overload: decomposition
+        for overload, decomposition in table.items()
+        if overload_name(overload) not in CONVERTERS
+    }
+
+
+def compile_aten(graph_module: fx.GraphModule, relax_pipeline: Any, target: Any) -> Compiled:
+    """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it."""
+    try:
+        imported = import_aten_graph(graph_module)
+        call = GraphCall(graph_module, imported, relax_pipeline, target)
+    except TVMError as error:
+        _tell(error)
+        return make_boxed_func(graph_module.forward)
+    return make_boxed_func(call)
+
+
+_told: set[str] = set()
+
+
+def _tell(error: TVMError) -> None:
+    """Warn of a graph that stays with PyTorch, once for each reason."""
+    if isinstance(error, UnsupportedOperatorsError):
+        reason = "no converter for " + "; ".join(str(item) for item in error.operators)
+    else:
+        reason = str(error).splitlines()[0]
+    if reason not in _told:
+        _told.add(reason)
+        warnings.warn(
+            f"torch.compile(backend=\"weft\"): a sub-graph runs in PyTorch: {reason}",
+            FallbackWarning, stacklevel=2,
+        )  # fmt: skip

@@ -1,0 +1,76 @@
+"""TVM's own two ways from Dynamo: ``relax_dynamo`` and ``dynamo_capture_subgraphs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from weft.dynamo.backend import make_backend
+from weft.ir.module import IRModule
+from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.exported_program import import_exported_program
+
+
+def relax_dynamo(pipeline: Any = None) -> Callable[..., Any]:
+    """A backend for ``torch.compile(model, backend=relax_dynamo())``.
+
+    ``pipeline`` is a pass, or the name of a pipeline of passes; None is weft's own.
+    """
+    return make_backend("weft" if pipeline is None else pipeline)
+
+
+def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModule:
+    """The graphs into which ``torch.compile`` splits a model on these inputs, as one module.
+
+    Its functions are ``subgraph_0``, ``subgraph_1`` ...; ``keep_params_as_input=True`` makes
+    weights inputs (their values stand in the attribute ``params``).
+    """
+    keep = bool(kwargs.pop("keep_params_as_input", False))
+    mod = IRModule()
+
+    def keep_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        bound = _WithWeights(graph_module, example_inputs)
+        program = capture(bound, bound.inputs)
+        found = import_exported_program(
+            program, keep_params_as_input=keep, unwrap_unit_return_tuple=True
+        ).mod
+        name = f"subgraph_{len(mod.get_global_vars())}"
+        mod[name] = found["main"].with_attr("global_symbol", name)
+        return graph_module.forward
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(model, backend=keep_graph, dynamic=False)(*params, **kwargs)
+    return mod
+
+
+class _WithWeights(torch.nn.Module):
+    """A graph of Dynamo's, whose inputs include the model's weights, with its weights inside."""
+
+    def __init__(self, graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> None:
+        super().__init__()
+        self.graph_module = graph_module
+        names = [node.name for node in graph_module.graph.nodes if node.op == "placeholder"]
+        self._order: list[str | None] = []
+        self.inputs: list[torch.Tensor] = []
+        for name, value in zip(names, example_inputs, strict=True):
+            if isinstance(value, torch.nn.Parameter):
+                self.register_parameter(name, value)
+            elif "_buffers_" in name:
+                self.register_buffer(name, value)
+            else:
+                self.inputs.append(value)
+            self._order.append(None if value is self._last_input() else name)
+
+    def _last_input(self) -> Any:
+        return self.inputs[-1] if self.inputs else None
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """The graph on the model's inputs and its own weights."""
+        given = iter(inputs)
+        return self.graph_module(
+            *(next(given) if name is None else getattr(self, name) for name in self._order)
+        )

@@ -1,0 +1,49 @@
+"""Which operators of a program have a converter, before anything is converted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from weft.relax.frontend.missing import nearest_name
+from weft.relax.frontend.torch.exported_program import decompose
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.translate import missing_operators
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One operator of a model: ``status`` is ``converter``, ``decomposed`` or ``missing``."""
+
+    name: str
+    count: int
+    status: str
+    nearest: str = ""
+
+
+def operator_coverage(program: Any) -> list[Coverage]:
+    """The operators of an ExportedProgram, the most frequent first, then those that it lacks.
+
+    What torch decomposes counts as decomposed where all that it falls apart into has a converter;
+    what is missing is listed by the names after decomposition.
+    """
+    counts = Counter(
+        overload_name(node.target)
+        for node in program.graph.nodes
+        if node.op == "call_function" and hasattr(node.target, "_schema")
+    )
+    lacking = Counter(name for name, _ in missing_operators(
+        decompose(program, CONVERTERS).graph_module, CONVERTERS
+    ))  # fmt: skip
+    rows = [
+        Coverage(name, count, "converter" if name in CONVERTERS else "decomposed")
+        for name, count in counts.most_common()
+        if name not in lacking
+    ]
+    missing = [
+        Coverage(name, count, "missing", nearest_name(name, CONVERTERS))
+        for name, count in lacking.most_common()
+    ]
+    return rows + missing
