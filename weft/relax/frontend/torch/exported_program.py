@@ -152,8 +152,10 @@ class _ProgramBuilder:
             node.name: node for node in program.graph.nodes if node.op == "placeholder"
         }
 
-    def module(self, unwrap: bool, no_bind: bool) -> ImportedProgram:
-        """The module with its function ``main``."""
+    def module(
+        self, unwrap: bool, no_bind: bool, intermediates: bool = False
+    ) -> ImportedProgram:
+        """The module with its function ``main``; ``intermediates`` are results of it too."""
         define_symbols(self.symbols, self._user_values(), self.extents)
         builder = BlockBuilder()
         inputs, user, params = self._inputs()
@@ -170,6 +172,8 @@ class _ProgramBuilder:
             with builder.dataflow():
                 results = translator.run(self.program.graph_module, inputs)
                 kept = self._results(results)
+                if intermediates:
+                    kept = [translator.env[node] for node in tensor_nodes(self.program)]
                 output = _emit_output(builder, kept, unwrap, no_bind)
             builder.emit_func_output(output)
         mod = builder.get()
@@ -264,6 +268,21 @@ class _ProgramBuilder:
                 high = None if high is None or high >= torch.iinfo(torch.int64).max // 2 else high
                 found[str(symbol)] = (int(limits.lower), high)
         return found
+
+
+def tensor_nodes(program: torch.export.ExportedProgram) -> list[Any]:
+    """The nodes of a program's graph that compute one tensor each, in order."""
+    return [
+        node for node in program.graph.nodes
+        if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)
+    ]  # fmt: skip
+
+
+def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgram:
+    """As ``import_exported_program`` of a decomposed program, whose ``main`` returns a tuple of
+    every tensor on the way (``tensor_nodes``) instead of the results.
+    """
+    return _ProgramBuilder(program, CONVERTERS, False, ()).module(False, False, True)
 
 
 def _emit_output(builder: BlockBuilder, results: list[Any], unwrap: bool, no_bind: bool) -> Any:
