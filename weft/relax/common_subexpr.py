@@ -3,7 +3,8 @@
 Value numbering (Cocke and Schwartz, "Programming Languages and Their Compilers", 1970) over
 bindings in order: in graphs every variable is bound once, so two structurally equal pure values are
 the same value wherever the first one's variable is visible. The later binding becomes a renaming
-(``y = x``), which the canonical form drops. Two allocations are two values.
+(``y = x``), which the canonical form drops. Two allocations are two
+values, and what a call in place writes is shared by nobody.
 
 What a scope adds to the table is taken out again at its end by a log, so the cost is linear.
 """
@@ -15,6 +16,7 @@ from typing import Any, Final
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal, structural_key
 from weft.relax.analysis.purity import contains_impure_call
+from weft.relax.analysis.written import written_variables
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -30,11 +32,11 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 
-_ALLOCATORS: Final = frozenset(
+_OWN_MEMORY: Final = frozenset(
     Op.get(f"relax.{name}")
     for name in (
         "builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage",
-        "vm.alloc_tensor",
+        "vm.alloc_tensor", "call_tir_inplace", "call_inplace_packed",
     )
 )  # fmt: skip
 
@@ -47,6 +49,8 @@ class _Eliminator(PyExprMutator):
         self.kinds = Call if call_only else Call | Tuple | TupleGetItem
         self.seen: dict[Any, list[tuple[Any, Var]]] = {}
         self.log: list[tuple[Any, tuple[Any, Var]]] = []
+        self.written: set[Var] = set()
+        """What a call in place writes is not shared."""
 
     def scoped(self, method: Any, node: Any) -> Any:
         """Visit ``node`` so that what it remembers is forgotten afterwards."""
@@ -87,7 +91,7 @@ class _Eliminator(PyExprMutator):
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         value = self.visit_expr(binding.value)
-        if not self.is_eligible(value):
+        if binding.var in self.written or not self.is_eligible(value):
             self.emit(binding, value)
             return
         key = structural_key(value)
@@ -123,7 +127,7 @@ class _Eliminator(PyExprMutator):
         """Whether a value computed twice may be computed once."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
             return False
-        return not (isinstance(value, Call) and value.op in _ALLOCATORS)
+        return not (isinstance(value, Call) and value.op in _OWN_MEMORY)
 
     def lookup(self, key: Any, value: Any, info: Any) -> Var | None:
         """The variable of an equal value, or None."""
@@ -141,6 +145,8 @@ class _Eliminator(PyExprMutator):
 
 def eliminate_common_subexpr(func: Function, call_only: bool = False) -> Function:
     """The function with each value computed once; ``call_only`` leaves tuples and fields alone."""
-    made: Function = _Eliminator(call_only).visit_expr(func)
+    eliminator = _Eliminator(call_only)
+    eliminator.written = written_variables(func)
+    made: Function = eliminator.visit_expr(func)
     return made
 

@@ -43,6 +43,34 @@ def test_a_value_is_computed_once_through_its_operands(check):
     check(EliminateCommonSubexpr(), Expected, Expected)
 
 
+def test_what_a_call_in_place_writes_is_not_shared():
+    @I.ir_module
+    class Before:
+        @T.prim_func(private=True)
+        def negated(A: T.Buffer((T.int64(2), T.int64(3)), "float32")):
+            for i, j in T.grid(T.int64(2), T.int64(3)):
+                with T.block("negated"):
+                    u, v = T.axis.remap("SS", [i, j])
+                    A[u, v] = -A[u, v]
+
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            cls = Before
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.exp(x)
+                v = R.reshape(b, (2, 3))
+                c = R.call_tir_inplace(
+                    cls.negated, (v,), out_sinfo=R.Tensor((2, 3), "float32"), inplace_indices=[0]
+                )
+                d = R.subtract(a, c)
+                R.output(d)
+            return d
+
+    assert EliminateCommonSubexpr()(Before) is Before
+    np.testing.assert_allclose(run(Before, "main", X), 2 * np.exp(X), rtol=1e-6)
+
+
 def test_attributes_and_order_of_operands_make_values_different(check):
     @I.ir_module
     class Before:

@@ -15,7 +15,17 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import Call, Constant, Function, ShapeExpr, Tuple, TupleGetItem, Var
+from weft.relax.analysis.written import written_variables
+from weft.relax.expr import (
+    Call,
+    Constant,
+    Function,
+    ShapeExpr,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import constant_value
@@ -34,6 +44,14 @@ LIMIT: Final = 1 << 20
 class _Folder(PyExprMutator):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
+        self.written: set[Var] = set()
+        self.is_written = False
+        """Whether the binding at hand gets memory that a call in place writes: no constant."""
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        outer, self.is_written = self.is_written, binding.var in self.written
+        super().visit_var_binding_(binding)
+        self.is_written = outer
 
     def visit_var_(self, op: Var) -> Any:
         var = super().visit_var_(op)
@@ -49,7 +67,7 @@ class _Folder(PyExprMutator):
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
-        if not isinstance(call.op, Op):
+        if not isinstance(call.op, Op) or self.is_written:
             return call
         if call.op is Op.get("relax.call_tir"):
             return self.fold(call, self.builder_.function_of(call.args[0]))
@@ -196,6 +214,7 @@ def fold_constant(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 
     for gvar, func in mod.functions.items():
         made = func
         if isinstance(func, Function):
+            folder.written = written_variables(func)
             made = folder.visit_expr(func)
             if made is not func:
                 made = remove_all_unused(made)

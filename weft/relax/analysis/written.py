@@ -1,0 +1,67 @@
+"""Which variables' memory a call in place writes.
+
+Such a variable is no mere value: a pass that lets two of them share memory (a common subexpression)
+or that makes one a constant would let the call write over what others read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.relax.analysis.allocation import VIEWS
+from weft.relax.analysis.bindings import bindings_in_order
+from weft.relax.expr import Call, Function, If, SeqExpr, Var
+
+_CALL_TIR_INPLACE = Op.get("relax.call_tir_inplace")
+_CALL_INPLACE_PACKED = Op.get("relax.call_inplace_packed")
+
+
+def written_variables(func: Function) -> set[Var]:
+    """The variables that a call in place writes, and those that may be the same memory.
+
+    Passes ask before they share or fold a value. Linear where nothing is written.
+    """
+    bindings = bindings_in_order(func)
+    found: set[Var] = set()
+    for binding in bindings:
+        found.update(_targets(binding.value))
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        for binding in reversed(bindings):
+            if binding.var in found:
+                found.update(_same_memory(binding.value))
+    return found
+
+
+def _targets(value: Any) -> list[Var]:
+    """The variables that a call writes in place."""
+    if not isinstance(value, Call):
+        return []
+    if value.op is _CALL_TIR_INPLACE:
+        arguments = value.args[1].fields
+    elif value.op is _CALL_INPLACE_PACKED:
+        arguments = value.args[1:]
+    else:
+        return []
+    places = [int(index) for index in value.attrs["inplace_indices"] if int(index) >= 0]
+    return [var for place in places for var in collect(arguments[place], Var)]
+
+
+def _same_memory(value: Any) -> list[Var]:
+    """The variables whose memory a value may be."""
+    if isinstance(value, If):
+        branches: list[Any] = [value.true_branch, value.false_branch]
+        ends = [branch.body if isinstance(branch, SeqExpr) else branch for branch in branches]
+        return [var for end in ends for var in collect(end, Var)]
+    if isinstance(value, Call) and isinstance(value.op, Op):
+        name = value.op.name
+        if name in VIEWS:
+            return collect(value.args[0], Var)
+        if "packed" not in name and "closure" not in name:
+            return _targets(value)
+    if isinstance(value, Function):
+        return []
+    return collect(value, Var)
