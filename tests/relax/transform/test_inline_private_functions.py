@@ -93,12 +93,6 @@ def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
                 R.output(a)
             return a
 
-        @R.function
-        def other(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
-            cls = Before
-            a = cls.one_of(c, x)
-            return a
-
         @R.function(private=True)
         def outer(
             c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
@@ -129,12 +123,26 @@ def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
                 R.output(b)
             return b
 
-        @R.function
-        def other(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+        @R.function(private=True)
+        def one_of(
+            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
+        ) -> R.Tensor((2, 3), "float32"):
             if c:
                 a = R.exp(x)
             else:
                 a = R.cos(x)
+            return a
+
+    check(InlinePrivateFunctions(), Before, Expected, np.array(True), X)
+
+
+def test_functions_that_branch_are_inlined_elsewhere(check):
+    @I.ir_module
+    class Before:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            cls = Before
+            a = cls.one_of(c, x)
             return a
 
         @R.function(private=True)
@@ -147,4 +155,14 @@ def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
                 a = R.cos(x)
             return a
 
-    check(InlinePrivateFunctions(), Before, Expected, np.array(True), X)
+    @I.ir_module
+    class Expected:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")):
+            if c:
+                a = R.exp(x)
+            else:
+                a = R.cos(x)
+            return a
+
+    check(InlinePrivateFunctions(), Before, Expected, np.array(False), X)
