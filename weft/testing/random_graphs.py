@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.driver.build import relax_build
-from weft.driver.pipeline import RELAX_BUILD, RELAX_ZERO
+from weft.driver.pipeline import RELAX_BUILD, WEFT
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
@@ -274,10 +274,13 @@ ALONE: Final = (
 )  # fmt: skip
 """Passes over operators, each applied to the graph as it is."""
 
+COMPILED: Final = ((0, "native", "default"), (3, "native", "weft"), (3, "bytecode", "default"))
+"""How the graph is compiled: opt_level, mode, pipeline (``weft`` fuses, ``default`` does not)."""
+
 
 def chains() -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Passes that need each other's forms: checked after every step."""
-    yield "zero", RELAX_ZERO
+    yield "weft", WEFT
     lowered = [*RELAX_BUILD]
     planned = next(i for i, item in enumerate(lowered) if "StaticPlan" in item.info.name) + 1
     yield "default_build", (*lowered[:planned], transform.AssignOffsets(), *lowered[planned:])
@@ -314,9 +317,11 @@ def _checks(
         state = [mod]
         for step in steps:
             yield f"{name}: {step.info.name}", partial(_stepped, state, step, inputs)
-        yield f"{name}, native", partial(_finished, state, inputs)
-    for level, mode in ((0, "native"), (3, "native"), (3, "bytecode")):
-        yield f"{mode} at opt_level {level}", partial(_at_level, mod, inputs, mode, level)
+        if name == "default_build":
+            yield f"{name}, native", partial(_finished, state, inputs)
+    for level, mode, pipeline in COMPILED:
+        what = f"{mode} at opt_level {level}, {pipeline}"
+        yield what, partial(_at_level, mod, inputs, mode, level, pipeline)
 
 
 def _finished(state: list[IRModule], inputs: Sequence[Any]) -> Sequence[Any]:
@@ -341,9 +346,11 @@ def _interpreted(mod: IRModule, inputs: Sequence[Any]) -> Sequence[Any]:
     return found
 
 
-def _at_level(mod: IRModule, inputs: Sequence[Any], mode: str, level: int) -> Sequence[Any]:
+def _at_level(
+    mod: IRModule, inputs: Sequence[Any], mode: str, level: int, pipeline: str
+) -> Sequence[Any]:
     with PassContext(opt_level=level):
-        return _compiled(mod, inputs, mode, "default")
+        return _compiled(mod, inputs, mode, pipeline)
 
 
 def _compiled(
