@@ -47,7 +47,7 @@ class _Compiled:
         arguments = []
         for name in self.imported.inputs:
             for array in _leaves(feeds[name]):
-                arguments.append(make_ndarray(to_storage(np.ascontiguousarray(array))))
+                arguments.append(make_ndarray(to_storage(np.asarray(array, order="C"))))
         made = self.machine["main"](*arguments)
         values = self.imported.outputs
         fields = [made] if len(values) == 1 else list(made)

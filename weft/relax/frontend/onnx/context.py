@@ -11,12 +11,20 @@ import numpy as np
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
-from weft.relax.frontend.onnx.element_types import INT64, SMALL, type_name
+from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_name
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import qualified
-from weft.relax.frontend.onnx.value import Array, Dim, Value, as_known, plain_dim
+from weft.relax.frontend.onnx.value import (
+    Array,
+    Dim,
+    Value,
+    as_known,
+    as_prim,
+    plain_dim,
+)
 from weft.relax.lattice import symbolic_vars
-from weft.relax.struct_info import ShapeStructInfo
+from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.tir.expr import Var as TirVar
 
 if TYPE_CHECKING:
@@ -58,11 +66,11 @@ class Context:
 
     # Making values
 
-    def emit(self, expr: Any) -> Var:
+    def emit(self, expr: Any) -> Expr:
         """Bind an expression; a chain of calls is emitted one by one."""
         return self.builder.emit(expr)
 
-    def te(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+    def te(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
         """Emit a kernel from a tensor expression: ``function`` gets te.Tensors for the Exprs.
 
         Data that its indices come from is checked by the compiled program.
@@ -81,6 +89,16 @@ class Context:
     def shape_value(self, dims: Sequence[Dim], elem: int = INT64) -> Value:
         """A vector of dimensions as a value."""
         return Value(self.builder, None, as_known(dims), elem)
+
+    def dim_expr(self, dim: Dim, more: int = 0) -> Expr:
+        """The tensor () int64 of a dimension plus ``more``."""
+        made = np.empty((), object)
+        made[()] = as_prim(dim) + more
+        return self.constant(settle(made), elem=INT64).expr
+
+    def is_empty(self, expr: Expr) -> bool:
+        """Whether a tensor is known to have no elements."""
+        return 0 in (self.value(expr).shape or ())
 
     def run(self, name: str, *inputs: Value | None, domain: str = "", **attributes: Any) -> Any:
         """What the converter of another operator (in the same opset) makes of values."""
@@ -137,6 +155,23 @@ class Context:
         self.builder.match_cast(taken, ShapeStructInfo(symbols))
         self.translator.data_symbols.update(symbols)
         return list(symbols)
+
+    def new_dim(self, what: str) -> Dim:
+        """A new symbol for a size that only the data decides."""
+        symbol = TirVar(self.translator.fresh_symbol(what), "int64")
+        return symbol
+
+    def matched(self, expr: Expr, dims: Sequence[Dim], dtype: str | None = None) -> Expr:
+        """The tensor, whose shape defines the new symbols in ``dims``; converted to ``dtype``."""
+        kind = expr.struct_info.dtype
+        made = self.builder.match_cast(expr, TensorStructInfo(list(dims), kind))
+        return self.emit(op.astype(made, dtype)) if dtype and dtype != kind else made
+
+    def storage(self, elem: int) -> str:
+        """The data type of tensors of an element type; OnnxNodeError if there is none."""
+        if elem not in STORAGE:
+            self.fail(f"there are no tensors of {type_name(elem)}")
+        return STORAGE[elem]
 
     def is_data_symbol(self, dim: Dim) -> bool:
         """Whether a dimension came out of a tensor's elements (so that it may be 0 or -1)."""

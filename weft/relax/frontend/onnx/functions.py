@@ -76,9 +76,8 @@ def type_proto(value: Any) -> Any:
     return helper.make_tensor_type_proto(value.elem, dims)
 
 
-def call_attributes(
-    function: Any, domain: str, opset: int, given: Mapping[str, Any]
-) -> dict[str, Any]:
+def call_attributes(function: Any, opset: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that the nodes of a function's body may refer to."""
     from_body = {item.name: attribute_value(item) for item in function.attribute_proto}
-    return {**default_attributes(domain, function.name, opset), **from_body, **given}
+    defaults = default_attributes(plain_domain(function.domain), function.name, opset)
+    return {**defaults, **from_body, **given}

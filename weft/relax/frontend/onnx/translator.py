@@ -142,7 +142,7 @@ class Translator:
         given = node_attributes(node, scope.attributes)
         function = self.functions.get(function_key(node))
         if function is not None:
-            return self._inline(function, domain, opset, inputs, given)
+            return self._inline(function, scope, opset, inputs, given)
         context = Context(self, scope, node, opset)
         row = self._converter(domain, node.op_type, opset)
         if row is not None:
@@ -151,24 +151,24 @@ class Translator:
         if body is None:
             missing = find_missing([(qualified(domain, node.op_type), node.name)], ())
             raise UnsupportedOperatorsError("from_onnx", missing, HINT)
-        return self._inline(body, domain, opset, inputs, given)
+        return self._inline(body, scope, opset, inputs, given)
 
     def _inline(
-        self, function: Any, domain: str, opset: int, inputs: Sequence[Any],
+        self, function: Any, scope: Scope, opset: int, inputs: Sequence[Any],
         given: Mapping[str, Any],
     ) -> list[Any]:  # fmt: skip
         self._depth += 1
         if self._depth > 100:
             raise OnnxModelError(f"function {function.name!r}: functions call each other in a ring")
         inner = Scope(
-            opset_versions(function.opset_import) or {"": opset}, None,
-            call_attributes(function, domain, opset, given),
+            {**scope.opsets, **opset_versions(function.opset_import)}, None,
+            call_attributes(function, opset, given),
         )  # fmt: skip
         for name, value in itertools.zip_longest(function.input, inputs):
             inner.names[name] = value
         self.nodes(function.node, inner)
         self._depth -= 1
-        return [inner.get(name) for name in function.output]
+        return [inner.names.get(name) for name in function.output]
 
     # Single operators
 

@@ -6,7 +6,8 @@ import importlib
 from typing import Final
 
 FAMILIES: Final = (
-    "elementwise", "shape",
+    "activation", "arithmetic", "casting", "convolution", "elementwise", "indexing", "linear",
+    "normalization", "padding", "pooling", "random", "reduction", "shape",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 

@@ -1,0 +1,231 @@
+"""Arithmetic that differs from Relax's of the same name: variadic operators, rounding, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.elementwise import aligned
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Value
+from weft.support.dtype import DataType
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+from weft.topi import broadcast as topi
+
+VARIADIC: Final[dict[str, Callable[..., Any]]] = {
+    "Max": op.maximum, "Min": op.minimum, "Sum": op.add,
+}  # fmt: skip
+
+
+def _enter_variadic(name: str, function: Callable[..., Any]) -> None:
+    @converter(name, ignores=["consumed_inputs"])
+    def convert(context: Context, *values: Value) -> Expr:
+        context.refuse_small(*values)
+        made = values[0].expr
+        for value in values[1:]:
+            made = context.emit(function(made, value.expr))
+        return made
+
+    convert.__name__ = name.lower()
+
+
+for _name, _function in VARIADIC.items():
+    _enter_variadic(_name, _function)
+
+
+@converter("Mean", ignores=["consumed_inputs"])
+def mean(context: Context, *values: Value) -> Expr:
+    """The mean of tensors, element by element."""
+    whole = context.run("Sum", *values)
+    return context.emit(op.divide(whole.expr, context.constant(len(values), whole.dtype).expr))
+
+
+@converter("Div", since=7)
+def divide(context: Context, lhs: Value, rhs: Value) -> Expr:
+    """The quotient; of integers rounded towards zero."""
+    context.refuse_small(lhs, rhs)
+    if DataType(lhs.dtype).is_float:
+        return context.emit(op.divide(lhs.expr, rhs.expr))
+    return context.te(topi.trunc_divide, lhs.expr, rhs.expr)
+
+
+@converter("Mod", since=10)
+def modulo(context: Context, lhs: Value, rhs: Value, *, fmod: int = 0) -> Expr:
+    """The remainder: with the divisor's sign, or as C's fmod with the dividend's."""
+    if not fmod:
+        return context.emit(op.floor_mod(lhs.expr, rhs.expr))
+    return context.te(_fmod, lhs.expr, rhs.expr)
+
+
+def _fmod(lhs: Tensor, rhs: Tensor) -> Any:
+    """C's fmod: exact for floats, the truncated remainder of integers."""
+    if lhs.dtype.is_float:
+        return topi.binary("fmod", lhs, rhs, tir.fmod)
+    return topi.binary("truncmod", lhs, rhs, tir.truncmod)
+
+
+@converter("Pow")
+def power_until_6(
+    context: Context, lhs: Value, rhs: Value, *, broadcast: int = 0, axis: int | None = None
+) -> Expr:
+    """Until opset 6 with the attributes ``broadcast`` and ``axis``."""
+    return context.emit(op.power(lhs.expr, aligned(context, lhs, rhs, broadcast, axis)))
+
+
+@converter("Pow", since=7)
+def power(context: Context, lhs: Value, rhs: Value) -> Expr:
+    """The power, in the type of the base; computed in the wider of both types."""
+    kinds = (DataType(lhs.dtype), DataType(rhs.dtype))
+    if kinds[0] == kinds[1] and kinds[0].is_float:
+        return context.emit(op.power(lhs.expr, rhs.expr))
+    if all(kind.is_integral for kind in kinds):
+        return _integer_power(context, lhs, rhs)
+    wide = "float64" if "float64" in kinds or any(k.is_integral for k in kinds) else "float32"
+    parts = [context.emit(op.astype(value.expr, wide)) for value in (lhs, rhs)]
+    made = context.emit(op.power(*parts))
+    return context.emit(op.astype(made, lhs.dtype))
+
+
+def _integer_power(context: Context, lhs: Value, rhs: Value) -> Expr:
+    """Powers of integers by squaring, in 64 bits; a negative exponent gives 0, 1 or -1."""
+    return context.te(lambda a, b: topi.binary("power", a, b, _squared), lhs.expr, rhs.expr)
+
+
+def _squared(base: Any, exponent: Any) -> Any:
+    kind = base.dtype
+    factor, rest = base.astype("int64"), exponent.astype("int64")
+    made: Any = tir.const(1, "int64")
+    for bit in range(6):
+        bit_set = tir.bitwise_and(rest, tir.const(1 << bit, "int64")) != 0
+        made = tir.select(bit_set, made * factor, made)
+        factor = factor * factor
+    odd = tir.bitwise_and(rest, tir.const(1, "int64")) != 0
+    start = base.astype("int64")
+    unit = tir.select(
+        start == 1, tir.const(1, "int64"),
+        tir.select(start == -1, tir.select(odd, tir.const(-1, "int64"), tir.const(1, "int64")),
+                   tir.const(0, "int64")),
+    )  # fmt: skip
+    return tir.select(rest < 0, unit, made).astype(kind)
+
+
+@converter("BitShift", since=11)
+def bit_shift(context: Context, lhs: Value, rhs: Value, *, direction: str) -> Expr:
+    """Shifted to the LEFT or to the RIGHT."""
+    shift = {"LEFT": op.left_shift, "RIGHT": op.right_shift}.get(direction)
+    if shift is None:
+        context.fail(f"direction: expected LEFT or RIGHT, got {direction!r}")
+    return context.emit(shift(lhs.expr, rhs.expr))
+
+
+@converter("Clip", ignores=["consumed_inputs"])
+def clip_attributes(
+    context: Context, x: Value, *, min: float | None = None, max: float | None = None  # noqa: A002 - ONNX's names
+) -> Expr:
+    """Until opset 10 the limits are attributes."""
+    bounds = [
+        None if bound is None else context.constant(bound, x.dtype) for bound in (min, max)
+    ]
+    return clip(context, x, *bounds)
+
+
+@converter("Clip", since=11)
+def clip(
+    context: Context, x: Value, low: Value | None = None, high: Value | None = None
+) -> Expr:
+    """Between two limits, the upper one first to be obeyed."""
+    made = x.expr
+    if low is not None:
+        made = context.emit(op.maximum(made, low.expr))
+    if high is not None:
+        made = context.emit(op.minimum(made, high.expr))
+    return made
+
+
+@converter("IsInf", since=10)
+def is_infinite(
+    context: Context, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
+) -> Expr:
+    """Where x is infinite, of the signs asked for."""
+    made = context.emit(op.isinf(x.expr))
+    zero = context.constant(0, x.dtype).expr
+    if not detect_negative:
+        made = context.emit(op.logical_and(made, context.emit(op.greater(x.expr, zero))))
+    if not detect_positive:
+        made = context.emit(op.logical_and(made, context.emit(op.less(x.expr, zero))))
+    return made
+
+
+@converter("CumSum", since=11)
+def cumsum(
+    context: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+) -> Expr:
+    """Sums of what stands before along an axis."""
+    return _scanned(context, op.cumsum, (x, axis), exclusive, reverse)
+
+
+@converter("CumProd", since=26)
+def cumprod(
+    context: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+) -> Expr:
+    """Products of what stands before along an axis."""
+    return _scanned(context, op.cumprod, (x, axis), exclusive, reverse)
+
+
+def _scanned(
+    context: Context, scan: Callable[..., Any], operands: Sequence[Value], exclusive: int,
+    reverse: int,
+) -> Expr:  # fmt: skip
+    x, axis = operands
+    place = context.axis(x, int(context.array(axis, "axis").ravel()[0]))
+    data = context.emit(op.flip(x.expr, place)) if reverse else x.expr
+    made = context.emit(scan(data, place, x.dtype, bool(exclusive)))
+    return context.emit(op.flip(made, place)) if reverse else made
+
+
+@converter("Det", since=11)
+def determinant(context: Context, x: Value) -> Expr:
+    """The determinants of square matrices, by elimination with pivots of the largest magnitude."""
+    shape = context.shape(x, "X")
+    size = shape[-1]
+    if not isinstance(size, int):
+        context.fail("the size of its matrices must be a number")
+    rows = [context.emit(op.take(x.expr, _index(context, row), len(shape) - 2))
+            for row in range(size)]  # fmt: skip
+    made = context.constant(np.ones([1] * 0), x.dtype).expr
+    for column in range(size):
+        made = _eliminate(context, rows, column, made)
+    return made
+
+
+def _index(context: Context, row: int) -> Expr:
+    return context.constant(row, "int64").expr
+
+
+def _eliminate(context: Context, rows: list[Expr], column: int, made: Expr) -> Expr:
+    """One step: the largest pivot to the place, its multiples off the rows below."""
+    emit = context.emit
+
+    def entry(row: Expr) -> Expr:
+        return emit(op.take(row, context.constant([column], "int64").expr, -1))
+
+    for other in range(column + 1, len(rows)):
+        larger = emit(op.greater(emit(op.abs(entry(rows[other]))),
+                                 emit(op.abs(entry(rows[column])))))  # fmt: skip
+        upper = emit(op.where(larger, rows[other], rows[column]))
+        lower = emit(op.where(larger, emit(op.negative(rows[column])), rows[other]))
+        rows[column], rows[other] = upper, lower
+    pivot = entry(rows[column])
+    zero = context.constant(0, str(pivot.struct_info.dtype)).expr
+    one = context.constant(1, str(pivot.struct_info.dtype)).expr
+    divisor = emit(op.where(emit(op.equal(pivot, zero)), one, pivot))
+    for other in range(column + 1, len(rows)):
+        factor = emit(op.divide(entry(rows[other]), divisor))
+        rows[other] = emit(op.subtract(rows[other], emit(op.multiply(factor, rows[column]))))
+    return emit(op.multiply(made, emit(op.squeeze(pivot, [-1]))))

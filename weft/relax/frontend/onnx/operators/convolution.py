@@ -1,0 +1,118 @@
+"""Convolutions and transposed convolutions over one to three axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.windows import LAYOUTS, windows_of
+from weft.topi.nn.padding import pad as topi_pad
+
+CONVOLUTIONS: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
+TRANSPOSED: Final = {
+    1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose,
+}  # fmt: skip
+
+
+@converter("Conv")
+def conv(
+    context: Context, x: Value, weight: Value, bias: Value | None = None, *,
+    kernel_shape: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET", group: int = 1,
+) -> Expr:  # fmt: skip
+    """A convolution (ONNX's, which does not turn the kernel round) and a bias."""
+    kernel = kernel_of(context, weight, kernel_shape)
+    windows = windows_of(context, x, kernel, {
+        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
+    })  # fmt: skip
+    data, padding = x.expr, windows.padding
+    if any(not isinstance(size, int) for size in padding):
+        data = padded(context, data, (windows.before, windows.after), 0.0)
+        padding = [0] * len(padding)
+    layout, kernel_layout, _ = LAYOUTS[windows.rank]
+    made = context.emit(CONVOLUTIONS[windows.rank](
+        data, weight.expr, windows.strides, padding, windows.dilations, group, layout,
+        kernel_layout,
+    ))  # fmt: skip
+    return biased(context, made, bias, windows.rank)
+
+
+def kernel_of(context: Context, weight: Value, given: Sequence[int] | None) -> list[int]:
+    """The spatial extents of a kernel, which must be numbers."""
+    shape = context.shape(weight, "W")[2:]
+    if any(not isinstance(dim, int) for dim in shape):
+        context.fail("the extents of its kernel must be numbers")
+    if given and list(given) != shape:
+        context.fail(f"kernel_shape {list(given)} contradicts the weights' {shape}")
+    return list(shape)
+
+
+def biased(context: Context, made: Expr, bias: Value | None, rank: int) -> Expr:
+    """With a bias for each channel."""
+    if bias is None:
+        return made
+    count = context.shape(bias, "B")[0]
+    return context.emit(op.add(made, context.emit(op.reshape(bias.expr, [1, count, *[1] * rank]))))
+
+
+def padded(
+    context: Context, data: Expr, pads: tuple[Sequence[Any], Sequence[Any]], value: Any
+) -> Expr:
+    """With padding of the spatial axes, which may be symbolic."""
+    before, after = [0, 0, *pads[0]], [0, 0, *pads[1]]
+    return context.te(topi_pad, data, before, after, value)
+
+
+@converter("ConvTranspose")
+def conv_transpose(
+    context: Context, x: Value, weight: Value, bias: Value | None = None, *,
+    kernel_shape: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET", group: int = 1,
+) -> Expr:  # fmt: skip
+    """The gradient of a convolution; pads take away of the result."""
+    kernel = kernel_of(context, weight, kernel_shape)
+    rank = len(kernel)
+    steps, spread = list(strides or [1] * rank), list(dilations or [1] * rank)
+    extra = list(output_padding or [0] * rank)
+    before, after = list((pads or [0] * 2 * rank)[:rank]), list((pads or [0] * 2 * rank)[rank:])
+    spatial = context.shape(x, "X")[2:]
+    if output_shape or auto_pad.startswith("SAME"):
+        same = [size * step for size, step in zip(spatial, steps, strict=True)]
+        target = list(output_shape or same)[-rank:]
+        for axis, size in enumerate(spatial):
+            reach = (kernel[axis] - 1) * spread[axis] + 1
+            whole = (size - 1) * steps[axis] + extra[axis] + reach - target[axis]
+            if not isinstance(whole, int):
+                context.fail("output_shape and auto_pad need extents that are numbers")
+            small = max(whole, 0) // 2
+            large = max(whole, 0) - small
+            extra[axis] += max(-whole, 0)
+            upper = auto_pad == "SAME_UPPER"
+            before[axis], after[axis] = (small, large) if upper else (large, small)
+            if whole < 0:
+                before[axis] = after[axis] = 0
+    return _transposed(context, (x, weight, bias), (steps, spread, extra), (before, after, group))
+
+
+def _transposed(context: Context, tensors: Any, sizes: Any, pads: Any) -> Expr:
+    """Padding at the back beyond the stride becomes padding of the result by zeros."""
+    (x, weight, bias), (steps, spread, extra), (before, after, group) = tensors, sizes, pads
+    rank = len(steps)
+    inside = [min(size, step - 1) for size, step in zip(extra, steps, strict=True)]
+    beyond = [size - less for size, less in zip(extra, inside, strict=True)]
+    layout, _, kernel_layout = LAYOUTS[rank]
+    made = context.emit(TRANSPOSED[rank](
+        x.expr, weight.expr, steps, [*before, *after], inside, spread, group, layout,
+        kernel_layout,
+    ))  # fmt: skip
+    if any(beyond):
+        made = padded(context, made, ([0] * rank, beyond), 0.0)
+    return biased(context, made, bias, rank)

@@ -1,0 +1,341 @@
+"""Elements by index: the Gather and Scatter families, slices, splits, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.shape_arith import constant_value
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+from weft.topi.transform import reverse_sequence as topi_reverse_sequence
+
+
+def from_start(context: Context, indices: Value, extent: Dim) -> Expr:
+    """Indices of which negative ones count from the end, as ones that count from the start."""
+    if indices.constant is not None and isinstance(extent, int):
+        given = indices.constant.astype("int64")
+        return context.constant(np.where(given < 0, given + extent, given)).expr
+    wide = indices.expr
+    if indices.dtype != "int64":
+        wide = context.emit(op.astype(wide, "int64"))
+    moved = context.emit(op.add(wide, context.dim_expr(extent)))
+    zero = context.constant(0, "int64").expr
+    return context.emit(op.where(context.emit(op.less(wide, zero)), moved, wide))
+
+
+@converter("Gather")
+def gather(context: Context, x: Value, indices: Value, *, axis: int = 0) -> Expr:
+    """The slices of x along an axis that indices choose; an index outside is a fault."""
+    place = context.axis(x, axis)
+    where = from_start(context, indices, context.shape(x, "data")[place])
+    return context.emit(op.take(x.expr, where, place))
+
+
+@converter("GatherElements", since=11)
+def gather_elements(context: Context, x: Value, indices: Value, *, axis: int = 0) -> Expr:
+    """One element of x for each index along an axis."""
+    place = context.axis(x, axis)
+    where = from_start(context, indices, context.shape(x, "data")[place])
+    return context.emit(op.gather_elements(x.expr, where, place))
+
+
+@converter("GatherND", since=11)
+def gather_nd(context: Context, x: Value, indices: Value, *, batch_dims: int = 0) -> Expr:
+    """The slices of x at index vectors, which lie along the last axis."""
+    where = _vectors_from_start(context, x, indices, batch_dims)
+    return context.emit(op.gather_nd(x.expr, where, batch_dims))
+
+
+def _vectors_from_start(context: Context, x: Value, indices: Value, batch: int) -> Expr:
+    width = context.shape(indices, "indices")[-1]
+    if not isinstance(width, int):
+        context.fail("the length of its index vectors must be a number")
+    extents = context.shape(x, "data")[batch : batch + width]
+    wide = indices.expr
+    if indices.dtype != "int64":
+        wide = context.emit(op.astype(wide, "int64"))
+    zero = context.constant(0, "int64").expr
+    moved = context.emit(op.add(wide, context.shape_value(extents).expr))
+    return context.emit(op.where(context.emit(op.less(wide, zero)), moved, wide))
+
+
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+
+
+def _reduction(context: Context, name: str) -> str:
+    if name not in _REDUCTIONS:
+        context.fail(f"reduction: expected one of {', '.join(_REDUCTIONS)}, got {name!r}")
+    return _REDUCTIONS[name]
+
+
+@converter("ScatterElements", "Scatter", since=9)
+def scatter_elements(
+    context: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0,
+    reduction: str = "none",
+) -> Expr:  # fmt: skip
+    """x with updates written (or added, ...) at indices along an axis."""
+    place = context.axis(x, axis)
+    where = from_start(context, indices, context.shape(x, "data")[place])
+    how = _reduction(context, reduction)
+    return context.emit(op.scatter_elements(x.expr, where, updates.expr, place, how))
+
+
+@converter("ScatterND", since=11)
+def scatter_nd(
+    context: Context, x: Value, indices: Value, updates: Value, *, reduction: str = "none"
+) -> Expr:
+    """x with updates written (or added, ...) at index vectors."""
+    where = _vectors_from_start(context, x, indices, 0)
+    how = _reduction(context, reduction)
+    return context.emit(op.scatter_nd(x.expr, where, updates.expr, how))
+
+
+@converter("TensorScatter", since=24)
+def tensor_scatter(
+    context: Context, cache: Value, update: Value, indices: Value | None = None, *, axis: int = -2,
+    mode: str = "linear",
+) -> Expr:  # fmt: skip
+    """The cache with, in each batch, the update written from its index on; round, if circular."""
+    place = context.axis(cache, axis)
+    if indices is None:
+        indices = context.constant(np.zeros(1, "int64"))
+
+    def written(old: Tensor, new: Tensor, starts: Tensor) -> Tensor:
+        size, count = old.shape[place], new.shape[place]
+        many = constant_value(starts.shape[0]) != 1
+
+        def element(*point: Any) -> Any:
+            batch = point[0] if many else 0
+            offset = point[place] - starts(batch).astype("int64")
+            if mode == "circular":
+                offset = tir.floormod(offset, size)
+            inside = tir.all(offset >= 0, offset < count)
+            at = (*point[:place], offset, *point[place + 1 :])
+            return tir.if_then_else(inside, new(*at), old(*point))
+
+        return compute(old.shape, element, "T_tensor_scatter")
+
+    return context.te(written, cache.expr, update.expr, indices.expr)
+
+
+@converter("Slice")
+def slice_attributes(
+    context: Context, x: Value, *, starts: Sequence[int], ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+) -> Expr:  # fmt: skip
+    """Until opset 9 the bounds are attributes."""
+    chosen = list(range(len(starts))) if axes is None else list(axes)
+    return _sliced(context, x, (list(starts), list(ends)), chosen, [1] * len(chosen))
+
+
+@converter("Slice", since=10)
+def slice_inputs(
+    context: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None,
+    steps: Value | None = None,
+) -> Expr:  # fmt: skip
+    """The part ``start:end:step`` along axes; bounds that only the data decides are symbols."""
+    first, last = context.dims(starts, "starts"), context.dims(ends, "ends")
+    chosen = context.ints(axes, "axes")
+    strides = context.ints(steps, "steps")
+    chosen = list(range(len(first))) if chosen is None else chosen
+    strides = [1] * len(first) if strides is None else strides
+    return _sliced(context, x, (first, last), chosen, strides)
+
+
+def _sliced(
+    context: Context, x: Value, bounds: tuple[list[Dim], list[Dim]], axes: list[int],
+    steps: list[int],
+) -> Expr:  # fmt: skip
+    if not axes:
+        return x.expr
+    places = [context.axis(x, axis) for axis in axes]
+    limit = 2**62
+    first, last = ([_limited(dim, limit) for dim in group] for group in bounds)
+    shape = context.shape(x, "data")
+    for index, step in enumerate(steps):
+        extent = shape[places[index]]
+        if step < 0 and isinstance(last[index], int) and isinstance(extent, int):
+            # an end before the first element: beyond every negative index
+            last[index] = max(last[index], -extent - 1)
+    return context.emit(op.strided_slice(x.expr, places, first, last, steps))
+
+
+def _limited(dim: Dim, limit: int) -> Dim:
+    return max(min(dim, limit), -limit) if isinstance(dim, int) else dim
+
+
+@converter("Split", ignores=["num_outputs"])
+def split_attribute(
+    context: Context, x: Value, sizes: Value | None = None, *, axis: int = 0,
+    split: Sequence[int] | None = None,
+) -> list[Any]:  # fmt: skip
+    """Until opset 12 the sizes are an attribute (an input in opset 1)."""
+    given = list(split) if split else context.ints(sizes, "split")
+    return _split(context, x, axis, given)
+
+
+@converter("Split", since=13)
+def split_input(
+    context: Context, x: Value, split: Value | None = None, *, axis: int = 0,
+    num_outputs: int | None = None,
+) -> list[Any]:  # fmt: skip
+    """Parts of given sizes, or equal ones (the last may be smaller), one for each output."""
+    return _split(context, x, axis, context.ints(split, "split"), num_outputs)
+
+
+def _split(
+    context: Context, x: Value, axis: int, sizes: list[int] | None, count: int | None = None
+) -> list[Any]:
+    place = context.axis(x, axis)
+    count = count or len(context.node.output)
+    if sizes is None:
+        extent = context.shape(x, "input")[place]
+        if not isinstance(extent, int):
+            context.fail("how it is split must be known: give the sizes of the parts")
+        part = -(-extent // count)
+        sizes = [max(min(part, extent - part * index), 0) for index in range(count)]
+    ends = np.cumsum(sizes).tolist()
+    return [
+        context.emit(op.strided_slice(x.expr, [place], [end - size], [end], assume_inbound=True))
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+@converter("Compress", since=9)
+def compress(context: Context, x: Value, condition: Value, *, axis: int | None = None) -> Expr:
+    """The slices where the condition holds; how many there are is decided by the data."""
+    data = x.expr
+    if axis is None:
+        data = context.emit(op.reshape(data, [-1]))
+        place = 0
+    else:
+        place = context.axis(x, axis)
+    found = context.run("NonZero", condition)
+    where = context.emit(op.reshape(found.expr, [context.shape(found, "condition")[1]]))
+    return context.emit(op.take(data, where, place))
+
+
+@converter("NonZero", since=9)
+def nonzero(context: Context, x: Value) -> Expr:
+    """The indices of elements that are not zero, a column each; their number is a new symbol."""
+    data = x.expr
+    rank = context.rank(x, "X")
+    if rank == 0:
+        data, rank = context.emit(op.reshape(data, [1])), 1
+    found = context.emit(op.nonzero(data))
+    return context.matched(found, [rank, context.new_dim("nonzero")])
+
+
+@converter("OneHot", since=9)
+def one_hot(
+    context: Context, indices: Value, depth: Value, values: Value, *, axis: int = -1
+) -> Expr:
+    """A vector of two values for each index, whose place has the second one."""
+    count = context.dims(depth, "depth")[0]
+    rank = context.rank(indices, "indices") + 1
+    place = axis % rank
+    whole = indices.expr
+    if indices.dtype != "int64":
+        whole = context.emit(op.astype(whole, "int64"))
+
+    def chosen(where: Tensor, pair: Tensor) -> Tensor:
+        size = as_prim(count)
+
+        def element(*point: Any) -> Any:
+            index: Any = where(*point[:place], *point[place + 1 :])
+            index = tir.if_then_else(index < 0, index + size, index)
+            return tir.if_then_else(index == point[place], pair(1), pair(0))
+
+        shape = [*where.shape[:place], size, *where.shape[place:]]
+        return compute(shape, element, "T_one_hot")
+
+    return context.te(chosen, whole, values.expr)
+
+
+@converter("TopK")
+def topk_attribute(context: Context, x: Value, *, k: int, axis: int = -1) -> list[Expr]:
+    """Until opset 9 k is an attribute."""
+    return _topk(context, x, k, (axis, True))
+
+
+@converter("TopK", since=10, ignores=["sorted"])
+def topk(context: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1) -> list[Expr]:
+    """The k largest (or smallest) along an axis, in order, and their indices."""
+    return _topk(context, x, (context.ints(k, "K") or [0])[0], (axis, bool(largest)))
+
+
+def _topk(context: Context, x: Value, k: int, options: tuple[int, bool]) -> list[Expr]:
+    axis, largest = options
+    place = context.axis(x, axis)
+    made = context.emit(op.topk(x.expr, k, place, "both", largest, "int64"))
+    return [context.emit(made[0]), context.emit(made[1])]
+
+
+@converter("Trilu", since=14)
+def trilu(context: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Expr:
+    """The upper or lower triangle of matrices, zeros elsewhere."""
+    offset = 0 if k is None else int(context.array(k, "k").ravel()[0])
+    if x.dtype == "bool":
+        small = context.emit(op.astype(x.expr, "uint8"))
+        made = context.emit((op.triu if upper else op.tril)(small, offset))
+        return context.emit(op.astype(made, "bool"))
+    return context.emit((op.triu if upper else op.tril)(x.expr, offset))
+
+
+@converter("ReverseSequence", since=10)
+def reverse_sequence(
+    context: Context, x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0
+) -> Expr:
+    """Each batch with its first elements, as many as its length, in reverse order."""
+    return context.te(topi_reverse_sequence, x.expr, lengths.expr, time_axis, batch_axis)
+
+
+@converter("EyeLike", since=9)
+def eye_like(context: Context, x: Value, *, dtype: int | None = None, k: int = 0) -> Expr:
+    """Ones on a diagonal of a matrix of x's shape."""
+    rows, columns = context.shape(x, "input")
+    kind = x.dtype if dtype is None else context.storage(dtype)
+    return context.emit(op.eye(rows, columns, k, kind))
+
+
+@converter("Unique", since=11)
+def unique(
+    context: Context, x: Value, *, axis: int | None = None, sorted: int = 1  # noqa: A002 - ONNX's name
+) -> list[Any]:
+    """The distinct values (or slices), where each stands first, which each is, and how often."""
+    data = x.expr if axis is not None else context.emit(op.reshape(x.expr, [-1]))
+    place = 0 if axis is None else context.axis(x, axis)
+    made = context.emit(op.unique(data, bool(sorted), True, True, True, place))
+    shape = context.value(data).shape or []
+    count, symbol = shape[place], context.new_dim("unique")
+    results = [context.emit(made[index]) for index in range(4)]
+    dims = [[*shape[:place], symbol, *shape[place + 1 :]], [symbol], [count], [symbol]]
+    return [
+        context.matched(item, size, None if index == 0 else "int64")
+        for index, (item, size) in enumerate(zip(results, dims, strict=True))
+    ]
+
+
+@converter("Range", since=11)
+def arange(context: Context, start: Value, limit: Value, delta: Value) -> Expr:
+    """Numbers from start to limit in steps of delta; how many is decided by the data."""
+    parts = [context.emit(op.reshape(value.expr, [])) for value in (start, limit, delta)]
+    wide = [context.emit(op.astype(part, "float64")) for part in parts]
+    span = context.emit(op.divide(context.emit(op.subtract(wide[1], wide[0])), wide[2]))
+    rounded = context.emit(op.maximum(context.emit(op.ceil(span)), context.constant(0.0).expr))
+    count = context.value(context.emit(op.astype(rounded, "int64")))
+    size = context.dims(count, "range")[0]
+
+    def element(first: Tensor, step: Tensor) -> Tensor:
+        return compute([size], lambda i: first() + i.astype(first.dtype) * step(), "T_range")
+
+    return context.te(element, parts[0], parts[2])

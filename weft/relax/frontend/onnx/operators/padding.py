@@ -1,0 +1,196 @@
+"""Pad, CenterCropPad, and rearrangements of blocks: DepthToSpace, SpaceToDepth, Col2Im."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.te.operation import compute, reduce_axis
+from weft.te.reduction import sum as te_sum
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+from weft.topi.nn import padding as topi
+
+MODES: Final = {
+    "reflect": topi.reflect_pad, "edge": topi.replicate_pad, "wrap": topi.circular_pad,
+}  # fmt: skip
+
+
+@converter("Pad")
+def pad_attributes(
+    context: Context, x: Value, *, pads: Sequence[int] | None = None,
+    paddings: Sequence[int] | None = None, mode: str = "constant", value: float = 0.0,
+) -> Expr:  # fmt: skip
+    """Until opset 10 the amounts are an attribute."""
+    amounts = list(pads if pads is not None else paddings or ())
+    return _padded(context, x, amounts, (mode, context.constant(value, x.dtype)))
+
+
+@converter("Pad", since=11)
+def pad(
+    context: Context, x: Value, pads: Value, value: Value | None = None,
+    axes: Value | None = None, *, mode: str = "constant",
+) -> Expr:  # fmt: skip
+    """With amounts before and after each axis; negative ones cut."""
+    rank = context.rank(x, "data")
+    amounts = context.dims(pads, "pads") if mode == "constant" else context.ints(pads, "pads")
+    assert amounts is not None
+    chosen = context.ints(axes, "axes")
+    if chosen is not None:
+        spread: list[Dim] = [0] * (2 * rank)
+        for index, axis in enumerate(chosen):
+            spread[axis % rank] = amounts[index]
+            spread[axis % rank + rank] = amounts[index + len(chosen)]
+        amounts = spread
+    fill = context.constant(0, x.dtype) if value is None else value
+    return _padded(context, x, amounts, (mode, fill))
+
+
+def _padded(context: Context, x: Value, amounts: Sequence[Dim], how: tuple[str, Value]) -> Expr:
+    mode, fill = how
+    rank = context.rank(x, "data")
+    before, after = list(amounts[:rank]), list(amounts[rank:])
+    data = x.expr
+    cut = [(-b if _negative(b) else 0, -a if _negative(a) else 0)
+           for b, a in zip(before, after, strict=True)]  # fmt: skip
+    if any(low or high for low, high in cut):
+        axes = list(range(rank))
+        shape = context.shape(x, "data")
+        ends = [size - high for size, (_, high) in zip(shape, cut, strict=True)]
+        data = context.emit(op.strided_slice(data, axes, [low for low, _ in cut], ends))
+        before = [0 if _negative(size) else size for size in before]
+        after = [0 if _negative(size) else size for size in after]
+    if not any(not isinstance(size, int) or size for size in (*before, *after)):
+        return data
+    if mode == "constant":
+        scalar = context.emit(op.reshape(fill.expr, []))
+        return context.te(_constant_pad, data, scalar, before, after)
+    if mode not in MODES:
+        context.fail(f"mode: expected constant, {', '.join(MODES)}, got {mode!r}")
+    if mode == "reflect":
+        return _reflected(context, data, before, after)
+    return context.te(MODES[mode], data, before, after)
+
+
+def _negative(size: Dim) -> bool:
+    return isinstance(size, int) and size < 0
+
+
+def _constant_pad(data: Tensor, fill: Tensor, before: Any, after: Any) -> Tensor:
+    return topi.pad(data, before, after, fill())
+
+
+def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]) -> Expr:
+    """Reflection by steps: one goes no further than the data that is there."""
+    while any(before) or any(after):
+        shape = context.value(data).shape or []
+        low, high = [], []
+        for axis, size in enumerate(shape):
+            most = size - 1 if isinstance(size, int) else max(before[axis], after[axis])
+            if most == 0 and (before[axis] or after[axis]):
+                return context.te(topi.replicate_pad, data, before, after)
+            low.append(min(before[axis], most))
+            high.append(min(after[axis], most))
+        data = context.te(topi.reflect_pad, data, low, high)
+        before = [whole - part for whole, part in zip(before, low, strict=True)]
+        after = [whole - part for whole, part in zip(after, high, strict=True)]
+    return data
+
+
+@converter("CenterCropPad", since=18)
+def center_crop_pad(
+    context: Context, x: Value, shape: Value, *, axes: Sequence[int] | None = None
+) -> Expr:
+    """The middle of the data, or the data in the middle of zeros, axis by axis."""
+    rank = context.rank(x, "input_data")
+    wanted, given = context.ints(shape, "shape"), context.shape(x, "input_data")
+    assert wanted is not None
+    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    before, after = [0] * rank, [0] * rank
+    for axis, size in zip(chosen, wanted, strict=True):
+        extent = given[axis]
+        if not isinstance(extent, int):
+            context.fail("its axes must have extents that are numbers")
+        more = size - extent
+        before[axis] = more // 2 if more > 0 else -(-more // 2)
+        after[axis] = more - before[axis]
+    fill = context.constant(0, x.dtype)
+    return _padded(context, x, [*before, *after], ("constant", fill))
+
+
+@converter("DepthToSpace")
+def depth_to_space(context: Context, x: Value, *, blocksize: int, mode: str = "DCR") -> Expr:
+    """Channels as blocks of the plane; DCR has the block outside of the channel, CRD inside."""
+    batch, channels, height, width = context.shape(x, "input")
+    b, depth = blocksize, quotient_by(channels, blocksize * blocksize)
+    dims, order = (([batch, b, b, depth, height, width], [0, 3, 4, 1, 5, 2]) if mode == "DCR"
+                   else ([batch, depth, b, b, height, width], [0, 1, 4, 2, 5, 3]))  # fmt: skip
+    emit = context.emit
+    made = emit(op.permute_dims(emit(op.reshape(x.expr, dims)), order))
+    return emit(op.reshape(made, [batch, depth, height * b, width * b]))
+
+
+@converter("SpaceToDepth")
+def space_to_depth(context: Context, x: Value, *, blocksize: int, mode: str = "DCR") -> Expr:
+    """Blocks of the plane as channels."""
+    batch, channels, height, width = context.shape(x, "input")
+    b = blocksize
+    rows, columns = quotient_by(height, b), quotient_by(width, b)
+    emit = context.emit
+    split = emit(op.reshape(x.expr, [batch, channels, rows, b, columns, b]))
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    made = emit(op.permute_dims(split, order))
+    return emit(op.reshape(made, [batch, channels * b * b, rows, columns]))
+
+
+def quotient_by(dim: Dim, divisor: int) -> Dim:
+    """A dimension over a number."""
+    return dim // divisor if isinstance(dim, int) else tir.floordiv(as_prim(dim), divisor)
+
+
+@converter("Col2Im", since=18)
+def col2im(
+    context: Context, x: Value, image_shape: Value, block_shape: Value, *,
+    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Expr:  # fmt: skip
+    """Columns of blocks put back into the image; what overlaps is added."""
+    image = context.ints(image_shape, "image_shape")
+    block = context.ints(block_shape, "block_shape")
+    assert image is not None
+    assert block is not None
+    rank = len(image)
+    spread, steps = list(dilations or [1] * rank), list(strides or [1] * rank)
+    around = list(pads or [0] * 2 * rank)
+    counts = [
+        (image[a] + around[a] + around[rank + a] - spread[a] * (block[a] - 1) - 1) // steps[a] + 1
+        for a in range(rank)
+    ]
+    batch, rows, _ = context.shape(x, "input")
+    channels = quotient_by(rows, int(np.prod(block)))
+    data = context.emit(op.reshape(x.expr, [batch, channels, *block, *counts]))
+
+    def image_of(columns: Tensor) -> Tensor:
+        taps = [reduce_axis((0, size), f"k{a}") for a, size in enumerate(block)]
+
+        def element(n: Any, c: Any, *point: Any) -> Any:
+            windows, inside = [], []
+            for a in range(rank):
+                offset = point[a] + around[a] - taps[a].var * spread[a]
+                place = tir.floordiv(offset, steps[a])
+                windows.append(place)
+                inside += [tir.floormod(offset, steps[a]) == 0, offset >= 0, place < counts[a]]
+            value = columns(n, c, *[tap.var for tap in taps], *windows)
+            zero = tir.const(0, str(columns.dtype))
+            return te_sum(tir.if_then_else(tir.all(*inside), value, zero), axis=taps)
+
+        return compute([columns.shape[0], columns.shape[1], *image], element, "T_col2im")
+
+    return context.te(image_of, data)

@@ -1,0 +1,238 @@
+"""Pools: MaxPool with indices, AveragePool, LpPool, their global forms, MaxUnpool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.convolution import padded
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.frontend.onnx.windows import LAYOUTS, Windows, windows_of
+from weft.relax.shape_arith import product
+from weft.te.operation import compute, reduce_axis
+from weft.te.reduction import comm_reducer
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+
+MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
+AVERAGE: Final = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
+
+
+@converter("MaxPool")
+def max_pool(
+    context: Context, x: Value, *, kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    storage_order: int = 0,
+) -> Any:  # fmt: skip
+    """The largest element of each window, and (where asked for) its index in the flat tensor."""
+    windows = windows_of(context, x, kernel_shape, {
+        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
+    })  # fmt: skip
+    if not context.wants(1):
+        return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
+    counts = [
+        _window_count(context, windows, axis, size, bool(ceil_mode))
+        for axis, size in enumerate(context.shape(x, "X")[2:])
+    ]
+    column_major = bool(storage_order)
+    made = context.te(lambda data: _max_with_indices(data, windows, counts, column_major), x.expr)
+    values, indices = (context.emit(made[index]) for index in range(2))
+    return [values, indices]
+
+
+@converter("AveragePool")
+def average_pool(
+    context: Context, x: Value, *, kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    count_include_pad: int = 0,
+) -> Expr:  # fmt: skip
+    """The mean of each window; padding counts if asked for, what ceil_mode adds never does."""
+    windows = windows_of(context, x, kernel_shape, {
+        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
+    })  # fmt: skip
+    return _pooled(context, x, windows, (AVERAGE, bool(ceil_mode), bool(count_include_pad)))
+
+
+def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
+    table, ceil_mode, count_padding = options
+    rank = windows.rank
+    if any(not isinstance(size, int) for size in windows.padding):
+        context.fail("auto_pad needs extents that are numbers; give pads")
+    made = context.emit(table[rank](
+        x.expr, windows.kernel, windows.strides, windows.padding, windows.dilations, ceil_mode,
+        count_padding, LAYOUTS[rank][0],
+    ))  # fmt: skip
+    if not ceil_mode:
+        return made
+    sizes = context.shape(x, "X")[2:]
+    wanted = [_window_count(context, windows, a, size, True) for a, size in enumerate(sizes)]
+    found = (context.value(made).shape or [])[2:]
+    cut = [axis for axis in range(rank) if isinstance(wanted[axis], int)
+           and wanted[axis] != found[axis]]  # fmt: skip
+    if not cut:
+        return made
+    ends = [wanted[axis] for axis in cut]
+    axes = [axis + 2 for axis in cut]
+    return context.emit(op.strided_slice(made, axes, [0] * len(cut), ends))
+
+
+def _window_count(context: Context, windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:
+    """How many windows there are; with ceil one more, if it starts before the padding's end."""
+    whole = size + windows.before[axis] + windows.after[axis]
+    stride = windows.strides[axis]
+    free = whole - (windows.kernel[axis] - 1) * windows.dilations[axis] - 1
+    if not isinstance(free, int):
+        if ceil:
+            context.fail("ceil_mode with indices needs extents that are numbers")
+        return tir.floordiv(as_prim(free), stride) + 1
+    if not ceil:
+        return free // stride + 1
+    count = -(-free // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + windows.before[axis] else count
+
+
+def _max_with_indices(x: Tensor, windows: Windows, counts: Any, column_major: bool) -> list[Tensor]:
+    """The largest elements and their flat indices; padding is below everything and has index -1."""
+    rank = windows.rank
+    taps = [reduce_axis((0, size), f"k{axis}") for axis, size in enumerate(windows.kernel)]
+    low = tir.min_value(str(x.dtype))
+
+    def combine(lhs: Any, rhs: Any) -> Any:
+        first = tir.any(lhs[1] > rhs[1], tir.all(lhs[1] == rhs[1], lhs[0] <= rhs[0]))
+        first = tir.any(rhs[0] < 0, tir.all(lhs[0] >= 0, first))
+        return tir.select(first, lhs[0], rhs[0]), tir.select(first, lhs[1], rhs[1])
+
+    def identity(index: str, value: str) -> Any:
+        return tir.const(-1, index), tir.min_value(value)
+
+    reducer = comm_reducer(combine, identity, name="max_with_index")
+
+    def pair(*point: Any) -> Any:
+        places, inside = [], []
+        for axis in range(rank):
+            place = (point[2 + axis] * windows.strides[axis]
+                     + taps[axis].var * windows.dilations[axis] - windows.before[axis])  # fmt: skip
+            places.append(place)
+            inside += [place >= 0, place < x.shape[2 + axis]]
+        order = list(range(rank))[::-1] if column_major else list(range(rank))
+        index: Any = tir.const(0, "int64")
+        for axis in order:
+            index = index * x.shape[2 + axis] + places[axis]
+        plane = point[0] * x.shape[1] + point[1]
+        index = index + plane * product(x.shape[2:])
+        held = tir.all(*inside)
+        value = tir.if_then_else(held, x(point[0], point[1], *places), low)
+        where = tir.if_then_else(held, index.astype("int64"), tir.const(-1, "int64"))
+        return reducer((where, value), axis=taps)
+
+    shape = [*x.shape[:2], *counts]
+    found = compute(shape, pair, "max_pool_pair")
+    return [compute(shape, lambda *i: found[1](*i), "max_pool"),
+            compute(shape, lambda *i: found[0](*i), "max_pool_indices")]  # fmt: skip
+
+
+@converter("LpPool")
+def lp_pool(
+    context: Context, x: Value, *, kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0, p: float = 2,
+) -> Expr:  # fmt: skip
+    """The p-norm of each window; padding counts as zeros."""
+    windows = windows_of(context, x, kernel_shape, {
+        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
+    })  # fmt: skip
+    emit, constant = context.emit, context.constant
+    sizes = context.shape(x, "X")[2:]
+    after = list(windows.after)
+    if ceil_mode:
+        for axis, size in enumerate(sizes):
+            count = _window_count(context, windows, axis, size, True)
+            reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
+            need = (count - 1) * windows.strides[axis] + reach
+            after[axis] = max(need - size - windows.before[axis], after[axis])
+    magnitudes = emit(op.power(emit(op.abs(x.expr)), constant(p, x.dtype).expr))
+    data = padded(context, magnitudes, (windows.before, after), 0.0)
+    rank = windows.rank
+    mean = emit(AVERAGE[rank](
+        data, windows.kernel, windows.strides, 0, windows.dilations, False, True, LAYOUTS[rank][0]
+    ))  # fmt: skip
+    whole = emit(op.multiply(mean, constant(int(np.prod(windows.kernel)), x.dtype).expr))
+    return emit(op.power(whole, constant(1 / p, x.dtype).expr))
+
+
+def _spatial(context: Context, x: Value) -> list[int]:
+    return list(range(2, context.rank(x, "X")))
+
+
+@converter("GlobalAveragePool")
+def global_average_pool(context: Context, x: Value) -> Expr:
+    """The mean of each channel."""
+    return context.emit(op.mean(x.expr, _spatial(context, x), True))
+
+
+@converter("GlobalMaxPool")
+def global_max_pool(context: Context, x: Value) -> Expr:
+    """The largest element of each channel."""
+    return context.emit(op.max(x.expr, _spatial(context, x), True))
+
+
+@converter("GlobalLpPool")
+def global_lp_pool(context: Context, x: Value, *, p: float = 2) -> Expr:
+    """The p-norm of each channel."""
+    powers = context.emit(op.power(context.emit(op.abs(x.expr)), context.constant(p, x.dtype).expr))
+    whole = context.emit(op.sum(powers, _spatial(context, x), True))
+    return context.emit(op.power(whole, context.constant(1 / p, x.dtype).expr))
+
+
+@converter("MaxUnpool", since=9)
+def max_unpool(
+    context: Context, x: Value, indices: Value, output_shape: Value | None = None, *,
+    kernel_shape: Sequence[int], strides: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+) -> Expr:  # fmt: skip
+    """Zeros, and the elements where MaxPool took them from."""
+    emit = context.emit
+    shape = context.shape(x, "X")
+    rank = len(kernel_shape)
+    steps, around = list(strides or [1] * rank), list(pads or [0] * 2 * rank)
+    inferred = [
+        (size - 1) * steps[a] + kernel_shape[a] - around[a] - around[rank + a]
+        for a, size in enumerate(shape[2:])
+    ]
+    plain = [*shape[:2], *inferred]
+    wanted = plain if output_shape is None else context.dims(output_shape, "output_shape")
+    flat = emit(op.full([product([as_prim(dim) for dim in wanted])],
+                        context.constant(0, x.dtype).expr, x.dtype))  # fmt: skip
+    where = emit(op.reshape(indices.expr, [-1]))
+    if wanted != plain:
+        where = _moved(context, where, plain, wanted)
+    made = emit(op.scatter_elements(flat, where, emit(op.reshape(x.expr, [-1])), 0, "update"))
+    return emit(op.reshape(made, wanted))
+
+
+def _moved(context: Context, where: Expr, plain: list[Dim], wanted: list[Dim]) -> Expr:
+    """Flat indices of the inferred shape in the shape that is asked for."""
+
+    def moved(flat: Tensor) -> Tensor:
+        def element(i: Any) -> Any:
+            parts: list[Any] = []
+            rest: Any = flat(i)
+            for dim in reversed(plain):
+                parts.append(tir.floormod(rest, as_prim(dim)))
+                rest = tir.floordiv(rest, as_prim(dim))
+            made: Any = tir.const(0, "int64")
+            for dim, part in zip(wanted, reversed(parts), strict=True):
+                made = made * as_prim(dim) + part
+            return made
+
+        return compute(flat.shape, element, "T_unpool_index")
+
+    return context.te(moved, where)

@@ -1,0 +1,80 @@
+"""Windows of convolutions and pools: how far they reach, where the padding stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.shape_arith import simplified
+from weft.tir import op as tir
+
+LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "OIDHW", "IODHW")}
+"""Spatial axes -> layouts of data, of a convolution's kernel, of a transposed one's."""
+
+
+@dataclass
+class Windows:
+    """The windows of one node; every list has a number for each spatial axis."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    before: list[Dim]
+    after: list[Dim]
+
+    @property
+    def padding(self) -> list[Dim]:
+        """Padding as Relax's operators take it: all at the front, then all at the back."""
+        return [*self.before, *self.after]
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.kernel)
+
+
+def windows_of(
+    context: Context, x: Value, kernel: Sequence[int], given: dict[str, Any]
+) -> Windows:
+    """The windows by the attributes strides, dilations, pads and auto_pad."""
+    rank = context.rank(x, "X") - 2
+    if rank < 1 or rank > 3 or len(kernel) != rank:
+        context.fail(
+            f"expected 1 to 3 spatial axes and a kernel for each, got data of {rank + 2} dimensions"
+            f" and kernel {list(kernel)}"
+        )
+    strides = list(given.get("strides") or [1] * rank)
+    dilations = list(given.get("dilations") or [1] * rank)
+    auto = given.get("auto_pad") or "NOTSET"
+    pads = list(given.get("pads") or [0] * (2 * rank))
+    made = Windows(list(kernel), strides, dilations, pads[:rank], pads[rank:])
+    if auto in ("SAME_UPPER", "SAME_LOWER"):
+        spatial = context.shape(x, "X")[2:]
+        _pad_same(made, spatial, auto == "SAME_LOWER")
+    elif auto == "VALID":
+        made.before = made.after = [0] * rank
+    elif auto != "NOTSET":
+        context.fail(f"auto_pad: expected NOTSET, VALID or SAME_UPPER/LOWER, got {auto!r}")
+    return made
+
+
+def _pad_same(windows: Windows, spatial: Sequence[Dim], lower: bool) -> None:
+    """Padding such that there are ceil(size / stride) windows; the odd one at one end."""
+    before, after = [], []
+    for axis, size in enumerate(spatial):
+        stride = windows.strides[axis]
+        reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
+        if isinstance(size, int):
+            whole: Dim = max((-(-size // stride) - 1) * stride + reach - size, 0)
+            small: Dim = whole // 2
+        else:
+            steps = tir.floordiv(as_prim(size) + (stride - 1), stride)
+            whole = simplified(tir.max((steps - 1) * stride + reach - size, as_prim(0)))
+            small = simplified(tir.floordiv(whole, 2))
+        large = whole - small
+        before.append(large if lower else small)
+        after.append(small if lower else large)
+    windows.before, windows.after = before, after
