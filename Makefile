@@ -1,6 +1,7 @@
 # Everything happens in an own virtual environment, .venv; a second run starts at once.
 #   make demo             the main job: FashionMNIST, classified by code that weft compiled
 #   make test             lint, types, house tests, all tests
+#   make slow             what test leaves out: the zoo of models, ONNX's whole suite
 #   make fuzz MINUTES=30  the random-program tests, long
 #   make lint | types | clean
 
@@ -12,7 +13,7 @@ MINUTES ?= 30
 JOBS    ?= 2
 DATA    ?=
 
-.PHONY: demo test lint types house fuzz clean
+.PHONY: demo test slow lint types house fuzz clean
 .DELETE_ON_ERROR:
 
 # torch is pinned (a later one may bring another ABI and gigabytes of CUDA); torchvision goes in
@@ -25,7 +26,7 @@ $(STAMP): pyproject.toml Makefile
 	$(BIN)/python -m pip install --quiet "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet --no-deps "torchvision==0.28.0"
 	$(BIN)/python -m pip install --quiet pillow ipython matplotlib tabulate
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,onnx]"
 	@touch $@
 
 demo: $(STAMP)
@@ -41,7 +42,12 @@ house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house
 
 test: lint types house
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house -m "not slow"
+
+# The zoo of models and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
+slow: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[zoo]"
+	$(BIN)/python -m pytest -q -m slow --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
 
 fuzz: $(STAMP)
 	WEFT_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz

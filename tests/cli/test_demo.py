@@ -47,7 +47,6 @@ def test_rows_without_pytorch_have_dashes():
     assert demo.cells(row, 100)[2:6] == ("87.50 %", "-", "1.00", "-")
 
 
-@pytest.mark.slow
 def test_demo_classifies_one_batch_in_every_way(tmp_path, capsys):
     pytest.importorskip("torch")
     assert main.main(["demo", "--images", "100", "--out", str(tmp_path)]) == 0
