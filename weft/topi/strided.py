@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.te import reduction as te_reduction
+from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_ax, unravel_index
+from weft.topi.moments import wide
 
 
 def as_strided(data: Tensor, shape: Sequence[Any], strides: Sequence[Any], offset: Any) -> Tensor:
@@ -73,3 +76,60 @@ def diagonal_scatter(
         return op.if_then_else(on_it, value, data(*point))
 
     return compute_ax(list(data.shape), element, "T_diagonal_scatter", tag=tag.INJECTIVE)
+
+
+def im2col(data: Tensor, counts: Sequence[Any], geometry: Sequence[Sequence[int]]) -> Tensor:
+    """Windows of images: (batch, channels, kernel ..., counts ...) of (batch, channels, ...).
+
+    ``geometry`` is (kernel, dilation, padding, stride), each with a number for each axis of space;
+    outside of the image there are zeros.
+    """
+    kernel, dilation, padding, stride = geometry
+    count = len(kernel)
+    shape = [*data.shape[:2], *kernel, *counts]
+
+    def element(*point: Any) -> Any:
+        inner, outer = point[2 : 2 + count], point[2 + count :]
+        source = [
+            outer[i] * stride[i] + inner[i] * dilation[i] - padding[i] for i in range(count)
+        ]
+        inside = [
+            op.all(op.less_equal(0, place), op.less(place, extent))
+            for place, extent in zip(source, data.shape[2:], strict=True)
+        ]
+        value = data(*point[:2], *source)
+        return op.if_then_else(op.all(*inside), value, op.const(0, data.dtype))
+
+    return compute_ax(shape, element, "T_im2col", tag=tag.INJECTIVE)
+
+
+def col2im(columns: Tensor, size: Sequence[Any], geometry: Sequence[Sequence[int]]) -> Tensor:
+    """Windows added up where they overlap: what ``im2col`` read, of images of ``size``.
+
+    ``columns`` is (batch, channels, kernel ..., counts ...); ``geometry`` as for ``im2col``.
+    """
+    kernel, dilation, padding, stride = geometry
+    count, kind = len(kernel), wide(columns.dtype)
+    shape = [*columns.shape[:2], *size]
+    axes = [reduce_axis((0, extent), name=f"k{i}") for i, extent in enumerate(kernel)]
+
+    def element(*point: Any) -> Any:
+        shifted = [
+            point[2 + i] + padding[i] - axes[i].var * dilation[i] for i in range(count)
+        ]
+        windows = [op.floordiv(place, step) for place, step in zip(shifted, stride, strict=True)]
+        hits = [
+            op.all(op.equal(op.floormod(place, step), 0), op.less_equal(0, place),
+                   op.less(window, extent))
+            for place, step, window, extent in zip(
+                shifted, stride, windows, columns.shape[2 + count :], strict=True
+            )
+        ]  # fmt: skip
+        value = op.cast(kind, columns(*point[:2], *(axis.var for axis in axes), *windows))
+        term = op.if_then_else(op.all(*hits), value, op.const(0, kind))
+        return te_reduction.sum(term, axis=axes)
+
+    total = compute_ax(shape, element, "col2im_sum", tag=tag.COMM_REDUCE)
+    if kind == columns.dtype:
+        return total
+    return compute_ax(shape, lambda *i: op.cast(columns.dtype, total(*i)), "col2im")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from weft.relax.frontend.torch.operators import (
     activations,
     attention,
+    bags,
     control_flow,
     convolution,
     elementwise,
     gathering,
+    gradients,
     indexing,
     joining,
     linear_algebra,
@@ -21,6 +23,7 @@ from weft.relax.frontend.torch.operators import (
     scattering,
     strided_views,
     views,
+    windows,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS
 
@@ -28,10 +31,12 @@ __all__ = [
     "CONVERTERS",
     "activations",
     "attention",
+    "bags",
     "control_flow",
     "convolution",
     "elementwise",
     "gathering",
+    "gradients",
     "indexing",
     "joining",
     "linear_algebra",
@@ -44,4 +49,5 @@ __all__ = [
     "scattering",
     "strided_views",
     "views",
+    "windows",
 ]

@@ -10,6 +10,8 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.support.dtype import DataType
+from weft.support.errors import UnsupportedError
 
 PLAIN: Final[dict[str, Callable[[Expr], Expr]]] = {
     "relu6": op.nn.relu6, "selu": op.nn.selu, "silu": op.nn.silu,
@@ -31,6 +33,27 @@ for _name, _function in PLAIN.items():
 def gelu(context: Context, self: Expr, approximate: str = "none") -> Expr:
     """x times the normal distribution's function of x, or its approximation by tanh."""
     return op.nn.gelu_tanh(self) if approximate == "tanh" else op.nn.gelu(self)
+
+
+@converter("aten.hardtanh.default")
+def hardtanh(context: Context, self: Expr, min_val: Any = -1, max_val: Any = 1) -> Expr:
+    """Limited to an interval."""
+    as_number = float if DataType(context.dtype).is_float else int
+    return op.clip(self, as_number(min_val), as_number(max_val))
+
+
+@converter("aten.rrelu_with_noise.default", "aten.rrelu_with_noise_functional.default")
+def rrelu(
+    context: Context, self: Expr, noise: Expr, lower: float = 0.125, upper: float = 1 / 3,
+    training: bool = False, *_: Any,
+) -> Any:  # fmt: skip
+    """x, below 0 times the mean of the slopes: what inference does."""
+    if training:
+        raise UnsupportedError(
+            "rrelu: training draws slopes at random; call model.eval() before it is captured"
+        )
+    made = op.nn.leakyrelu(self, (lower + upper) / 2)
+    return [made, noise] if len(context.results) == 2 else made
 
 
 @converter("aten.leaky_relu.default")

@@ -10,11 +10,11 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 
-_FORWARD: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
-_TRANSPOSED: Final = {
+FORWARD: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
+TRANSPOSED: Final = {
     1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose,
 }  # fmt: skip
-_SPACE: Final = {1: "W", 2: "HW", 3: "DHW"}
+SPACE: Final = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def each(value: Any, count: int) -> list[Any]:
@@ -31,7 +31,7 @@ def convolution(
 ) -> Expr:  # fmt: skip
     """A convolution or its transpose, with a bias for each channel."""
     rank = context.rank(weight) - 2
-    space = _SPACE[rank]
+    space = SPACE[rank]
     common: dict[str, Any] = {
         "strides": each(stride, rank), "padding": each(padding, rank),
         "dilation": each(dilation, rank), "groups": groups, "data_layout": f"NC{space}",
@@ -41,12 +41,12 @@ def convolution(
     if context.rank(input) == rank + 1:
         data = context.emit(op.expand_dims(input, 0))
     if transposed:
-        made = _TRANSPOSED[rank](
+        made = TRANSPOSED[rank](
             data, weight, output_padding=each(output_padding, rank), kernel_layout=f"IO{space}",
             **common,
         )  # fmt: skip
     else:
-        made = _FORWARD[rank](data, weight, kernel_layout=f"OI{space}", **common)
+        made = FORWARD[rank](data, weight, kernel_layout=f"OI{space}", **common)
     made = context.emit(made)
     if bias is not None:
         made = context.emit(op.add(made, op.reshape(bias, [1, -1, *[1] * rank])))

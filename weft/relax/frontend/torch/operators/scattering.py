@@ -172,6 +172,24 @@ def index_copy(context: Context, self: Expr, dim: int, index: Expr, source: Expr
     return slices(context, self, dim, (index, source), accumulate=False)
 
 
+@converter("aten.index_reduce.default")
+def index_reduce(
+    context: Context, self: Expr, dim: int, index: Expr, source: Expr, reduce: str,
+    *, include_self: bool = True,
+) -> Expr:  # fmt: skip
+    """Slices combined at indices along a dimension: prod, mean, amax, amin."""
+    rank = context.rank(self)
+    if rank == 0:
+        where = op.reshape(index, [])
+        return scatter_reduce(context, self, 0, where, op.reshape(source, []), reduce,
+                              include_self=include_self)  # fmt: skip
+    shape = [1] * rank
+    shape[axis_of(dim, rank)] = -1
+    spread_index = op.broadcast_to(op.reshape(index, shape), context.dims(source))
+    where = context.emit(spread_index)
+    return scatter_reduce(context, self, dim, where, source, reduce, include_self=include_self)
+
+
 @converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
     """One number written into the slices that indices choose along a dimension."""

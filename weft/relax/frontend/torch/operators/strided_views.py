@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.operators.views import axis_of
@@ -62,6 +64,17 @@ def as_strided(
     storage_offset: Any = None,
 ) -> Expr:  # fmt: skip
     """Elements by their place in storage; expressible if the tensor fills its storage in order."""
+    order, start = storage_order(context)
+    if order != list(range(len(order))):
+        self = context.emit(op.permute_dims(self, order))
+    offset = start if storage_offset is None else storage_offset
+    return context.builder.call_te(
+        strided.as_strided, self, list(size), list(stride), offset - start
+    )
+
+
+def storage_order(context: Context) -> tuple[list[int], int]:
+    """The dimensions of the first operand as its storage has them, and where it starts there."""
     fake = context.node.args[0].meta["val"]
     order = sorted(range(fake.dim()), key=lambda axis: (-fake.stride(axis), axis))
     if not fake.permute(order).is_contiguous():
@@ -69,10 +82,29 @@ def as_strided(
             f"as_strided: the tensor {tuple(fake.shape)} has the strides {fake.stride()}, so it "
             "shares storage with elements that are not its own; make it contiguous first"
         )
-    if order != list(range(fake.dim())):
-        self = context.emit(op.permute_dims(self, order))
-    offset = (storage_offset or 0) - fake.storage_offset()
-    return context.builder.call_te(strided.as_strided, self, list(size), list(stride), offset)
+    return order, fake.storage_offset()
+
+
+@converter("aten.as_strided_scatter.default")
+def as_strided_scatter(
+    context: Context, self: Expr, src: Expr, size: Sequence[Any], stride: Sequence[Any],
+    storage_offset: Any = None,
+) -> Expr:  # fmt: skip
+    """The tensor with another one written where as_strided would read."""
+    order, start = storage_order(context)
+    offset = (start if storage_offset is None else storage_offset) - start
+    if not context.static([*size, *stride, offset]):
+        raise UnsupportedError("as_strided_scatter: expected constant sizes and strides")
+    places = np.full((), offset)
+    for extent, step in zip(size, stride, strict=True):
+        places = places[..., None] + np.arange(extent) * step
+    data = context.emit(op.permute_dims(self, order)) if order else self
+    flat, values = (context.emit(op.reshape(item, [-1])) for item in (data, src))
+    chosen = const(places.reshape(-1).astype("int64"))
+    made = context.emit(op.index_put(flat, [chosen], values))
+    whole = op.reshape(made, context.dims(data))
+    back = [order.index(axis) for axis in range(len(order))]
+    return op.permute_dims(context.emit(whole), back) if order else whole
 
 
 @converter("aten.view.dtype")

@@ -27,7 +27,8 @@ def axes_of(dims: Sequence[int] | int | None, rank: int) -> list[int]:
 @converter(
     "aten.view.default", "aten._unsafe_view.default", "aten.reshape.default",
     "aten._reshape_alias.default", "aten.flatten.using_ints", "aten.unflatten.int",
-    "aten.view_as.default", "aten.reshape_as.default", "aten.ravel.default",
+    "aten.view_copy.default", "aten.view_as.default", "aten.reshape_as.default",
+    "aten.ravel.default",
 )  # fmt: skip
 def reshape(context: Context, self: Expr, *_: Any, **__: Any) -> Expr:
     """The same elements in the shape that torch deduced."""
@@ -37,20 +38,23 @@ def reshape(context: Context, self: Expr, *_: Any, **__: Any) -> Expr:
 @converter(
     "aten.alias.default", "aten.detach.default", "aten.contiguous.default",
     "aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.lift.default",
-    "aten.view_copy.default", "aten.resolve_conj.default", "aten.resolve_neg.default",
+    "aten.alias_copy.default", "aten.resolve_conj.default", "aten.resolve_neg.default",
 )  # fmt: skip
 def alias(context: Context, self: Expr) -> Expr:
     """The tensor itself: graphs have values, not storage."""
     return self
 
 
-@converter("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default")
+@converter(
+    "aten.expand.default", "aten.expand_copy.default", "aten.expand_as.default",
+    "aten.broadcast_to.default",
+)  # fmt: skip
 def expand(context: Context, self: Expr, *_: Any, **__: Any) -> Expr:
     """Broadcast to the shape that torch deduced."""
     return op.broadcast_to(self, context.shape)
 
 
-@converter("aten.permute.default")
+@converter("aten.permute.default", "aten.permute_copy.default")
 def permute(context: Context, self: Expr, dims: Sequence[int]) -> Expr:
     """Dimensions in another order."""
     return op.permute_dims(self, axes_of(dims, context.rank(self)))
@@ -67,19 +71,25 @@ def swapped(context: Context, tensor: Expr, first: int, second: int) -> Expr:
     return context.emit(op.permute_dims(tensor, order))
 
 
-@converter("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
+@converter(
+    "aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default",
+    "aten.swapdims.default",
+)  # fmt: skip
 def transpose(context: Context, self: Expr, dim0: int, dim1: int) -> Expr:
     """Two dimensions exchanged."""
     return swapped(context, self, dim0, dim1)
 
 
-@converter("aten.t.default", "aten.mT.default")
+@converter("aten.t.default", "aten.t_copy.default", "aten.mT.default")
 def transpose_matrix(context: Context, self: Expr) -> Expr:
     """The last two dimensions exchanged; a vector is itself."""
     return self if context.rank(self) < 2 else swapped(context, self, -2, -1)
 
 
-@converter("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
+@converter(
+    "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
+    "aten.squeeze_copy.default", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims",
+)  # fmt: skip
 def squeeze(context: Context, self: Expr, dim: Any = None) -> Expr:
     """Without dimensions of extent 1 (among ``dim``)."""
     dims = context.dims(self)
@@ -93,7 +103,7 @@ def _is_one(extent: Any) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
-@converter("aten.unsqueeze.default")
+@converter("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
 def unsqueeze(context: Context, self: Expr, dim: int) -> Expr:
     """With a new dimension of extent 1 before ``dim``."""
     rank = context.rank(self)
