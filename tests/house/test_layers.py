@@ -53,7 +53,7 @@ LEVEL: dict[str, tuple[int, str]] = {
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
 FACADES = {
     "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith",
-    "weft.relax.frontend.torch",
+    "weft.relax.frontend", "weft.relax.frontend.torch",
 }  # fmt: skip
 # Rooms that are users of weft themselves, and so speak to it through its facades.
 FACADE_USERS = {"cli"}

@@ -91,7 +91,7 @@ SUPPORTED = {
 COMING = {
     "weft.tir": "bijective_layout",
     "weft.tir.transform": "InjectSoftwarePipeline SplitHostDevice",
-    "weft.relax": "frontend",
+    "weft.relax": "training",
     "weft.relax.transform": "Gradient ToMixedPrecision",
 }
 

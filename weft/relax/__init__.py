@@ -40,7 +40,7 @@ __getattr__, __dir__ = module_getattr(
     _NAMES,
     (
         "analysis", "backend", "binding_rewrite", "block_builder", "dpl", "expr", "expr_functor",
-        "op", "struct_info", "testing", "transform", "utils", "vm",
+        "frontend", "op", "struct_info", "testing", "transform", "utils", "vm",
     ),
     _PLANNED,
 )  # fmt: skip
