@@ -6,8 +6,8 @@ import importlib
 from typing import Final
 
 FAMILIES: Final = (
-    "activation", "arithmetic", "casting", "convolution", "elementwise", "indexing", "linear",
-    "normalization", "padding", "pooling", "random", "reduction", "shape",
+    "activation", "arithmetic", "casting", "control", "convolution", "elementwise", "indexing", "linear",
+    "normalization", "padding", "pooling", "quantization", "random", "reduction", "sequence", "shape",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 
