@@ -21,6 +21,7 @@ from weft import topi
 from weft.ir.op import Op
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.transform.legalize import LEGALIZE
+from weft.testing.graph_forms import FORMS
 from weft.testing.graph_pool import Pool, Value, is_exact
 from weft.testing.graph_recipes import RECIPES
 from weft.testing.random_graphs import (
@@ -79,6 +80,7 @@ def test_operators_shapes_and_dtypes_occur():
             empty += value.array.size == 0
         symbolic += any("n" in text for given in graph.inputs for text in given.dims)
     assert len(set(RECIPES) - set(operators)) <= 3  # a few need a rare shape
+    assert not set(FORMS) - set(operators)
     assert set(ranks) >= {0, 1, 2, 3, 4, 5}
     wanted = {"float16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"}
     assert set(dtypes) >= wanted
