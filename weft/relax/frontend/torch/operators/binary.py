@@ -1,0 +1,372 @@
+"""Element-wise operators of two and more tensors, with torch's promotion of data types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.dtypes import result_dtype
+from weft.relax.frontend.torch.operators.pointwise import (
+    as_bool,
+    in_double,
+    in_wide_float,
+    number,
+    pointwise,
+)
+from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.support.dtype import DataType
+from weft.tir import op as tir_op
+from weft.topi import special
+from weft.topi.broadcast import log_add_exp
+from weft.topi.integers import gcd as integer_gcd
+from weft.topi.shared import Bindings, sharing
+
+Operator = Callable[..., Any]
+
+OVERLOADS: Final = ("Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+
+ARITHMETIC: Final[dict[str, tuple[Operator, Operator]]] = {
+    "mul": (op.multiply, op.logical_and), "multiply": (op.multiply, op.logical_and),
+    "maximum": (op.maximum, op.logical_or), "minimum": (op.minimum, op.logical_and),
+}  # fmt: skip
+"""Operators of numbers, and what they are of booleans."""
+BITS: Final[dict[str, Operator]] = {
+    "bitwise_and": op.bitwise_and, "bitwise_or": op.bitwise_or, "bitwise_xor": op.bitwise_xor,
+    "__and__": op.bitwise_and, "__or__": op.bitwise_or, "__xor__": op.bitwise_xor,
+}  # fmt: skip
+COMPARISONS: Final[dict[str, Operator]] = {
+    "eq": op.equal, "ge": op.greater_equal, "gt": op.greater, "le": op.less_equal, "lt": op.less,
+    "ne": op.not_equal,
+}  # fmt: skip
+LOGIC: Final[dict[str, Operator]] = {
+    "logical_and": op.logical_and, "logical_or": op.logical_or, "logical_xor": op.logical_xor,
+}  # fmt: skip
+
+
+def _heaviside(x: PrimExpr, at_zero: PrimExpr) -> PrimExpr:
+    zero, one = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
+    made: PrimExpr = tir_op.select(
+        tir_op.equal(x, zero), at_zero, tir_op.select(tir_op.less(x, zero), zero, one)
+    )
+    return made
+
+
+def _other_if_nan(choose: Operator) -> Operator:
+    """The choice between two numbers; of a number and NaN the number."""
+
+    def function(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+        made: PrimExpr = tir_op.select(
+            tir_op.isnan(x), y, tir_op.select(tir_op.isnan(y), x, choose(x, y))
+        )
+        return made
+
+    return function
+
+
+def _zero_times(function: Callable[[PrimExpr], PrimExpr]) -> Operator:
+    """x * f(y), 0 where x is 0 unless y is NaN."""
+
+    def computed(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+        zero = tir_op.const(0.0, x.dtype)
+        value = tir_op.select(tir_op.equal(x, zero), zero, x * function(y))
+        made: PrimExpr = tir_op.select(tir_op.isnan(y), y, value)
+        return made
+
+    return computed
+
+
+def _log_add_exp2(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+    scale = tir_op.const(math.log(2.0), x.dtype)
+    made: PrimExpr = log_add_exp(x * scale, y * scale) / scale
+    return made
+
+
+KERNELS: Final[dict[str, Operator]] = {
+    "atan2": in_wide_float(tir_op.atan2), "arctan2": in_wide_float(tir_op.atan2),
+    "copysign": tir_op.copysign, "fmax": _other_if_nan(tir_op.maximum),
+    "fmin": _other_if_nan(tir_op.minimum), "heaviside": _heaviside,
+    "hypot": in_wide_float(tir_op.hypot), "logaddexp": in_wide_float(log_add_exp),
+    "logaddexp2": in_wide_float(_log_add_exp2), "nextafter": tir_op.nextafter,
+    "special_xlog1py": in_double(_zero_times(tir_op.log1p)),
+    "special_zeta": in_double(special.zeta), "xlogy": in_wide_float(_zero_times(tir_op.log)),
+    "special_xlogy": in_wide_float(_zero_times(tir_op.log)),
+}  # fmt: skip
+"""Functions of two elements of the result's type."""
+SHIFTS: Final[dict[str, Operator]] = {
+    "bitwise_left_shift": tir_op.left_shift, "__lshift__": tir_op.left_shift,
+    "bitwise_right_shift": tir_op.right_shift, "__rshift__": tir_op.right_shift,
+}  # fmt: skip
+
+
+def _register_tables() -> None:
+    for name, (function, boolean) in ARITHMETIC.items():
+        _register(name, _arithmetic(function, boolean))
+    for table, make in ((BITS, _bits), (COMPARISONS, _comparison), (LOGIC, _logic)):
+        for name, function in table.items():
+            _register(name, make(function))
+    for name, function in KERNELS.items():
+        _register(name, _kernel(name, function))
+    for name, function in SHIFTS.items():
+        _register(name, _shift(function))
+
+
+def _register(name: str, convert: Operator) -> None:
+    for overload in (*OVERLOADS, "default", "out", "other_scalar", "self_scalar"):
+        CONVERTERS[f"aten.{name}.{overload}"] = convert
+
+
+def _arithmetic(function: Operator, boolean: Operator) -> Operator:
+    def convert(context: Context, self: Any, other: Any) -> Any:
+        operands = context.promoted(self, other)
+        return boolean(*operands) if context.dtype == "bool" else function(*operands)
+
+    return convert
+
+
+def _bits(function: Operator) -> Operator:
+    return lambda context, self, other: function(*context.promoted(self, other))
+
+
+def _comparison(function: Operator) -> Operator:
+    return lambda context, self, other: function(*context.promoted(self, other))
+
+
+def _logic(function: Operator) -> Operator:
+    return lambda context, self, other: function(as_bool(context, self), as_bool(context, other))
+
+
+def _kernel(name: str, function: Operator) -> Operator:
+    def convert(context: Context, self: Any, other: Any, out: Any = None) -> Any:
+        left, right = (context.operand(item, context.dtype) for item in (self, other))
+        chosen = function
+        if name in ("fmax", "fmin") and not DataType(context.dtype).is_float:
+            chosen = tir_op.maximum if name == "fmax" else tir_op.minimum
+        return pointwise(context, name, chosen, left, right)
+
+    return convert
+
+
+def _shift(function: Operator) -> Operator:
+    """A shift by the width or more leaves nothing but copies of the sign."""
+    left = function is tir_op.left_shift
+
+    def shifted(x: PrimExpr, by: PrimExpr) -> PrimExpr:
+        width = tir_op.const(x.dtype.bits, x.dtype)
+        zero = tir_op.const(0, x.dtype)
+        inside = tir_op.logical_and(tir_op.less_equal(zero, by), tir_op.less(by, width))
+        by = tir_op.select(inside, by, zero)
+        if left or x.dtype.is_uint:
+            outside = zero
+        else:
+            outside = tir_op.right_shift(x, width - tir_op.const(1, x.dtype))
+        made: PrimExpr = tir_op.select(inside, function(x, by), outside)
+        return made
+
+    return lambda context, self, other: pointwise(
+        context, "shift", shifted, *context.promoted(self, other)
+    )
+
+
+_register_tables()
+
+
+@converter("aten.add.Tensor", "aten.add.Scalar")
+def add(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+    """``self + alpha * other``; of booleans "or"."""
+    left, right = context.promoted(self, other)
+    if context.dtype == "bool":
+        return op.logical_or(left, right) if alpha else left
+    return op.add(left, scaled(context, right, alpha))
+
+
+@converter("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor", "aten.subtract.Scalar")
+def sub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+    """``self - alpha * other``."""
+    left, right = context.promoted(self, other)
+    return op.subtract(left, scaled(context, right, alpha))
+
+
+@converter("aten.rsub.Tensor", "aten.rsub.Scalar")
+def rsub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+    """``other - alpha * self``."""
+    left, right = context.promoted(self, other)
+    return op.subtract(right, scaled(context, left, alpha))
+
+
+def scaled(context: Context, tensor: Expr, factor: Any) -> Expr:
+    """The tensor times a number; itself for 1."""
+    if isinstance(factor, int | float) and factor == 1:
+        return tensor
+    made: Expr = context.emit(
+        op.multiply(tensor, context.operand(factor, context.dtype_of(tensor)))
+    )
+    return made
+
+
+@converter("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor",
+           "aten.true_divide.Scalar", "aten.divide.Tensor", "aten.divide.Scalar")  # fmt: skip
+def div(context: Context, self: Expr, other: Any) -> Any:
+    """The quotient of real numbers."""
+    return op.divide(context.operand(self, context.dtype), context.operand(other, context.dtype))
+
+
+@converter("aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor_mode",
+           "aten.divide.Scalar_mode")  # fmt: skip
+def div_mode(context: Context, self: Expr, other: Any, rounding_mode: str | None = None) -> Any:
+    """The quotient: as it is, rounded towards zero ("trunc"), or down ("floor")."""
+    if rounding_mode is None:
+        return div(context, self, other)
+    operands = context.promoted(self, other)
+    kernel = _floor_quotient if rounding_mode == "floor" else _truncated_quotient
+    return pointwise(context, f"div_{rounding_mode}", kernel, *operands)
+
+
+@converter("aten.floor_divide.default", "aten.floor_divide.Scalar")
+def floor_divide(context: Context, self: Expr, other: Any) -> Any:
+    """The quotient rounded down."""
+    return div_mode(context, self, other, "floor")
+
+
+def _truncated_quotient(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+    made: PrimExpr = tir_op.trunc(x / y) if x.dtype.is_float else tir_op.truncdiv(x, y)
+    return made
+
+
+@sharing
+def _floor_quotient(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
+    """Of floats from the exact remainder, as Python's ``//``; x / y where y is 0."""
+    if not x.dtype.is_float:
+        made: PrimExpr = tir_op.floordiv(x, y)
+        return made
+    zero, one = tir_op.const(0.0, x.dtype), tir_op.const(1.0, x.dtype)
+    rest = bind(tir_op.fmod(x, y))
+    quotient = bind((x - rest) / y)
+    apart = tir_op.not_equal(tir_op.less(rest, zero), tir_op.less(y, zero))
+    lower = tir_op.logical_and(tir_op.not_equal(rest, zero), apart)
+    quotient = bind(tir_op.select(lower, quotient - one, quotient))
+    below = bind(tir_op.floor(quotient))
+    half = tir_op.const(0.5, x.dtype)
+    below = tir_op.select(tir_op.greater(quotient - below, half), below + one, below)
+    signed = tir_op.copysign(zero, x / y)
+    whole = tir_op.select(tir_op.not_equal(quotient, zero), below, signed)
+    found: PrimExpr = tir_op.select(tir_op.equal(y, zero), x / y, whole)
+    return found
+
+
+@converter("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
+def remainder(context: Context, self: Any, other: Any) -> Any:
+    """The rest with the sign of the divisor."""
+    return op.floor_mod(*context.promoted(self, other))
+
+
+@converter("aten.fmod.Tensor", "aten.fmod.Scalar")
+def fmod(context: Context, self: Expr, other: Any) -> Any:
+    """The rest with the sign of the dividend."""
+    return op.mod(*context.promoted(self, other))
+
+
+@converter("aten.gcd.default")
+def gcd(context: Context, self: Expr, other: Any) -> Any:
+    """The greatest common divisor."""
+    return context.emit(context.builder.call_te(integer_gcd, *context.promoted(self, other)))
+
+
+@converter("aten.lcm.default")
+def lcm(context: Context, self: Expr, other: Any) -> Any:
+    """The least common multiple; 0 if either is 0."""
+
+    def kernel(x: PrimExpr, y: PrimExpr, divisor: PrimExpr) -> PrimExpr:
+        zero, one = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
+        none = tir_op.equal(divisor, zero)
+        part = tir_op.truncdiv(x, tir_op.select(none, one, divisor))
+        made: PrimExpr = tir_op.select(none, zero, tir_op.abs(part * y))
+        return made
+
+    operands = context.promoted(self, other)
+    divisor = context.emit(context.builder.call_te(integer_gcd, *operands))
+    return pointwise(context, "lcm", kernel, *operands, divisor)
+
+
+@converter("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther",
+           "aten.where.Scalar")  # fmt: skip
+def where(context: Context, condition: Expr, self: Any, other: Any) -> Any:
+    """``self`` where the condition holds, else ``other``."""
+    left, right = (context.operand(item, context.dtype) for item in (self, other))
+    return op.where(as_bool(context, condition), left, right)
+
+
+@converter("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(context: Context, self: Expr, mask: Expr, value: Any) -> Any:
+    """``value`` where the mask holds."""
+    filled = context.operand(value, context.dtype)
+    return op.where(as_bool(context, mask), filled, context.cast(self, context.dtype))
+
+
+@converter("aten.lerp.Scalar", "aten.lerp.Tensor")
+def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
+    """From ``self`` to ``end`` by ``weight``; beyond 1/2 counted from the end, as PyTorch."""
+
+    def kernel(x: PrimExpr, y: PrimExpr, w: PrimExpr) -> PrimExpr:
+        half, one = tir_op.const(0.5, x.dtype), tir_op.const(1.0, x.dtype)
+        near = x + w * (y - x)
+        made: PrimExpr = tir_op.select(
+            tir_op.less(tir_op.abs(w), half), near, y - (y - x) * (one - w)
+        )
+        return made
+
+    operands = [context.operand(item, context.dtype) for item in (self, end, weight)]
+    return pointwise(context, "lerp", in_wide_float(kernel), *operands)
+
+
+@converter("aten.addcmul.default")
+def addcmul(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
+    """``self + value * tensor1 * tensor2``."""
+    return _fused(context, "addcmul", value, (self, tensor1, tensor2), lambda a, b: a * b)
+
+
+@converter("aten.addcdiv.default")
+def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
+    """``self + value * tensor1 / tensor2``."""
+    return _fused(context, "addcdiv", value, (self, tensor1, tensor2), lambda a, b: a / b)
+
+
+def _fused(context: Context, name: str, value: Any, tensors: Any, function: Operator) -> Any:
+    def kernel(x: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        made: PrimExpr = x + number(value, x.dtype) * function(a, b)
+        return made
+
+    operands = [context.operand(item, context.dtype) for item in tensors]
+    return pointwise(context, name, in_wide_float(kernel), *operands)
+
+
+@converter("aten.isclose.default")
+def isclose(
+    context: Context, self: Expr, other: Expr, rtol: float = 1e-5, atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> Any:  # fmt: skip
+    """``|self - other| <= atol + rtol * |other|``; equal infinities are close."""
+
+    def kernel(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+        equal = tir_op.equal(x, y)
+        if not x.dtype.is_float and not rtol and not atol:
+            return equal
+        if equal_nan and x.dtype.is_float:
+            equal = tir_op.logical_or(equal, tir_op.logical_and(tir_op.isnan(x), tir_op.isnan(y)))
+        kind = "float64" if x.dtype.is_integral else str(x.dtype)
+        a, b = tir_op.cast(kind, x), tir_op.cast(kind, y)
+        distance = tir_op.abs(a - b)
+        near = tir_op.less_equal(
+            distance, tir_op.const(atol, kind) + tir_op.abs(tir_op.const(rtol, kind) * b)
+        )
+        near = tir_op.logical_and(tir_op.isfinite(distance), near)
+        made: PrimExpr = tir_op.logical_or(equal, near)
+        return made
+
+    dtype = result_dtype([self, other])
+    operands = [context.operand(item, dtype) for item in (self, other)]
+    return pointwise(context, "isclose", kernel, *operands)

@@ -1,0 +1,201 @@
+"""Tensors made from numbers, and copies: filled, counted, triangular, converted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.relax import op
+from weft.relax.expr import Expr, PrimValue, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.pointwise import number
+from weft.relax.frontend.torch.registry import converter
+from weft.support.dtype import DataType
+from weft.tir import op as tir_op
+from weft.topi.extents import compute_ax
+from weft.topi.tag import INJECTIVE
+
+
+def filled(context: Context, value: Any) -> Any:
+    """A tensor of the result's shape and type; the value is a number, symbolic, or a 0-d tensor."""
+    dtype = context.dtype
+    if isinstance(value, Expr) and not isinstance(value, PrimValue):
+        return op.broadcast_to(context.cast(value, dtype), context.shape)
+    if isinstance(value, PrimValue):
+        value = value.value
+    if isinstance(value, PrimExpr) and not hasattr(value, "value"):
+        shape, made = context.shape, tir_op.cast(dtype, value)
+        return computed(context, "full", shape, lambda *_: made)
+    return op.full(context.shape, const(getattr(value, "value", value), dtype), dtype)
+
+
+def computed(context: Context, name: str, shape: Sequence[Any], element: Any) -> Any:
+    """A tensor without inputs from the function of its indices."""
+
+    def kernel() -> Any:
+        return compute_ax([as_prim_expr(extent) for extent in shape], element, name, INJECTIVE)
+
+    return context.emit(context.builder.call_te(kernel, primfunc_name_hint=name))
+
+
+@converter("aten.full.default", "aten.full_like.default", "aten.fill.Scalar", "aten.fill.Tensor")
+def full(context: Context, like: Any, fill_value: Any, **_: Any) -> Any:
+    """One value everywhere."""
+    return filled(context, fill_value)
+
+
+@converter("aten.new_full.default")
+def new_full(context: Context, self: Expr, size: Any, fill_value: Any, **_: Any) -> Any:
+    """One value everywhere."""
+    return filled(context, fill_value)
+
+
+def _constant(value: float) -> Any:
+    def convert(context: Context, *args: Any, **keywords: Any) -> Any:
+        return filled(context, value)
+
+    return convert
+
+
+converter("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default",
+          "aten.zero.default", "aten.empty.memory_format", "aten.empty_like.default",
+          "aten.new_empty.default", "aten.empty_strided.default", "aten.new_empty_strided.default",
+          "aten.empty_permuted.default")(_constant(0))  # fmt: skip
+converter("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")(_constant(1))
+
+
+@converter("aten.scalar_tensor.default")
+def scalar_tensor(context: Context, s: Any, dtype: Any = None) -> Any:
+    """A tensor without dimensions."""
+    return filled(context, s)
+
+
+@converter("aten.arange.start_step")
+def arange_start_step(context: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> Any:
+    """``start, start + step, ...``: integers exactly, floats in float64 and rounded once."""
+    dtype = DataType(context.dtype)
+    kind = "int64" if dtype.is_integral else "float64"
+    begin, width = number(start, kind), number(step, kind)
+
+    def element(i: Any) -> Any:
+        return tir_op.cast(dtype, begin + width * tir_op.cast(kind, i))
+
+    return computed(context, "arange", context.shape, element)
+
+
+@converter("aten.arange.start")
+def arange_start(context: Context, start: Any, end: Any, **_: Any) -> Any:
+    """``start, start + 1, ...``."""
+    return arange_start_step(context, start, end)
+
+
+@converter("aten.arange.default")
+def arange(context: Context, end: Any, **_: Any) -> Any:
+    """``0, 1, ...``."""
+    return arange_start_step(context, 0, end)
+
+
+@converter("aten.linspace.default")
+def linspace(context: Context, start: Any, end: Any, steps: Any, **_: Any) -> Any:
+    """``steps`` numbers from start to end, counted from the nearer one, as PyTorch."""
+    values = _spaced(start, end, steps)
+    dtype = context.dtype
+    return computed(context, "linspace", context.shape, lambda i: tir_op.cast(dtype, values(i)))
+
+
+@converter("aten.logspace.default")
+def logspace(
+    context: Context, start: Any, end: Any, steps: Any, base: float = 10.0, **_: Any
+) -> Any:
+    """``base`` to the powers that ``linspace`` gives."""
+    values, dtype = _spaced(start, end, steps), context.dtype
+
+    def element(i: Any) -> Any:
+        return tir_op.cast(dtype, tir_op.power(tir_op.const(float(base), "float64"), values(i)))
+
+    return computed(context, "logspace", context.shape, element)
+
+
+def _spaced(start: Any, end: Any, steps: Any) -> Any:
+    count = as_prim_expr(steps)
+    low, high = number(start, "float64"), number(end, "float64")
+    intervals = tir_op.cast("float64", tir_op.maximum(count - 1, tir_op.const(1, count.dtype)))
+    width = (high - low) / intervals
+
+    def value(i: Any) -> Any:
+        place = tir_op.cast(count.dtype, i)
+        upward = low + width * tir_op.cast("float64", place)
+        downward = high - width * tir_op.cast("float64", count - 1 - place)
+        return tir_op.select(tir_op.less(place, tir_op.ceildiv(count, 2)), upward, downward)
+
+    return value
+
+
+@converter("aten.eye.default", "aten.eye.m")
+def eye(context: Context, n: Any, m: Any = None, **_: Any) -> Any:
+    """Ones on the diagonal."""
+    return op.eye(n, n if m is None else m, 0, context.dtype)
+
+
+@converter("aten.tril.default")
+def tril(context: Context, self: Expr, diagonal: int = 0) -> Any:
+    """The elements up to a diagonal; 0 elsewhere."""
+    return op.tril(self, diagonal)
+
+
+@converter("aten.triu.default")
+def triu(context: Context, self: Expr, diagonal: int = 0) -> Any:
+    """The elements from a diagonal on; 0 elsewhere."""
+    return op.triu(self, diagonal)
+
+
+@converter("aten.tril_indices.default")
+def tril_indices(context: Context, row: int, col: int, offset: int = 0, **_: Any) -> Any:
+    """The places of the lower triangle, a row of row numbers and one of columns."""
+    return const(np.stack(np.tril_indices(row, offset, col)).astype(context.dtype))
+
+
+@converter("aten.triu_indices.default")
+def triu_indices(context: Context, row: int, col: int, offset: int = 0, **_: Any) -> Any:
+    """The places of the upper triangle."""
+    return const(np.stack(np.triu_indices(row, offset, col)).astype(context.dtype))
+
+
+@converter("aten.clone.default", "aten.real.default")
+def clone(context: Context, self: Expr) -> Any:
+    """The tensor itself: values are never written over."""
+    return self
+
+
+@converter("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device",
+           "aten.type_as.default", "aten.to.other")  # fmt: skip
+def to_copy(context: Context, self: Expr, *_: Any, **__: Any) -> Any:
+    """The tensor in the data type that torch deduced."""
+    return context.cast(self, context.dtype)
+
+
+@converter("aten.copy.default")
+def copy(context: Context, self: Expr, src: Expr, **_: Any) -> Any:
+    """``src`` in the shape and data type of ``self``."""
+    return op.broadcast_to(context.cast(src, context.dtype), context.shape)
+
+
+@converter("aten.resize_.default", "aten.resize.default")
+def resize(context: Context, self: Expr, size: Sequence[Any], **_: Any) -> Any:
+    """The first elements in another shape; what torch leaves undefined is 0."""
+    shape = context.shape
+    have, want = math.prod(context.dims(self)), math.prod(shape)
+    flat = context.emit(op.reshape(self, [have]))
+
+    def kernel(x: Any) -> Any:
+        def element(i: Any) -> Any:
+            inside = tir_op.less(i, tir_op.cast(i.dtype, as_prim_expr(have)))
+            return tir_op.if_then_else(inside, x(i), tir_op.const(0, x.dtype))
+
+        return compute_ax([as_prim_expr(want)], element, "resize", INJECTIVE)
+
+    return op.reshape(context.emit(context.builder.call_te(kernel, flat)), shape)

@@ -1,0 +1,321 @@
+"""Element-wise operators of one tensor, by tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr
+from weft.relax import op
+from weft.relax.expr import Expr, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.pointwise import (
+    in_double,
+    in_wide_float,
+    number,
+    pointwise,
+)
+from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.support.dtype import DataType
+from weft.tir import op as tir_op
+from weft.topi import special
+
+Unary = Callable[[PrimExpr], PrimExpr]
+
+FLOAT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    "acos": op.acos, "acosh": op.acosh, "asin": op.asin, "asinh": op.asinh, "atan": op.atan,
+    "atanh": op.atanh, "cos": op.cos, "cosh": op.cosh, "erf": op.erf, "exp": op.exp, "log": op.log,
+    "rsqrt": op.rsqrt, "sigmoid": op.sigmoid, "sin": op.sin, "sinh": op.sinh, "sqrt": op.sqrt,
+    "tan": op.tan, "tanh": op.tanh,
+}  # fmt: skip
+"""Functions of real numbers with an operator: integers are cast to the result's type first."""
+
+
+def _scaled(factor: float) -> Unary:
+    return lambda x: x * number(factor, x.dtype)
+
+
+FLOAT_KERNELS: Final[dict[str, Unary]] = {
+    "deg2rad": _scaled(math.pi / 180), "digamma": in_double(special.digamma),
+    "erfc": in_double(special.erfc), "erfinv": in_double(special.erfinv),
+    "exp2": in_wide_float(tir_op.exp2), "expm1": in_double(special.expm1),
+    "i0": in_double(special.bessel_i0), "lgamma": in_double(special.lgamma),
+    "log10": in_wide_float(tir_op.log10), "log1p": in_wide_float(tir_op.log1p),
+    "log2": in_wide_float(tir_op.log2), "rad2deg": _scaled(180 / math.pi),
+    "reciprocal": in_wide_float(lambda x: tir_op.const(1.0, x.dtype) / x),
+    "sinc": in_wide_float(special.sinc), "special_entr": in_wide_float(special.entropy),
+    "special_erfcx": in_double(special.erfcx), "special_i0e": in_double(special.bessel_i0e),
+    "special_i1": in_double(special.bessel_i1), "special_i1e": in_double(special.bessel_i1e),
+    "special_log_ndtr": in_double(special.log_normal_cdf),
+    "special_ndtr": in_double(special.normal_cdf),
+    "special_ndtri": in_double(special.normal_quantile),
+}  # fmt: skip
+"""Functions of real numbers without an operator, by the function of one element."""
+INTEGER_KEEPING: Final[dict[str, Callable[..., Any]]] = {
+    "ceil": op.ceil, "floor": op.floor, "round": op.round, "trunc": op.trunc, "fix": op.trunc,
+}  # fmt: skip
+"""Functions that are the identity of integers."""
+SAME_TYPE: Final[dict[str, Callable[..., Any]]] = {
+    "neg": op.negative, "negative": op.negative, "sgn": op.sign, "sign": op.sign,
+    "square": op.square,
+}  # fmt: skip
+"""Functions that keep the data type."""
+PREDICATES: Final[dict[str, tuple[Callable[..., Any], bool]]] = {
+    "isfinite": (op.isfinite, True), "isinf": (op.isinf, False), "isnan": (op.isnan, False),
+}  # fmt: skip
+"""Tests of floats, and what they give for integers."""
+
+
+def _register_tables() -> None:
+    for name, function in FLOAT_OPERATORS.items():
+        CONVERTERS[f"aten.{name}.default"] = _float_operator(function)
+    for name, kernel in FLOAT_KERNELS.items():
+        CONVERTERS[f"aten.{name}.default"] = _float_kernel(name, kernel)
+    for name, function in INTEGER_KEEPING.items():
+        CONVERTERS[f"aten.{name}.default"] = _integer_keeping(function)
+    for name, function in SAME_TYPE.items():
+        CONVERTERS[f"aten.{name}.default"] = _same_type(function)
+    for name, (function, otherwise) in PREDICATES.items():
+        CONVERTERS[f"aten.{name}.default"] = _predicate(function, otherwise)
+
+
+def _float_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda context, self: function(context.cast(self, context.dtype))
+
+
+def _float_kernel(name: str, kernel: Unary) -> Callable[..., Any]:
+    return lambda context, self: pointwise(
+        context, name, kernel, context.cast(self, context.dtype)
+    )
+
+
+def _integer_keeping(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda context, self: function(self) if is_float(context, self) else self
+
+
+def _same_type(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda context, self: self if context.dtype == "bool" else function(self)
+
+
+def _predicate(function: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
+    def convert(context: Context, self: Expr) -> Any:
+        if is_float(context, self):
+            return function(self)
+        return op.full(context.shape, const(otherwise, "bool"), "bool")
+
+    return convert
+
+
+_register_tables()
+
+
+def is_float(context: Context, tensor: Expr) -> bool:
+    """Whether the elements are floats."""
+    return DataType(context.dtype_of(tensor)).is_float
+
+
+@converter("aten.abs.default", "aten.absolute.default")
+def abs_(context: Context, self: Expr) -> Any:
+    """The absolute value."""
+    kind = DataType(context.dtype_of(self))
+    return self if kind.is_uint or kind.is_bool else op.abs(self)
+
+
+@converter("aten.positive.default")
+def positive(context: Context, self: Expr) -> Any:
+    """The tensor itself."""
+    return self
+
+
+@converter("aten.relu.default")
+def relu(context: Context, self: Expr) -> Any:
+    """The larger of x and 0; NaN stays."""
+    if is_float(context, self):
+        return op.nn.relu(self)
+    return op.maximum(self, const(0, context.dtype))
+
+
+@converter("aten.bitwise_not.default")
+def bitwise_not(context: Context, self: Expr) -> Any:
+    """All bits flipped; of booleans the complement."""
+    return op.logical_not(self) if context.dtype == "bool" else op.bitwise_not(self)
+
+
+@converter("aten.logical_not.default")
+def logical_not(context: Context, self: Expr) -> Any:
+    """Whether elements are 0."""
+    return op.logical_not(context.cast(self, "bool"))
+
+
+@converter("aten.round.decimals")
+def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Any:
+    """Rounded to so many decimal places: scaled by a power of ten and back, as PyTorch."""
+    if decimals == 0 or not is_float(context, self):
+        return op.round(self) if is_float(context, self) else self
+    scale = 10.0 ** abs(decimals)
+
+    def rounded(x: PrimExpr) -> PrimExpr:
+        factor = tir_op.const(scale, x.dtype)
+        if decimals > 0:
+            return tir_op.nearbyint(x * factor) / factor
+        return tir_op.nearbyint(x / factor) * factor
+
+    return pointwise(context, "round", in_wide_float(rounded), self)
+
+
+@converter("aten.frac.default")
+def frac(context: Context, self: Expr) -> Any:
+    """x less its integer part, with the sign of x."""
+    return pointwise(context, "frac", lambda x: x - tir_op.trunc(x), self)
+
+
+@converter("aten.signbit.default")
+def signbit(context: Context, self: Expr) -> Any:
+    """Whether the sign is negative, that of -0.0 and of NaN too."""
+    kind = DataType(context.dtype_of(self))
+    if not kind.is_float:
+        below = tir_op.less if kind.is_int else _never
+        return pointwise(context, "signbit", lambda x: below(x, tir_op.const(0, x.dtype)), self)
+    return pointwise(context, "signbit", _has_sign, self)
+
+
+def _never(x: PrimExpr, _: PrimExpr) -> PrimExpr:
+    made: PrimExpr = tir_op.not_equal(x, x)
+    return made
+
+
+def _has_sign(x: PrimExpr) -> PrimExpr:
+    one = tir_op.const(1.0, x.dtype)
+    made: PrimExpr = tir_op.less(tir_op.copysign(one, x), tir_op.const(0.0, x.dtype))
+    return made
+
+
+@converter("aten.isposinf.default")
+def isposinf(context: Context, self: Expr) -> Any:
+    """Whether infinite and positive."""
+    return _infinite(context, self, tir_op.greater)
+
+
+@converter("aten.isneginf.default")
+def isneginf(context: Context, self: Expr) -> Any:
+    """Whether infinite and negative."""
+    return _infinite(context, self, tir_op.less)
+
+
+def _infinite(context: Context, self: Expr, side: Callable[..., Any]) -> Any:
+    def found(x: PrimExpr) -> PrimExpr:
+        if not x.dtype.is_float:
+            return tir_op.const(False, "bool")
+        return tir_op.logical_and(tir_op.isinf(x), side(x, tir_op.const(0.0, x.dtype)))
+
+    return pointwise(context, "isinf", found, self)
+
+
+@converter("aten.nan_to_num.default")
+def nan_to_num(
+    context: Context, self: Expr, nan: float | None = None, posinf: float | None = None,
+    neginf: float | None = None,
+) -> Any:  # fmt: skip
+    """NaN and infinities replaced: by 0 and by the largest and lowest number unless given."""
+    if not is_float(context, self):
+        return self
+    largest = _largest(context.dtype_of(self))
+    high = largest if posinf is None else posinf
+    low = -largest if neginf is None else neginf
+
+    def replaced(x: PrimExpr) -> PrimExpr:
+        positive_side = tir_op.greater(x, tir_op.const(0.0, x.dtype))
+        ends = tir_op.select(positive_side, number(high, x.dtype), number(low, x.dtype))
+        finite = tir_op.select(tir_op.isinf(x), ends, x)
+        return tir_op.select(tir_op.isnan(x), number(nan or 0.0, x.dtype), finite)
+
+    return pointwise(context, "nan_to_num", replaced, self)
+
+
+def _largest(dtype: str) -> float:
+    limit: Any = tir_op.max_value(dtype)
+    return float(limit.value)
+
+
+@converter("aten.logit.default")
+def logit(context: Context, self: Expr, eps: float | None = None) -> Any:
+    """log(x / (1 - x)) of x limited to [eps, 1 - eps]."""
+
+    def function(x: PrimExpr) -> PrimExpr:
+        if eps is not None:
+            low, high = number(eps, x.dtype), tir_op.const(1.0, x.dtype) - number(eps, x.dtype)
+            x = tir_op.minimum(tir_op.maximum(x, low), high)
+        return special.logit(x)
+
+    return pointwise(context, "logit", in_wide_float(function), context.cast(self, context.dtype))
+
+
+@converter("aten.polygamma.default", "aten.special_polygamma.default")
+def polygamma(context: Context, n: int, self: Expr) -> Any:
+    """The n-th derivative of digamma."""
+    kernel = in_double(lambda x: special.polygamma(n, x))
+    return pointwise(context, "polygamma", kernel, context.cast(self, context.dtype))
+
+
+@converter("aten.mvlgamma.default")
+def mvlgamma(context: Context, self: Expr, p: int) -> Any:
+    """The logarithm of the multivariate gamma function."""
+
+    def kernel(x: PrimExpr) -> PrimExpr:
+        total = tir_op.const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
+        for j in range(p):
+            total = total + special.lgamma(x - tir_op.const(j / 2, x.dtype))
+        return total
+
+    return pointwise(context, "mvlgamma", in_double(kernel), context.cast(self, context.dtype))
+
+
+@converter("aten.clamp.default", "aten.clip.default")
+def clamp(context: Context, self: Expr, min: Any = None, max: Any = None) -> Any:
+    """x limited to [min, max], in the type that torch promotes to; the maximum wins."""
+    return limited(context, context.cast(self, context.dtype), min, max)
+
+
+@converter("aten.clamp_min.default")
+def clamp_min(context: Context, self: Expr, min: Any) -> Any:
+    """x, at least ``min``."""
+    return limited(context, context.cast(self, context.dtype), min, None)
+
+
+@converter("aten.clamp_max.default")
+def clamp_max(context: Context, self: Expr, max: Any) -> Any:
+    """x, at most ``max``."""
+    return limited(context, context.cast(self, context.dtype), None, max)
+
+
+def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
+    """A tensor within bounds that are numbers or None, of its own type."""
+
+    def function(x: PrimExpr) -> PrimExpr:
+        if low is not None:
+            x = tir_op.maximum(x, number(low, x.dtype))
+        return x if high is None else tir_op.minimum(x, number(high, x.dtype))
+
+    return pointwise(context, "clamp", function, tensor)
+
+
+@converter("aten.clamp.Tensor", "aten.clip.Tensor")
+def clamp_tensor(context: Context, self: Expr, min: Any = None, max: Any = None) -> Any:
+    """x limited by tensors that broadcast; the maximum wins."""
+    result = context.cast(self, context.dtype)
+    if min is not None:
+        result = context.emit(op.maximum(result, context.operand(min, context.dtype)))
+    return result if max is None else op.minimum(result, context.operand(max, context.dtype))
+
+
+@converter("aten.clamp_min.Tensor")
+def clamp_min_tensor(context: Context, self: Expr, min: Any) -> Any:
+    """x, at least the elements of ``min``."""
+    return clamp_tensor(context, self, min)
+
+
+@converter("aten.clamp_max.Tensor")
+def clamp_max_tensor(context: Context, self: Expr, max: Any) -> Any:
+    """x, at most the elements of ``max``."""
+    return clamp_tensor(context, self, None, max)

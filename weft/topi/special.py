@@ -1,0 +1,328 @@
+"""Special functions of one number, as expressions; in float64 where a formula loses digits.
+
+Each takes and gives an expression of a floating-point type. Sources: "AS" is Abramowitz and Stegun,
+Handbook of Mathematical Functions (1964).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from weft.ir.expr import PrimExpr
+from weft.tir import op
+from weft.topi.shared import Bindings, sharing
+
+Scalar = Callable[[PrimExpr], PrimExpr]
+
+
+def _const(value: float, like: PrimExpr) -> PrimExpr:
+    return op.const(value, like.dtype)
+
+
+def polynomial(x: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
+    """The value at x by Horner's rule; the highest power comes first."""
+    value = _const(coefficients[0], x)
+    for coefficient in coefficients[1:]:
+        value = value * x + _const(coefficient, x)
+    return value
+
+
+@sharing
+def expm1(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """exp(x) - 1 without loss of digits near 0: tanh(x / 2) * (exp(x) + 1)."""
+    grown = bind(op.exp(x))
+    half = op.tanh(x * _const(0.5, x)) * (grown + _const(1.0, x))
+    small = op.less(op.abs(x), _const(0.5, x))
+    near_zero = op.less(op.abs(x), _const(1e-6, x))
+    rest = grown - _const(1.0, x)
+    return op.select(near_zero, x + x * x * _const(0.5, x), op.select(small, half, rest))
+
+
+_ERFC: Final = (
+    -1.3026537197817094, 0.64196979235649021, 0.019476473204185836, -0.0095615147868086323,
+    -0.00094659534448203692, 0.00036683949785276145, 4.2523324806907769e-05,
+    -2.0278578112534242e-05, -1.6242900046470256e-06, 1.3036558355805232e-06,
+    1.5626441722066142e-08, -8.5238095914926541e-08, 6.5290544390988515e-09,
+    5.0593434955514693e-09, -9.9136415649303307e-10, -2.273651222931836e-10, 9.646791102015527e-11,
+    2.3940380830391146e-12, -6.8860275264975532e-12, 8.9448792730907253e-13, 3.1309213993429581e-13,
+    -1.1270822361367252e-13, 3.8109052551892321e-16, 7.1060976136092371e-15,
+    -1.5230282014571043e-15, -9.4574945712912334e-17, 1.210237189224279e-16,
+    -2.8166630877471771e-17,
+)  # fmt: skip
+"""Chebyshev coefficients, from 40 digits, of log(exp(z**2) * erfc(z) / t) in t = 2 / (2 + z)."""
+
+
+@sharing
+def erfcx(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """exp(x**2) * erfc(x); infinite for x far below 0."""
+    z = bind(op.abs(x))
+    tail = bind(_scaled_tail(bind, z))
+    two = _const(2.0, x)
+    return op.select(op.less(x, _const(0.0, x)), two * op.exp(x * x) - tail, tail)
+
+
+@sharing
+def erfc(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """1 - erf(x), with all its digits where it is small."""
+    z = bind(op.abs(x))
+    tail = bind(_scaled_tail(bind, z) * op.exp(-z * z))
+    tail = op.select(op.greater(z, _const(40.0, x)), _const(0.0, x), tail)
+    return op.select(op.less(x, _const(0.0, x)), _const(2.0, x) - tail, tail)
+
+
+def _scaled_tail(bind: Bindings, z: PrimExpr) -> PrimExpr:
+    """exp(z**2) * erfc(z) of z >= 0: a Chebyshev sum in t = 2 / (2 + z), by Clenshaw's rule."""
+    two = _const(2.0, z)
+    t = bind(two / (two + z))
+    y = bind(_const(4.0, z) * t - two)
+    ahead, last = _const(0.0, z), _const(0.0, z)
+    for coefficient in reversed(_ERFC[1:]):
+        ahead, last = bind(y * ahead - last + _const(coefficient, z)), ahead
+    exponent = _const(0.5, z) * (_const(_ERFC[0], z) + y * ahead) - last
+    return t * op.exp(exponent)
+
+
+_ERFINV_CENTRE: Final = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+    -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_ERFINV_TAIL: Final = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+    0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+@sharing
+def erfinv(bind: Bindings, y: PrimExpr) -> PrimExpr:
+    """The x whose erf is y: Giles' single-precision fit (2010), then four Newton steps."""
+    one = _const(1.0, y)
+    w = bind(-op.log((one - y) * (one + y)))
+    centre = polynomial(bind(w - _const(2.5, y)), _ERFINV_CENTRE)
+    tail = polynomial(bind(op.sqrt(w) - _const(3.0, y)), _ERFINV_TAIL)
+    x = bind(op.select(op.less(w, _const(5.0, y)), centre, tail) * y)
+    for _ in range(4):
+        slope = _const(2.0 / math.sqrt(math.pi), y) * op.exp(-x * x)
+        side = bind(op.select(op.less(y, _const(0.0, y)), -_const(1.0, y), _const(1.0, y)))
+        away = side * ((one - side * y) - erfc(side * x))
+        x = bind(x - away / slope)
+    size = op.abs(y)
+    ends = op.select(op.equal(size, one), y * op.infinity(y.dtype), _const(math.nan, y))
+    return op.select(op.less(size, one), x, ends)
+
+
+_LANCZOS: Final = (
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+    -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)  # fmt: skip
+"""Lanczos' coefficients for g = 7 and nine terms (Godfrey 2001)."""
+
+
+@sharing
+def lgamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """log |gamma(x)|: Lanczos' sum, the reflection formula below 1/2 (AS 6.1.17)."""
+    half, one = _const(0.5, x), _const(1.0, x)
+    low = op.less(x, half)
+    z = bind(op.select(low, one - x, x) - one)
+    total = _const(_LANCZOS[0], x)
+    for index, coefficient in enumerate(_LANCZOS[1:]):
+        total = total + _const(coefficient, x) / (z + _const(index + 1.0, x))
+    base = bind(z + _const(7.5, x))
+    whole = bind(
+        (z + half) * op.log(base) - base + op.log(_const(math.sqrt(2 * math.pi), x) * total)
+    )
+    distance = x - op.nearbyint(x)
+    sine = op.abs(op.sin(_const(math.pi, x) * distance))
+    reflected = _const(math.log(math.pi), x) - op.log(sine) - whole
+    value = op.select(low, reflected, whole)
+    return op.select(op.isinf(x), op.abs(x), value)
+
+
+@sharing
+def digamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The derivative of log gamma: recurrence to x >= 10, then the series AS 6.3.18.
+
+    -inf or inf at 0 by its sign, NaN at negative integers, as PyTorch.
+    """
+    zero, one = _const(0.0, x), _const(1.0, x)
+    low = op.less(x, zero)
+    z = bind(op.select(low, one - x, x))
+    total = zero
+    for _ in range(10):
+        step = op.less(z, _const(10.0, x))
+        total = op.select(step, total - one / z, total)
+        total, z = bind(total), bind(op.select(step, z + one, z))
+    w = bind(one / (z * z))
+    series = w * polynomial(w, (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12))
+    value = bind(total + op.log(z) - _const(0.5, x) / z - series)
+    distance = bind(x - op.nearbyint(x))
+    angle = bind(_const(math.pi, x) * distance)
+    value = op.select(low, value - _const(math.pi, x) * op.cos(angle) / op.sin(angle), value)
+    whole = op.logical_and(low, op.equal(distance, zero))
+    value = op.select(whole, _const(math.nan, x), value)
+    pole = op.copysign(op.infinity(x.dtype), -x)
+    return op.select(op.equal(x, zero), pole, value)
+
+
+_BERNOULLI: Final = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
+    -174611 / 330, 854513 / 138, -236364091 / 2730,
+)  # fmt: skip
+"""The Bernoulli numbers B2, B4, ... B24."""
+
+
+_ZETA_STEPS: Final = 40
+"""Terms that are added one by one: exact enough for q above 9 - 40."""
+
+
+@sharing
+def zeta(bind: Bindings, x: PrimExpr, q: PrimExpr) -> PrimExpr:
+    """Hurwitz' zeta, the sum of (q + k) ** -x: Euler and Maclaurin's formula from q + k > 9."""
+    one = _const(1.0, x)
+    total = op.power(q, -x)
+    a = q
+    for step in range(_ZETA_STEPS):
+        on = op.const(True, "bool") if step < 9 else op.less_equal(a, _const(9.0, x))
+        on = bind(on)
+        a = bind(op.select(on, a + one, a))
+        total = total + op.select(on, op.power(a, -x), _const(0.0, x))
+    power = bind(op.power(a, -x))
+    total = total + power * a / (x - one) - _const(0.5, x) * power
+    factor, divisor = one, 1.0
+    for k, bernoulli in enumerate(_BERNOULLI):
+        factor = bind(factor * (x + _const(2.0 * k, x)))
+        power = bind(power / a)
+        divisor *= (2 * k + 1) * (2 * k + 2)
+        total = total + _const(bernoulli / divisor, x) * factor * power
+        factor = bind(factor * (x + _const(2.0 * k + 1, x)))
+        power = bind(power / a)
+    zero = _const(0.0, x)
+    whole = op.equal(q, op.floor(q))
+    rough = op.logical_and(op.not_equal(x, op.floor(x)), op.logical_not(whole))
+    rough = op.logical_and(op.less(q, zero), rough)
+    value = op.select(rough, _const(math.nan, x), total)
+    pole = op.logical_and(op.less_equal(q, zero), whole)
+    value = op.select(pole, op.infinity(x.dtype), value)
+    value = op.select(op.less(x, one), _const(math.nan, x), value)
+    return op.select(op.equal(x, one), op.infinity(x.dtype), value)
+
+
+def polygamma(n: int, x: PrimExpr) -> PrimExpr:
+    """The n-th derivative of digamma (AS 6.4.10)."""
+    if n == 0:
+        return digamma(x)
+    if n == 1:
+        return trigamma(x)
+    sign = 1.0 if n % 2 else -1.0
+    return _const(sign * math.factorial(n), x) * zeta(_const(n + 1.0, x), x)
+
+
+@sharing
+def trigamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The second derivative of log gamma: recurrence and the series AS 6.4.12."""
+    half, one = _const(0.5, x), _const(1.0, x)
+    low = op.less(x, half)
+    z = bind(op.select(low, one - x, x))
+    total = _const(0.0, x)
+    for _ in range(8):
+        total = total + one / (z * z)
+        z = bind(z + one)
+    w = bind(one / (z * z))
+    series = polynomial(w, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)) * w / z
+    value = bind(total + one / z + w * half + series)
+    sine = bind(op.sin(_const(math.pi, x) * (x - op.nearbyint(x))))
+    reflected = _const(math.pi**2, x) / (sine * sine) - value
+    return op.select(low, reflected, value)
+
+
+@sharing
+def bessel_i0(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The modified Bessel function of order 0."""
+    return _bessel(bind, x, 0) * op.exp(op.abs(x))
+
+
+@sharing
+def bessel_i0e(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """exp(-|x|) * i0(x)."""
+    return _bessel(bind, x, 0)
+
+
+@sharing
+def bessel_i1(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The modified Bessel function of order 1, odd in x."""
+    return _bessel(bind, x, 1) * op.exp(op.abs(x))
+
+
+@sharing
+def bessel_i1e(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """exp(-|x|) * i1(x)."""
+    return _bessel(bind, x, 1)
+
+
+_SERIES_TERMS: Final = 40
+_SERIES_END: Final = 15.0
+
+
+def _bessel(bind: Bindings, x: PrimExpr, order: int) -> PrimExpr:
+    """exp(-|x|) times I of order 0 or 1: power series (AS 9.6.10), asymptotic from 15 (9.7.1)."""
+    z = bind(op.abs(x))
+    quarter = bind(z * z * _const(0.25, x))
+    coefficients = [1.0 / (math.factorial(k) * math.factorial(k + order))
+                    for k in range(_SERIES_TERMS)]  # fmt: skip
+    near = polynomial(quarter, coefficients[::-1]) * op.exp(-z)
+    if order:
+        near = near * z * _const(0.5, x)
+    terms, mu = [1.0], 4.0 * order * order
+    for k in range(1, 14):
+        terms.append(-terms[-1] * (mu - (2 * k - 1) ** 2) / (k * 8))
+    large = bind(op.maximum(z, _const(_SERIES_END, x)))
+    far = polynomial(bind(_const(1.0, x) / large), terms[::-1])
+    far = far / op.sqrt(_const(2 * math.pi, x) * large)
+    value: PrimExpr = bind(op.select(op.less(z, _const(_SERIES_END, x)), near, far))
+    return op.select(op.less(x, _const(0.0, x)), -value, value) if order else value
+
+
+@sharing
+def sinc(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """sin(pi x) / (pi x), 1 at 0."""
+    angle = bind(_const(math.pi, x) * x)
+    at_zero = op.equal(x, _const(0.0, x))
+    return op.select(at_zero, _const(1.0, x), op.sin(angle) / angle)
+
+
+@sharing
+def logit(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """log(x / (1 - x))."""
+    return op.log(x / (_const(1.0, x) - x))
+
+
+@sharing
+def entropy(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """-x * log(x), 0 at 0, -inf below."""
+    zero = _const(0.0, x)
+    below = op.select(op.less(x, zero), -op.infinity(x.dtype), -x * op.log(x))
+    return op.select(op.equal(x, zero), zero, below)
+
+
+@sharing
+def normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The area under the normal distribution up to x."""
+    return _const(0.5, x) * erfc(-x * _const(math.sqrt(0.5), x))
+
+
+@sharing
+def log_normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
+    """The logarithm of ``normal_cdf``, by the scaled tail far below 0."""
+    scaled = bind(-x * _const(math.sqrt(0.5), x))
+    far = op.log(_const(0.5, x) * erfcx(scaled)) - scaled * scaled
+    near = op.log1p(-_const(0.5, x) * erfc(-scaled))
+    return op.select(op.less(x, _const(-1.0, x)), far, near)
+
+
+@sharing
+def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
+    """The x up to which the normal distribution has the area p: sqrt(2) * erfinv(2 p - 1)."""
+    two = _const(2.0, p)
+    return _const(math.sqrt(2.0), p) * erfinv(two * p - _const(1.0, p))
