@@ -27,6 +27,17 @@ def test_windows_that_fit_nowhere(name):
     assert pool(np.zeros((1, 1, 0), "float32"), pool_size=[2], **options).shape == (1, 1, 0)
 
 
+def test_a_transposed_convolution_of_fewer_elements_than_its_padding():
+    options = {"strides": [2], "padding": [2, 2], "output_padding": [0], "dilation": [1],
+               "groups": 1, "data_layout": "NCW", "kernel_layout": "IOW",
+               "out_layout": "NCW"}  # fmt: skip
+    convolution = REFERENCE[Op.get("relax.nn.conv1d_transpose")]
+    x, w = np.zeros((1, 1, 1), "float32"), np.zeros((1, 2, 3), "float32")
+    with pytest.raises(IRValueError, match="axis 0: the padding takes more than the 3 elements"):
+        convolution(x, w, **options)
+    assert convolution(np.zeros((1, 1, 2), "float32"), w, **options).shape == (1, 2, 1)
+
+
 def test_the_median_of_nothing():
     with pytest.raises(IRValueError, match="median: expected at least one element"):
         REFERENCE[Op.get("relax.median")](np.zeros((2, 0), "float32"), axis=[1])

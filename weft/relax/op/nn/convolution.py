@@ -97,7 +97,10 @@ def infer_conv_transpose(call: Call) -> TensorStructInfo:
             fail(call, f"output_padding {extra} must be below the stride {stride}")
         padding = attrs["padding"][index] + attrs["padding"][spatial + index]
         reach = (w[2 + index] - 1) * attrs["dilation"][index]
-        made.append(simplified((x[2 + index] - 1) * stride - padding + reach + extra + 1))
+        whole = simplified((x[2 + index] - 1) * stride + reach + extra + 1)
+        if (constant_value(whole - padding) or 0) < 0:
+            fail(call, f"axis {index}: the padding takes more than the {whole} elements there are")
+        made.append(simplified(whole - padding))
     return result(out.from_canonical(made, order), dtype, vdevice=info.vdevice)
 
 

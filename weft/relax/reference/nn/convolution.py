@@ -11,6 +11,7 @@ import numpy as np
 from weft.relax.reference.nn import windows
 from weft.relax.reference.nn.layout import from_canonical, to_canonical
 from weft.relax.reference.rule import Reference, convert, quiet, table, wide
+from weft.support.errors import IRValueError
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -81,6 +82,11 @@ def _conv_transpose(rank: int) -> Reference:
             window = windows.taps(place, dilation, x.shape[2:], strides)
             part = _at(made, window)
             part += _by_group(x, _at(w, place), groups)
+        for axis in range(rank):
+            if whole[axis] < padding[axis] + padding[rank + axis]:  # as the rule says it
+                raise IRValueError(
+                    f"axis {axis}: the padding takes more than the {whole[axis]} elements there are"
+                )
         kept = [
             slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
         ]
