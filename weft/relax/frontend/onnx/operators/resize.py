@@ -1,0 +1,226 @@
+"""Resize and Upsample: every mode, axis by axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.resampling import (
+    KERNELS,
+    POSITIONS,
+    ROUNDINGS,
+    Axis,
+    Method,
+    along,
+    along_symbolic,
+    nearest_indices,
+    outside,
+    weighted_taps,
+)
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.shape_arith import simplified
+from weft.support.dtype import DataType
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+
+
+@converter("Upsample", ignores=["width_scale", "height_scale"])
+def upsample_attributes(
+    context: Context, x: Value, *, scales: Sequence[float] | None = None, mode: str = "nearest",
+    width_scale: float = 1.0, height_scale: float = 1.0,
+) -> Expr:  # fmt: skip
+    """Until opset 8 the factors are attributes."""
+    factors = [1.0, 1.0, height_scale, width_scale] if scales is None else list(scales)
+    return _left_edges(context, x, factors, mode)
+
+
+@converter("Upsample", since=9)
+@converter("Resize", since=10)
+def upsample(context: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Expr:
+    """The factors are an input; positions are left edges, rounded down."""
+    return _left_edges(context, x, context.array(scales, "scales").tolist(), mode)
+
+
+def _left_edges(context: Context, x: Value, scales: Sequence[float], mode: str) -> Expr:
+    method = Method("linear" if mode in ("bilinear", "linear") else mode, "asymmetric", "floor")
+    shape = context.shape(x, "X")
+    axes = [
+        Axis(number, extent, scaled(extent, scale), float(scale))
+        for number, (extent, scale) in enumerate(zip(shape, scales, strict=True))
+    ]
+    return resampled(context, x, axes, method)
+
+
+@converter("Resize", since=11)
+def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
+    context: Context, x: Value, roi: Value | None = None, scales: Value | None = None,
+    sizes: Value | None = None, *, mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0, extrapolation_value: float = 0.0,
+    nearest_mode: str = "round_prefer_floor", antialias: int = 0,
+    axes: Sequence[int] | None = None, keep_aspect_ratio_policy: str = "stretch",
+) -> Expr:  # fmt: skip
+    """The tensor at another size, by factors or by sizes, of all axes or of some."""
+    method = Method(
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(antialias),
+        bool(exclude_outside), extrapolation_value,
+    )  # fmt: skip
+    _check(context, method)
+    rank = context.rank(x, "X")
+    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    given = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
+    if given is not None:
+        found = _by_scales(context, x, chosen, given.tolist())
+    elif sizes is not None:
+        numbers = antialias or keep_aspect_ratio_policy != "stretch"
+        wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []
+        found = _by_sizes(context, x, chosen, (wanted, keep_aspect_ratio_policy))
+    else:
+        context.fail("expected one of the inputs scales and sizes")
+    if method.positions == "tf_crop_and_resize":
+        edges = context.array(roi, "roi").astype("float64").tolist()
+        parts = zip(edges[: len(chosen)], edges[len(chosen) :], strict=True)
+        found = [
+            Axis(item.axis, item.extent, item.count, item.scale, part)
+            for item, part in zip(found, parts, strict=True)
+        ]
+    return resampled(context, x, found, method)
+
+
+def _check(context: Context, method: Method) -> None:
+    choices = [("mode", method.mode, ("nearest", *KERNELS)),
+               ("coordinate_transformation_mode", method.positions, POSITIONS),
+               ("nearest_mode", method.rounding, ROUNDINGS)]  # fmt: skip
+    for name, value, known in choices:
+        if value not in known:
+            context.fail(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+    if method.antialias and method.mode == "nearest":
+        context.fail("antialias: expected the mode linear or cubic, got nearest")
+
+
+def scaled(extent: Dim, scale: float) -> Dim:
+    """floor(extent * scale), of a symbol too."""
+    if isinstance(extent, int):
+        return int(np.float64(np.float32(scale)) * extent)
+    ratio = Fraction(float(scale)).limit_denominator(1 << 12)
+    whole = as_prim(extent) * ratio.numerator
+    return simplified(tir.floordiv(whole, ratio.denominator))
+
+
+def _by_scales(
+    context: Context, x: Value, chosen: Sequence[int], scales: Sequence[float]
+) -> list[Axis]:
+    if len(scales) != len(chosen):
+        context.fail(f"scales: expected {len(chosen)} numbers, got {len(scales)}")
+    shape = context.shape(x, "X")
+    return [
+        Axis(axis, shape[axis], scaled(shape[axis], scale), float(scale))
+        for axis, scale in zip(chosen, scales, strict=True)
+    ]
+
+
+def _by_sizes(
+    context: Context, x: Value, chosen: Sequence[int], wanted: tuple[Sequence[Dim], str]
+) -> list[Axis]:
+    sizes, policy = wanted
+    if len(sizes) != len(chosen):
+        context.fail(f"sizes: expected {len(chosen)} numbers, got {len(sizes)}")
+    shape = context.shape(x, "X")
+    extents = [shape[axis] for axis in chosen]
+    if policy == "stretch":
+        return [
+            Axis(axis, extent, size, _ratio(size, extent))
+            for axis, extent, size in zip(chosen, extents, sizes, strict=True)
+        ]
+    if policy not in ("not_larger", "not_smaller"):
+        context.fail(f"keep_aspect_ratio_policy: {policy!r} is unknown")
+    if not all(isinstance(dim, int) for dim in (*extents, *sizes)):
+        context.fail("keep_aspect_ratio_policy: the extents must be numbers; give them in "
+                     "shape_dict")  # fmt: skip
+    pick = min if policy == "not_larger" else max
+    scale = pick(size / extent for size, extent in zip(sizes, extents, strict=True))
+    return [
+        Axis(axis, extent, int(scale * extent + 0.5), scale)
+        for axis, extent in zip(chosen, extents, strict=True)
+    ]
+
+
+def _ratio(size: Dim, extent: Dim) -> Any:
+    if isinstance(size, int) and isinstance(extent, int):
+        return size / extent if extent else 1.0
+    return tir.cast("float64", as_prim(size)) / tir.cast("float64", as_prim(extent))
+
+
+def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) -> Expr:
+    """All axes, one after the other; those that stay as they are are passed over."""
+    emit = context.emit
+    work = [axis for axis in axes if not _stays(axis)]
+    if method.mode == "nearest":
+        made = x.expr
+        for axis in work:
+            made = _nearest(context, made, axis, method)
+        return made
+    if not work:
+        return x.expr
+    kind = DataType(x.dtype)
+    wide = "float64" if x.dtype == "float64" else "float32"
+    made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
+    for axis in work:
+        made = _weighted(context, made, axis, method)
+    if x.dtype == wide:
+        return made
+    if not kind.is_float:
+        low, high = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+        made = emit(op.clip(emit(op.round(made)), int(low), int(high)))
+    return emit(op.astype(made, x.dtype))
+
+
+def _stays(axis: Axis) -> bool:
+    same = axis.extent is axis.count or (axis.is_static and axis.extent == axis.count)
+    scale = axis.scale if isinstance(axis.scale, float) else 0.0
+    return same and (scale == 1.0 or not isinstance(axis.scale, float)) and (
+        axis.part == (0.0, 1.0)
+    )  # fmt: skip
+
+
+def _symbolic(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
+    def resample(tensor: Tensor) -> Tensor:
+        return along_symbolic(tensor, axis, method)
+
+    return context.te(resample, data)
+
+
+def _nearest(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
+    if not axis.is_static:
+        return _symbolic(context, data, axis, method)
+    indices = context.constant(nearest_indices(axis, method)).expr
+    made = context.emit(op.take(data, indices, axis.axis))
+    if method.positions != "tf_crop_and_resize" or not outside(axis, method).any():
+        return made
+    dims = [1] * data.struct_info.ndim
+    dims[axis.axis] = axis.count
+    mask = context.constant(outside(axis, method).reshape(dims)).expr
+    fill = context.constant(method.extrapolation, str(data.struct_info.dtype)).expr
+    return context.emit(op.where(mask, fill, made))
+
+
+def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
+    if not axis.is_static:
+        if method.antialias:
+            context.fail("antialias: the extents must be numbers; give them in shape_dict")
+        return _symbolic(context, data, axis, method)
+    indices, weights = weighted_taps(axis, method)
+    tables = [context.constant(indices).expr,
+              context.constant(weights.astype(str(data.struct_info.dtype))).expr]  # fmt: skip
+    beyond = outside(axis, method)
+    if method.positions != "tf_crop_and_resize" or not beyond.any():
+        return context.te(along, data, *tables, axis.axis)
+    mask = context.constant(beyond).expr
+    return context.te(along, data, *tables, axis.axis, mask, method.extrapolation)
