@@ -1,0 +1,361 @@
+"""Reductions: sums, extremes, tests, moments and norms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft import topi
+from weft.ir.expr import PrimExpr
+from weft.relax import op
+from weft.relax.expr import Expr, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.pointwise import pointwise
+from weft.relax.frontend.torch.registry import converter
+from weft.support.dtype import DataType
+from weft.tir import op as tir_op
+from weft.topi.extents import compute_ax
+from weft.topi.moments import Moments
+
+Axes = Sequence[int] | int | None
+
+
+def reduced_axes(context: Context, tensor: Expr, dim: Axes) -> list[int]:
+    """The axes that are reduced: all for None and for an empty list; none of a 0-d tensor."""
+    rank = context.rank(tensor)
+    if rank == 0:
+        return []
+    if dim is None or (isinstance(dim, list | tuple) and not dim):
+        return list(range(rank))
+    return [int(axis) % rank for axis in (dim if isinstance(dim, list | tuple) else [dim])]
+
+
+def reduce_with(
+    context: Context, function: Callable[..., Any], tensor: Expr, dim: Axes, keepdim: bool
+) -> Any:
+    """A reduction of relax over ``dim``; a 0-d tensor is reduced as a row of one element."""
+    axes = reduced_axes(context, tensor, dim)
+    if axes:
+        return function(tensor, axes, keepdim)
+    return function(context.emit(op.reshape(tensor, [1])), [0], False)
+
+
+def _kernel(te_func: Callable[..., Any], context: Context) -> Callable[..., Any]:
+    """A reduction of topi in the form of relax's."""
+    return lambda tensor, axes, keepdim: context.builder.call_te(te_func, tensor, axes, keepdim)
+
+
+# Sums and products
+
+
+@converter("aten.sum.default", "aten.sum.dim_IntList")
+def sum_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+    """The sum; booleans and integers in int64."""
+    return reduce_with(context, op.sum, context.cast(self, context.dtype), dim, keepdim)
+
+
+@converter("aten.nansum.default")
+def nansum(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+    """The sum without NaN."""
+    return reduce_with(context, op.sum, without_nan(context, self, context.dtype), dim, keepdim)
+
+
+def without_nan(context: Context, tensor: Expr, dtype: str) -> Any:
+    """The tensor in a type, 0 where it is NaN."""
+    value = context.cast(tensor, dtype)
+    if not DataType(dtype).is_float:
+        return value
+    zero = const(0, dtype)
+    return context.emit(op.where(context.emit(op.isnan(value)), zero, value))
+
+
+@converter("aten.prod.default")
+def prod(context: Context, self: Expr, **_: Any) -> Any:
+    """The product of all elements."""
+    return reduce_with(context, op.prod, context.cast(self, context.dtype), None, False)
+
+
+@converter("aten.prod.dim_int")
+def prod_dim(context: Context, self: Expr, dim: int, keepdim: bool = False, **_: Any) -> Any:
+    """The product over a dimension."""
+    return reduce_with(context, op.prod, context.cast(self, context.dtype), dim, keepdim)
+
+
+@converter("aten.mean.default", "aten.mean.dim")
+def mean(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+    """The mean."""
+    return reduce_with(context, op.mean, context.cast(self, context.dtype), dim, keepdim)
+
+
+@converter("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
+def count_nonzero(context: Context, self: Expr, dim: Axes = None) -> Any:
+    """How many elements are not 0."""
+    ones = context.cast(context.cast(self, "bool"), "int64")
+    return reduce_with(context, op.sum, ones, dim, False)
+
+
+@converter("aten.trace.default")
+def trace(context: Context, self: Expr) -> Any:
+    """The sum of the diagonal."""
+
+    def kernel(x: Any) -> Any:
+        kind = DataType(context.dtype)
+
+        def element(i: Any, j: Any) -> Any:
+            inside = tir_op.equal(i, j)
+            return tir_op.select(inside, tir_op.cast(kind, x(i, j)), tir_op.const(0, kind))
+
+        return compute_ax(x.shape, element, "diagonal")
+
+    diagonal = context.emit(context.builder.call_te(kernel, self, primfunc_name_hint="diagonal"))
+    return reduce_with(context, op.sum, diagonal, None, False)
+
+
+# Extremes and where they stand
+
+
+@converter("aten.amax.default", "aten.max.default")
+def amax(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+    """The largest element; NaN if there is one."""
+    return _extreme(context, self, dim, keepdim, op.max)
+
+
+@converter("aten.amin.default", "aten.min.default")
+def amin(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+    """The smallest element; NaN if there is one."""
+    return _extreme(context, self, dim, keepdim, op.min)
+
+
+def _extreme(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any) -> Any:
+    if context.dtype_of(self) == "bool":
+        test = topi.any if function is op.max else topi.all
+        return reduce_with(context, _kernel(test, context), self, dim, keepdim)
+    return reduce_with(context, function, self, dim, keepdim)
+
+
+@converter("aten.aminmax.default")
+def aminmax(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest element."""
+    return amin(context, self, dim, keepdim), amax(context, self, dim, keepdim)
+
+
+@converter("aten.max.dim")
+def max_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+    """The largest elements along a dimension and the first place of each."""
+    return (
+        amax(context, self, dim, keepdim), argmax(context, self, dim, keepdim)
+    )  # fmt: skip
+
+
+@converter("aten.min.dim")
+def min_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+    """The smallest elements along a dimension and the first place of each."""
+    return (
+        amin(context, self, dim, keepdim), argmin(context, self, dim, keepdim)
+    )  # fmt: skip
+
+
+@converter("aten.argmax.default")
+def argmax(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The first place of the largest element, of NaN if there is one."""
+    return _place(context, self, dim, keepdim, op.argmax)
+
+
+@converter("aten.argmin.default")
+def argmin(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The first place of the smallest element, of NaN if there is one."""
+    return _place(context, self, dim, keepdim, op.argmin)
+
+
+def _place(context: Context, self: Expr, dim: int | None, keepdim: bool, function: Any) -> Any:
+    value = context.cast(self, "uint8") if context.dtype_of(self) == "bool" else self
+    rank = context.rank(value)
+    if rank == 0:
+        return op.full([], const(0, "int64"), "int64")
+    return function(value, None if dim is None else int(dim) % rank, keepdim)
+
+
+@converter("aten.any.default", "aten.any.dim", "aten.any.dims")
+def any_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+    """Whether any element is not 0."""
+    return _test(context, self, dim, keepdim, topi.any)
+
+
+@converter("aten.all.default", "aten.all.dim", "aten.all.dims")
+def all_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+    """Whether no element is 0."""
+    return _test(context, self, dim, keepdim, topi.all)
+
+
+def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, te_func: Any) -> Any:
+    found = context.cast(self, "bool")
+    if isinstance(dim, list | tuple) and not dim and context.rank(self):
+        return context.cast(found, context.dtype)  # of no dimensions: element for element
+    found = context.emit(reduce_with(context, _kernel(te_func, context), found, dim, keepdim))
+    return context.cast(found, context.dtype)
+
+
+# Moments
+
+
+def te_spread(x: Any, axes: Sequence[int], keepdim: bool, correction: float, root: bool) -> Any:
+    """Squared distances from the mean, summed, over the number of elements less ``correction``."""
+    axes = sorted(axes)
+    moments = Moments(x, axes, x.op.name)
+    shape = _kept_shape(x, axes, keepdim)
+    kind = moments.dtype
+    count = moments.count
+    divisor = tir_op.maximum(count - tir_op.const(float(correction), kind), tir_op.const(0, kind))
+
+    def element(*point: Any) -> Any:
+        value = moments.variance(_outer(point, axes, keepdim)) * count / divisor
+        return tir_op.cast(x.dtype, tir_op.sqrt(value) if root else value)
+
+    return compute_ax(shape, element, "spread")
+
+
+def _kept_shape(x: Any, axes: Sequence[int], keepdim: bool) -> list[Any]:
+    return [
+        tir_op.const(1, extent.dtype) if i in axes else extent
+        for i, extent in enumerate(x.shape)
+        if keepdim or i not in axes
+    ]
+
+
+def _outer(point: Sequence[Any], axes: Sequence[int], keepdim: bool) -> list[Any]:
+    return [p for i, p in enumerate(point) if i not in axes] if keepdim else list(point)
+
+
+def _spread(
+    context: Context, self: Expr, dim: Axes, correction: Any, keepdim: bool, root: bool
+) -> Any:
+    def function(tensor: Expr, axes: Sequence[int], keep: bool) -> Any:
+        return context.builder.call_te(
+            te_spread, tensor, axes, keep, 1 if correction is None else correction, root,
+            primfunc_name_hint="std" if root else "var",
+        )  # fmt: skip
+
+    return reduce_with(context, function, self, dim, keepdim)
+
+
+@converter("aten.var.correction", "aten.var.default", "aten.var.dim")
+def var(
+    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    correction: Any = None,
+) -> Any:  # fmt: skip
+    """The variance; divided by n - correction (``unbiased``: 1 or 0)."""
+    dim, correction = _variance_arguments(dim, unbiased, correction)
+    return _spread(context, self, dim, correction, keepdim, False)
+
+
+@converter("aten.std.correction", "aten.std.default", "aten.std.dim")
+def std(
+    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    correction: Any = None,
+) -> Any:  # fmt: skip
+    """The standard deviation."""
+    dim, correction = _variance_arguments(dim, unbiased, correction)
+    return _spread(context, self, dim, correction, keepdim, True)
+
+
+@converter("aten.var_mean.correction", "aten.var_mean.default", "aten.var_mean.dim")
+def var_mean(context: Context, self: Expr, dim: Axes = None, *args: Any, **keywords: Any) -> Any:
+    """The variance and the mean."""
+    return var(context, self, dim, *args, **keywords), _mean_beside(
+        context, self, dim, args, keywords
+    )
+
+
+@converter("aten.std_mean.correction", "aten.std_mean.default", "aten.std_mean.dim")
+def std_mean(context: Context, self: Expr, dim: Axes = None, *args: Any, **keywords: Any) -> Any:
+    """The standard deviation and the mean."""
+    return std(context, self, dim, *args, **keywords), _mean_beside(
+        context, self, dim, args, keywords
+    )
+
+
+def _mean_beside(context: Context, self: Expr, dim: Axes, args: Any, keywords: Any) -> Any:
+    keepdim = args[1] if len(args) > 1 else keywords.get("keepdim", False)
+    dim, _ = _variance_arguments(dim, True, None)
+    return reduce_with(context, op.mean, self, dim, keepdim)
+
+
+def _variance_arguments(dim: Any, unbiased: bool, correction: Any) -> tuple[Axes, Any]:
+    """``var.default`` has ``unbiased`` in the place of the dimensions."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    return dim, (int(unbiased) if correction is None else correction)
+
+
+# Norms
+
+
+_POWERS: Final = {1: lambda x: x, 2: lambda x: x * x}
+
+
+@converter("aten.linalg_vector_norm.default")
+def vector_norm(
+    context: Context, self: Expr, ord: Any = 2, dim: Axes = None, keepdim: bool = False, **_: Any
+) -> Any:
+    """``sum(|x| ** ord) ** (1 / ord)``; the largest or smallest for infinite orders."""
+    value = context.emit(op.abs(context.cast(self, context.dtype)))
+    if math.isinf(ord):
+        return reduce_with(context, op.max if ord > 0 else op.min, value, dim, keepdim)
+    if ord == 0:
+        ones = context.cast(context.cast(value, "bool"), context.dtype)
+        return reduce_with(context, op.sum, ones, dim, keepdim)
+
+    def power(x: PrimExpr) -> PrimExpr:
+        given = _POWERS.get(ord)
+        return given(x) if given else tir_op.power(x, tir_op.const(float(ord), x.dtype))
+
+    wide = context.cast(value, "float32") if DataType(context.dtype).bits < 32 else value
+    terms = pointwise(context, "norm_terms", power, wide)
+    total = context.emit(reduce_with(context, op.sum, terms, dim, keepdim))
+    return context.cast(_root(context, total, ord), context.dtype)
+
+
+def _root(context: Context, total: Any, order: float) -> Any:
+    if order == 1:
+        return total
+    if order == 2:
+        return context.emit(op.sqrt(total))
+    return pointwise(
+        context, "norm_root",
+        lambda x: tir_op.power(x, tir_op.const(1.0 / float(order), x.dtype)), total,
+    )  # fmt: skip
+
+
+@converter("aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype",
+           "aten.norm.ScalarOpt_dim_dtype")  # fmt: skip
+def norm(
+    context: Context, self: Expr, p: Any = 2, dim: Axes = None, keepdim: bool = False, **_: Any
+) -> Any:
+    """The norm of order p, 2 unless given."""
+    return vector_norm(context, self, 2 if p is None else p, dim, keepdim)
+
+
+@converter("aten.logsumexp.default", "aten.special_logsumexp.default")
+def logsumexp(context: Context, self: Expr, dim: Axes, keepdim: bool = False) -> Any:
+    """log(sum(exp(x))) from the largest element on, so that nothing overflows."""
+    value = context.cast(self, context.dtype)
+    if context.rank(value) == 0:
+        return value
+    axes = reduced_axes(context, value, dim)
+    if any(context.dims(value)[axis] == 0 for axis in axes):
+        return op.full(context.shape, const(-math.inf, context.dtype), context.dtype)
+    top = context.emit(op.max(value, axes, True))
+    zero = const(0, context.dtype)
+    top = context.emit(op.where(context.emit(op.isfinite(top)), top, zero))
+    shifted = context.emit(op.exp(context.emit(op.subtract(value, top))))
+    total = context.emit(op.log(context.emit(op.sum(shifted, axes, True))))
+    found = context.emit(op.add(total, top))
+    return found if keepdim else op.squeeze(found, axes)
+
+
+@converter("aten.dist.default")
+def dist(context: Context, self: Expr, other: Expr, p: float = 2) -> Any:
+    """The norm of the difference."""
+    difference = context.emit(op.subtract(*context.promoted(self, other)))
+    return vector_norm(context, difference, p)
