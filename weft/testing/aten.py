@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from weft.driver.build import relax_build
@@ -28,10 +29,15 @@ from weft.runtime.vm import VirtualMachine
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
 
 
+def fake_mode() -> FakeTensorMode:
+    """A mode for tensors of constant extents; results whose size depends on data get symbols."""
+    return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+
+
 def graph_of(overload: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> fx.GraphModule:
     """The graph of one call: a placeholder for each tensor among the arguments."""
     graph = fx.Graph()
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = fake_mode()
 
     def placeholder(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):

@@ -38,7 +38,8 @@ def max_pool_with_indices(
         for i, extent in enumerate(data.shape[2:]):
             begin = indices[2 + i] * stride[i] - padding[i]
             point = begin + axes[i].var * dilation[i]
-            outside = padding[i] or size_may_reach(extent, size[i], kernel[i], stride[i])
+            reach = dilation[i] * (kernel[i] - 1) + 1
+            outside = padding[i] or _may_leave(extent, size[i], reach, stride[i])
             inside = op.all(op.less_equal(0, point), op.less(point, extent)) if outside else None
             found.append((point, inside))
         return found
@@ -46,13 +47,13 @@ def max_pool_with_indices(
     return _places(data, size, axes, window)
 
 
-def size_may_reach(extent: Any, size: Any, kernel: Any, stride: Any) -> bool:
+def _may_leave(extent: Any, size: Any, reach: Any, stride: Any) -> bool:
     """Whether windows from the first element on may reach past the last."""
-    known = [getattr(value, "value", value) for value in (extent, size, kernel, stride)]
+    known = [getattr(value, "value", value) for value in (extent, size, reach, stride)]
     if not all(isinstance(value, int) for value in known):
         return True
-    extent, size, kernel, stride = known
-    return bool((size - 1) * stride + kernel > extent)
+    extent, size, reach, stride = known
+    return bool((size - 1) * stride + reach > extent)
 
 
 def adaptive_max_pool_with_indices(data: Tensor, size: Sequence[Any]) -> Tensor:

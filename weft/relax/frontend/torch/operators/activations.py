@@ -135,10 +135,22 @@ def glu(context: Context, self: Expr, dim: int = -1) -> Expr:
     return op.multiply(halves[0], op.sigmoid(halves[1]))
 
 
-@converter("aten.softmax.int", "aten._softmax.default", "aten._safe_softmax.default")
+@converter("aten.softmax.int", "aten._softmax.default")
 def softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
     """Exponentials, divided by their sum along a dimension."""
     return _along(context, self, dim, op.nn.softmax)
+
+
+@converter("aten._safe_softmax.default")
+def safe_softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+    """softmax; zeros where nothing but -inf stands along the dimension."""
+    made = context.emit(_along(context, self, dim, op.nn.softmax))
+    dims, dtype = context.dims(self), context.dtype_of(self)
+    if not dims:
+        return made
+    top = op.max(self, [axis_of(dim, len(dims))], keepdims=True)
+    blind = op.equal(top, context.operand(float("-inf"), dtype))
+    return op.where(blind, context.operand(0, context.dtype), made)
 
 
 @converter("aten.log_softmax.int", "aten._log_softmax.default")

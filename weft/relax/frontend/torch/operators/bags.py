@@ -42,8 +42,15 @@ def embedding_bag(
     if mode == 1:
         least = op.astype(op.maximum(sizes, one), context.dtype)
         made = op.divide(made, op.expand_dims(least, 1))
-    return [made, owner if context.is_read(1) else None, sizes if context.is_read(2) else None,
-            sizes if context.is_read(3) else None]  # fmt: skip
+    return [made, *(_or_empty(context, item, i) for i, item in enumerate((owner, sizes, sizes), 1))]
+
+
+def _or_empty(context: Context, tensor: Expr, number: int) -> Expr | None:
+    """A result; torch leaves it empty where its kernels do not need it."""
+    if not context.is_read(number):
+        return None
+    shape, dtype = context.results[number]
+    return context.emit(op.zeros(shape, dtype)) if shape == [0] else tensor
 
 
 def _combined(

@@ -33,21 +33,51 @@ def convolution(
     rank = context.rank(weight) - 2
     space = SPACE[rank]
     common: dict[str, Any] = {
-        "strides": each(stride, rank), "padding": each(padding, rank),
-        "dilation": each(dilation, rank), "groups": groups, "data_layout": f"NC{space}",
-        "out_dtype": context.dtype,
+        "strides": each(stride, rank), "dilation": each(dilation, rank), "groups": groups,
+        "data_layout": f"NC{space}", "out_dtype": context.dtype,
     }  # fmt: skip
-    data = input
-    if context.rank(input) == rank + 1:
-        data = context.emit(op.expand_dims(input, 0))
+    data = batched(context, input, rank)
+    around = each(padding, rank)
     if transposed:
-        made = TRANSPOSED[rank](
-            data, weight, output_padding=each(output_padding, rank), kernel_layout=f"IO{space}",
-            **common,
-        )  # fmt: skip
+        made = transposed_convolution(
+            context, data, weight, (around, each(output_padding, rank)), common
+        )
     else:
-        made = FORWARD[rank](data, weight, kernel_layout=f"OI{space}", **common)
+        made = FORWARD[rank](
+            data, weight, padding=around, kernel_layout=f"OI{space}", **common
+        )
     made = context.emit(made)
     if bias is not None:
         made = context.emit(op.add(made, op.reshape(bias, [1, -1, *[1] * rank])))
     return made if context.rank(input) == rank + 2 else op.squeeze(made, [0])
+
+
+def batched(context: Context, tensor: Expr, rank: int) -> Expr:
+    """The tensor with a batch in front, where it is a single sample."""
+    if context.rank(tensor) == rank + 2:
+        return tensor
+    return context.emit(op.expand_dims(tensor, 0))
+
+
+def transposed_convolution(
+    context: Context, data: Expr, weight: Expr, edges: tuple[list[Any], list[Any]],
+    common: dict[str, Any],
+) -> Expr:  # fmt: skip
+    """The transposed convolution; ``edges`` is (padding, what the ends have more).
+
+    torch lets an end have more than a stride, if the dilation is wider: less is cut off there, and
+    beyond what the kernel reaches there are zeros.
+    """
+    around, more = edges
+    rank = len(around)
+    layout = f"IO{SPACE[rank]}"
+    if all(extra < step for extra, step in zip(more, common["strides"], strict=True)):
+        return TRANSPOSED[rank](
+            data, weight, padding=around, output_padding=more, kernel_layout=layout, **common
+        )
+    after = [max(width - extra, 0) for width, extra in zip(around, more, strict=True)]
+    beyond = [max(extra - width, 0) for width, extra in zip(around, more, strict=True)]
+    made = TRANSPOSED[rank](
+        data, weight, padding=[*around, *after], kernel_layout=layout, **common
+    )
+    return op.nn.pad(context.emit(made), [0] * 4 + [i for pair in beyond for i in (0, pair)])

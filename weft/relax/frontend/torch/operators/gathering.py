@@ -23,6 +23,8 @@ def gather(context: Context, self: Expr, dim: int, index: Expr, *_: Any, **__: A
     if ranks == (0, 0):
         return op.add(self, op.astype(op.multiply(index, context.operand(0, "int64")),
                                       context.dtype))  # fmt: skip
+    if ranks[1] and 0 in context.dims(index):
+        return op.zeros(context.shape, context.dtype)
     data = self if ranks[0] else op.reshape(self, [1])
     where = index if ranks[1] else op.reshape(index, [1])
     made = op.gather_elements(data, where, axis=axis_of(dim, ranks[0]))
@@ -40,7 +42,8 @@ def take(context: Context, self: Expr, index: Expr) -> Expr:
 def nonzero(context: Context, self: Expr) -> Expr:
     """The places of the elements that are not zero, one a row."""
     if context.rank(self) == 0:
-        return op.zeros(context.shape, "int64")
+        alone = places_of(context, context.emit(op.reshape(self, [1])))
+        return op.permute_dims(op.strided_slice(alone, [0], [0], [0]), [1, 0])
     return op.permute_dims(places_of(context, self), [1, 0])
 
 
@@ -140,7 +143,8 @@ def masked_select(context: Context, self: Expr, mask: Expr) -> Expr:
     """The elements where a mask holds, in order, as a vector."""
     shape = joint_shape(context, self, mask)
     data, where = (
-        context.emit(op.reshape(op.broadcast_to(tensor, shape), [-1])) for tensor in (self, mask)
+        context.emit(op.reshape(context.emit(op.broadcast_to(tensor, shape)), [-1]))
+        for tensor in (self, mask)
     )
     return op.index_tensor(data, rows(context, places_of(context, where), 1))
 

@@ -21,34 +21,33 @@ def widths(pad: Sequence[Any], rank: int) -> list[Any]:
 @converter("aten.constant_pad_nd.default")
 def constant_pad(context: Context, self: Expr, pad: Sequence[Any], value: Any = 0) -> Expr:
     """A number around the tensor; negative amounts cut off."""
-    around = widths(pad, context.rank(self))
-    tensor = _cut(context, self, around)
-    grown = [amount if not isinstance(amount, int) else max(amount, 0) for amount in around]
-    if context.static(grown) and not any(grown):
-        return tensor
-    return op.nn.pad(tensor, grown, "constant", float(value))
+    return surrounded(context, self, pad, "constant", float(value))
 
 
-def _cut(context: Context, tensor: Expr, around: Sequence[Any]) -> Expr:
-    """The tensor without what negative amounts take away."""
+def surrounded(
+    context: Context, tensor: Expr, pad: Sequence[Any], mode: str, value: float = 0.0
+) -> Expr:
+    """The tensor padded by positive amounts, then cut by negative ones."""
+    if 0 in context.shape and context.static(context.shape):
+        return op.zeros(context.shape, context.dtype)
+    around = widths(pad, context.rank(tensor))
+    grown = [max(amount, 0) if isinstance(amount, int) else amount for amount in around]
+    if not context.static(grown) or any(grown):
+        tensor = context.emit(op.nn.pad(tensor, grown, mode, value))
     for axis, extent in enumerate(context.dims(tensor)):
-        before, after = around[2 * axis : 2 * axis + 2]
-        begin = -before if isinstance(before, int) and before < 0 else 0
-        end = extent + after if isinstance(after, int) and after < 0 else extent
-        if begin or end is not extent:
-            tensor = context.emit(op.strided_slice(tensor, [axis], [begin], [end]))
+        before, after = (_cut(amount) for amount in around[2 * axis : 2 * axis + 2])
+        if before or after:
+            part = op.strided_slice(tensor, [axis], [before], [extent - after])
+            tensor = context.emit(part)
     return tensor
+
+
+def _cut(amount: Any) -> int:
+    return max(-amount, 0) if isinstance(amount, int) else 0
 
 
 MODES: Final = {"reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 """torch's modes of padding by relax's names."""
-
-
-def _surround(context: Context, tensor: Expr, pad: Sequence[Any], mode: str) -> Expr:
-    around = widths(pad, context.rank(tensor))
-    data = _cut(context, tensor, around)
-    grown = [amount if not isinstance(amount, int) else max(amount, 0) for amount in around]
-    return op.nn.pad(data, grown, MODES[mode])
 
 
 @converter("aten.pad.default")
@@ -58,11 +57,11 @@ def pad(
     """Padding by any mode."""
     if mode == "constant":
         return constant_pad(context, self, pad, 0 if value is None else value)
-    return _surround(context, self, pad, mode)
+    return surrounded(context, self, pad, MODES[mode])
 
 
 def _padding_by(mode: str) -> Callable[..., Expr]:
-    return lambda context, self, padding: _surround(context, self, padding, mode)
+    return lambda context, self, padding: surrounded(context, self, padding, mode)
 
 
 for _rank in (1, 2, 3):

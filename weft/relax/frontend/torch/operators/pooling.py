@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.convolution import each
+from weft.relax.frontend.torch.operators.convolution import batched, each
 from weft.relax.frontend.torch.registry import CONVERTERS
+from weft.topi import strided
 from weft.topi.nn.pooling_indices import adaptive_max_pool_with_indices, max_pool_with_indices
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -17,13 +18,6 @@ AVERAGE: Final = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
 ADAPTIVE: Final = {
     1: op.nn.adaptive_avg_pool1d, 2: op.nn.adaptive_avg_pool2d, 3: op.nn.adaptive_avg_pool3d,
 }  # fmt: skip
-
-
-def batched(context: Context, tensor: Expr, rank: int) -> Expr:
-    """The tensor with a batch in front, where it is a single sample."""
-    if context.rank(tensor) == rank + 2:
-        return tensor
-    return context.emit(op.expand_dims(tensor, 0))
 
 
 def fitted(context: Context, tensor: Expr, result: int = 0) -> Expr:
@@ -99,48 +93,28 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
         ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Expr:  # fmt: skip
-        kernel = each(kernel_size, rank)
-        made = AVERAGE[rank](
-            batched(context, self, rank), pool_size=kernel,
-            strides=each(stride, rank) if stride else kernel, padding=each(padding, rank),
-            ceil_mode=ceil_mode and divisor_override is None,
-            count_include_pad=count_include_pad or divisor_override is not None,
-        )  # fmt: skip
+        kernel, around = each(kernel_size, rank), each(padding, rank)
+        steps = each(stride, rank) if stride else kernel
+        data = batched(context, self, rank)
         if divisor_override is not None:
-            return _divided(context, self, (kernel, stride, padding), divisor_override)
+            made = _sums(context, data, [kernel, [1] * rank, around, steps])
+            return fitted(context, op.divide(made, context.operand(divisor_override,
+                                                                   context.dtype)))  # fmt: skip
+        made = AVERAGE[rank](
+            data, pool_size=kernel, strides=steps, padding=around, ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+        )  # fmt: skip
         return fitted(context, made)
 
     return average_pool
 
 
-def _divided(context: Context, tensor: Expr, window: Sequence[Any], divisor: int) -> Expr:
-    """Sums of windows over a number: averages over the padded tensor, scaled."""
-    kernel, rank = window[0], len(window[0])
-    stride, padding = each(window[1], rank) if window[1] else kernel, each(window[2], rank)
-    data = batched(context, tensor, rank)
-    around = [0] * 4
-    for axis in range(rank):
-        extent, size = context.dims(data)[2 + axis], context.shape[axis - rank]
-        reach = (size - 1) * stride[axis] + kernel[axis]
-        around += [padding[axis], reach - extent - padding[axis]]
-    if context.static(around):
-        data = _cropped(context, data, around)
-        around = [max(amount, 0) for amount in around]
-    padded = context.emit(op.nn.pad(data, around))
-    averages = context.emit(AVERAGE[rank](padded, pool_size=kernel, strides=stride))
-    count = 1
-    for extent in kernel:
-        count *= extent
-    factor = context.operand(count / divisor, context.dtype)
-    return fitted(context, op.multiply(averages, factor))
-
-
-def _cropped(context: Context, tensor: Expr, around: Sequence[int]) -> Expr:
-    for axis, extent in enumerate(context.dims(tensor)):
-        after = around[2 * axis + 1]
-        if after < 0:
-            tensor = context.emit(op.strided_slice(tensor, [axis], [0], [extent + after]))
-    return tensor
+def _sums(context: Context, data: Expr, geometry: list[list[int]]) -> Expr:
+    """The sum of each window."""
+    rank = len(geometry[0])
+    counts = context.shape[-rank:]
+    windows = context.emit(context.builder.call_te(strided.im2col, data, counts, geometry))
+    return context.emit(op.sum(windows, list(range(2, 2 + rank))))
 
 
 def _adaptive_average(rank: int) -> Callable[..., Expr]:

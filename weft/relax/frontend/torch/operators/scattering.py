@@ -194,7 +194,7 @@ def index_reduce(
 def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
     """One number written into the slices that indices choose along a dimension."""
     number = context.operand(value, context.dtype)
-    return slices(context, self, dim, (index, op.reshape(number, [1])), accumulate=False)
+    return slices(context, self, dim, (index, context.emit(op.reshape(number, [1]))), accumulate=False)
 
 
 # By index tensors for several dimensions, and by masks

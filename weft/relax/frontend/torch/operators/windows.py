@@ -10,8 +10,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.convolution import each
-from weft.relax.frontend.torch.operators.pooling import batched
+from weft.relax.frontend.torch.operators.convolution import batched, each
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
 from weft.topi import strided

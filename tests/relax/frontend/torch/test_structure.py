@@ -1,0 +1,95 @@
+"""Views, joins, indexing, scattering and products, beside torch: one build for each family."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+
+from weft.testing.aten import check_model, check_overload
+from weft.testing.aten_samples import check_calls
+
+pytestmark = pytest.mark.torch
+
+_SPEC = importlib.util.spec_from_file_location(
+    "structure_cases", Path(__file__).with_name("structure_cases.py")
+)
+cases = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(cases)
+
+ANY = ("float32", "int64", "bool")
+
+
+@pytest.mark.parametrize("dtype", ANY)
+@pytest.mark.parametrize("family", ["views", "strided", "joins", "gathering", "scattering"])
+def test_structure(family, dtype):
+    calls = getattr(cases, family)(dtype)
+    if dtype == "bool":  # torch adds no bools
+        calls = [call for call in calls if "_add" not in call.name]
+    check_calls(calls, at_once=40)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("family", ["accumulating", "products"])
+def test_arithmetic_structure(family, dtype):
+    check_calls(getattr(cases, family)(dtype), at_once=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "family", ["views", "joins", "gathering", "scattering", "accumulating", "products"]
+)
+def test_structure_of_float16(family):
+    check_calls(getattr(cases, family)("float16"), at_once=40)
+
+
+def test_a_view_as_another_type_of_the_same_bytes():
+    check_overload("aten.view.dtype", torch.randn(5, 6), torch.int32)
+
+
+def test_as_strided_of_what_shares_storage_is_refused():
+    with pytest.raises(Exception, match="as_strided: the tensor .* make it contiguous first"):
+        check_overload("aten.as_strided.default", torch.randn(5, 6)[:, :3], [2, 2], [6, 1])
+
+
+class Shapes(torch.nn.Module):
+    """Views whose extents are symbolic."""
+
+    def forward(self, x):
+        flat = x.flatten(1)
+        first, second = flat.split([6, 6], dim=1)
+        rolled = torch.roll(x, 1, 0)
+        tall = x.permute(1, 0, 2)[:, : x.shape[0] - 1]
+        both = torch.cat([x, x.flip(0)], 0)
+        return first + second, rolled, tall, both, x.repeat(2, 1, 1), x.unbind(1), x[-1]
+
+
+class Chosen(torch.nn.Module):
+    """Indexing along symbolic extents, and by masks."""
+
+    def forward(self, x, index):
+        y = x.clone()
+        y[x > 0] = 1.0
+        y[index] = 2.0
+        picked = x[index, :2]
+        return y, picked, x[x > 0], x[x[:, 0] > 0] + 1, torch.nonzero(x), x.gather(
+            0, index[:, None].expand(-1, x.shape[1])
+        )  # fmt: skip
+
+
+def test_views_of_symbolic_extents():
+    n = torch.export.Dim("n", min=3, max=64)
+    check_model(
+        Shapes(), torch.randn(5, 3, 4), dynamic_shapes=({0: n},),
+        others=[(torch.randn(3, 3, 4),), (torch.randn(11, 3, 4),)],
+    )  # fmt: skip
+
+
+def test_indices_and_masks_of_symbolic_extents():
+    n, k = torch.export.Dim("n", min=2, max=64), torch.export.Dim("k", min=2, max=64)
+    check_model(
+        Chosen(), torch.randn(5, 4), torch.tensor([0, 4, 2]), dynamic_shapes=({0: n}, {0: k}),
+        others=[(torch.randn(8, 4), torch.tensor([7, 1])), (-torch.ones(3, 4), torch.tensor([0]))],
+    )  # fmt: skip
