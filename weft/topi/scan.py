@@ -91,3 +91,53 @@ def cumprod(
 ) -> Tensor:  # fmt: skip
     """The running product along ``axis``."""
     return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)
+
+
+def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The running maximum (or minimum) along ``axis`` and the last place of each, int64.
+
+    A NaN stays the extreme from where it stands on.
+    """
+    place = normalize_axis(axis, data.ndim, "running_extreme")
+    shape = data.shape
+    if [1 for extent in shape if is_const(extent, 0)]:
+        return cast(data, str(data.dtype)), cast(data, "int64")
+    rows = [*shape[:place], *shape[place + 1 :]]
+    count = simplified(as_prim_expr(product(rows)))
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = ir_builder.create()
+        source = ib.buffer_ptr(ins[0])
+        values, places = ib.buffer_ptr(outs[0]), ib.buffer_ptr(outs[1])
+        with ib.for_range(0, count, "fused", kind="parallel") as fused:
+            row = [simplified(index) for index in unravel_index(fused, rows)]
+            best = ib.allocate(data.dtype, [1], "best")
+            where = ib.allocate("int64", [1], "where")
+            best[0] = source[(*row[:place], 0, *row[place:])]
+            where[0] = op.const(0, "int64")
+            with ib.for_range(0, shape[place], "_k") as k:
+                at = (*row[:place], k, *row[place:])
+                value = source[at]
+                with ib.if_scope(_replaces(value, best[0], largest)):
+                    best[0] = value
+                    where[0] = op.cast("int64", k)
+                values[at] = best[0]
+                places[at] = where[0]
+        return ib.get()
+
+    reads = decl_buffer(shape, data.dtype, data.op.name)
+    writes = [
+        decl_buffer(shape, dtype, name, data_alignment=8)
+        for dtype, name in ((data.dtype, "out_values"), ("int64", "out_places"))
+    ]
+    made = extern(
+        [shape, shape], [data], body, name="running_extreme", dtype=[data.dtype, "int64"],
+        in_buffers=[reads], out_buffers=writes,
+    )  # fmt: skip
+    return made[0], made[1]
+
+
+def _replaces(value: Any, best: Any, largest: bool) -> Any:
+    """Whether the next value is the extreme, also one that equals the last."""
+    better = op.greater_equal(value, best) if largest else op.less_equal(value, best)
+    return op.logical_or(better, op.isnan(value)) if value.dtype.is_float else better

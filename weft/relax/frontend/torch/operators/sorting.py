@@ -1,0 +1,309 @@
+"""Sorting, selection by rank, search in sorted rows, histograms, sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft import topi
+from weft.ir.expr import as_prim_expr
+from weft.relax import op
+from weft.relax.expr import Expr, PrimValue, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.registry import converter
+from weft.support.dtype import DataType
+from weft.tir import op as tir_op
+from weft.topi import tag
+from weft.topi.extents import compute_ax
+from weft.topi.histogram import histogram
+from weft.topi.reduction import sum_in
+
+Rank = Callable[[Any, Any], Any]
+
+
+def _as_row(context: Context, tensor: Expr) -> Expr:
+    """A tensor without dimensions as a row of one element."""
+    if context.rank(tensor):
+        return tensor
+    made: Expr = context.emit(op.reshape(tensor, [1]))
+    return made
+
+
+def _shaped(context: Context, values: list[Any], shape: Any) -> tuple[Any, ...]:
+    return tuple([context.emit(op.reshape(value, shape)) for value in values])
+
+
+@converter("aten.sort.default")
+def sort(context: Context, self: Expr, dim: int = -1, descending: bool = False) -> Any:
+    """The elements in order and where each stood; equal ones keep theirs."""
+    rank = context.rank(self)
+
+    def kernel(x: Any) -> Any:
+        return topi.topk(x, 0, dim, "both", not descending, "int64")
+
+    both = context.emit(
+        context.builder.call_te(kernel, _as_row(context, self), primfunc_name_hint="sort")
+    )
+    values = [context.emit(both[i]) for i in (0, 1)]
+    return tuple(values) if rank else _shaped(context, values, [])
+
+
+@converter("aten.sort.stable")
+def sort_stable(
+    context: Context, self: Expr, stable: Any = None, dim: int = -1, descending: bool = False
+) -> Any:
+    """As ``sort``, which is stable."""
+    return sort(context, self, dim, descending)
+
+
+@converter("aten.argsort.default")
+def argsort(context: Context, self: Expr, dim: int = -1, descending: bool = False) -> Any:
+    """The places of the elements in order."""
+    return sort(context, self, dim, descending)[1]
+
+
+@converter("aten.argsort.stable")
+def argsort_stable(
+    context: Context, self: Expr, stable: bool = True, dim: int = -1, descending: bool = False
+) -> Any:
+    """As ``argsort``."""
+    return sort(context, self, dim, descending)[1]
+
+
+@converter("aten.msort.default")
+def msort(context: Context, self: Expr) -> Any:
+    """The elements in order along the first dimension."""
+    return sort(context, self, 0)[0]
+
+
+@converter("aten.topk.default")
+def topk(
+    context: Context, self: Expr, k: Any, dim: int = -1, largest: bool = True,
+    sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The k largest (or smallest) in order, and where they stand."""
+    values, places = sort(context, self, dim, largest)
+    if context.rank(self) == 0:
+        return values, places
+    axis = dim % context.rank(self)
+    return tuple(
+        [op.strided_slice(item, [axis], [0], [k], [1]) for item in (values, places)]
+    )  # fmt: skip
+
+
+# By rank
+
+
+def _by_rank(context: Context, self: Expr, dim: int, keepdim: bool, rank: Rank) -> Any:
+    """The element of a rank among those in order (NaN last), and where it stands.
+
+    ``rank`` is a function of how many elements are numbers, and of how many there are.
+    """
+    row = _as_row(context, self)
+    axis = dim % context.rank(row)
+
+    def kernel(x: Any) -> Any:
+        values, places = topi.topk(x, 0, axis, "both", True, "int64")
+        count = x.shape[axis]
+        numbers = sum_in(compute_ax(x.shape, lambda *i: _is_number(x(*i)), "is_number"), [axis],
+                         False, "int64")  # fmt: skip
+        shape = [
+            tir_op.const(1, extent.dtype) if i == axis else extent
+            for i, extent in enumerate(x.shape)
+            if keepdim or i != axis
+        ]
+
+        def picked(source: Any) -> Callable[..., Any]:
+            def element(*point: Any) -> Any:
+                outer = [p for i, p in enumerate(point) if i != axis] if keepdim else list(point)
+                which = rank(numbers(*outer), tir_op.cast("int64", count))
+                return source(*outer[:axis], which, *outer[axis:])
+
+            return element
+
+        return [compute_ax(shape, picked(item), "picked") for item in (values, places)]
+
+    both = context.emit(context.builder.call_te(kernel, row, primfunc_name_hint="by_rank"))
+    found = [context.emit(both[i]) for i in (0, 1)]
+    return tuple(found) if context.rank(self) else _shaped(context, found, [])
+
+
+def _is_number(value: Any) -> Any:
+    return tir_op.logical_not(tir_op.isnan(value))
+
+
+def _median_rank(numbers: Any, count: Any) -> Any:
+    """The lower middle, or the first NaN."""
+    middle = tir_op.floordiv(count - 1, tir_op.const(2, "int64"))
+    return tir_op.select(tir_op.less(numbers, count), numbers, middle)
+
+
+def _nanmedian_rank(numbers: Any, count: Any) -> Any:
+    """The lower middle of the numbers."""
+    below = tir_op.maximum(numbers - 1, tir_op.const(0, "int64"))
+    return tir_op.floordiv(below, tir_op.const(2, "int64"))
+
+
+@converter("aten.kthvalue.default")
+def kthvalue(context: Context, self: Expr, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest element, counted from 1, and where it stands."""
+    return _by_rank(
+        context, self, dim, keepdim, lambda _, __: tir_op.cast("int64", as_prim_expr(k)) - 1
+    )
+
+
+@converter("aten.median.dim")
+def median_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+    """The lower median and where it stands; NaN if there is one."""
+    return _by_rank(context, self, dim, keepdim, _median_rank)
+
+
+@converter("aten.nanmedian.dim")
+def nanmedian_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+    """The lower median of the numbers and where it stands."""
+    return _by_rank(context, self, dim, keepdim, _nanmedian_rank)
+
+
+@converter("aten.median.default")
+def median(context: Context, self: Expr) -> Any:
+    """The lower median of all elements."""
+    return _by_rank(context, context.emit(op.flatten(self)), 0, False, _median_rank)[0]
+
+
+@converter("aten.nanmedian.default")
+def nanmedian(context: Context, self: Expr) -> Any:
+    """The lower median of all numbers."""
+    return _by_rank(context, context.emit(op.flatten(self)), 0, False, _nanmedian_rank)[0]
+
+
+@converter("aten.mode.default")
+def mode(context: Context, self: Expr, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent element, the smallest of several, and its last place."""
+    row = _as_row(context, self)
+    axis = dim % context.rank(row)
+    left = context.emit(op.expand_dims(row, axis))
+    right = context.emit(op.expand_dims(row, axis + 1))
+    same = context.cast(context.emit(op.equal(left, right)), "int64")
+    counts = context.emit(op.sum(same, [axis + 1], False))
+    often = context.emit(op.equal(counts, context.emit(op.max(counts, [axis], True))))
+    highest = context.operand(_highest(context.dtype), context.dtype)
+    if context.dtype == "bool":
+        best = context.emit(op.logical_or(row, context.emit(op.logical_not(often))))
+        value = context.emit(context.builder.call_te(topi.all, best, axis, True))
+    else:
+        best = context.emit(op.where(often, row, highest))
+        value = context.emit(op.min(best, [axis], True))
+
+    def place(x: Any, chosen: Any) -> Any:
+        def element(*point: Any) -> Any:
+            first = [*point[:axis], 0, *point[axis + 1 :]]
+            here = tir_op.equal(x(*point), chosen(*first))
+            return tir_op.select(here, tir_op.cast("int64", point[axis]), tir_op.const(0, "int64"))
+
+        return compute_ax(x.shape, element, "place", tag.INJECTIVE)
+
+    places = context.emit(context.builder.call_te(place, row, value))
+    last = context.emit(op.max(places, [axis], True))
+    return _shaped(context, [value, last], context.shape)
+
+
+def _highest(dtype: str) -> Any:
+    if "float" in dtype:
+        return float("inf")
+    return True if dtype == "bool" else (1 << (DataType(dtype).bits - DataType(dtype).is_int)) - 1
+
+
+# Search
+
+
+@converter("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
+def searchsorted(
+    context: Context, sorted_sequence: Expr, self: Any, out_int32: bool = False,
+    right: bool = False, side: str | None = None, sorter: Expr | None = None,
+) -> Any:  # fmt: skip
+    """How many elements of each sorted row stand before a value (``right``: or equal it)."""
+    if sorter is not None:
+        sorted_sequence = context.emit(op.gather_elements(sorted_sequence, sorter, -1))
+    after = right or side == "right"
+    rows, values = context.promoted(sorted_sequence, self)
+    dtype = context.dtype
+    rank = context.rank(values)
+    values = _as_row(context, values)
+
+    def kernel(sequence: Any, given: Any) -> Any:
+        return topi.searchsorted(sequence, given, after, dtype)
+
+    found = context.emit(
+        context.builder.call_te(kernel, rows, values, primfunc_name_hint="searchsorted")
+    )
+    return found if rank else op.reshape(found, [])
+
+
+@converter("aten.bucketize.Tensor", "aten.bucketize.Scalar")
+def bucketize(
+    context: Context, self: Any, boundaries: Expr, out_int32: bool = False, right: bool = False
+) -> Any:
+    """The bucket of each value between sorted boundaries."""
+    return searchsorted(context, boundaries, self, out_int32, right)
+
+
+@converter("aten.isin.Tensor_Tensor", "aten.isin.Tensor_Scalar", "aten.isin.Scalar_Tensor")
+def isin(
+    context: Context, elements: Any, test_elements: Any, assume_unique: bool = False,
+    invert: bool = False,
+) -> Any:  # fmt: skip
+    """Whether elements are among others."""
+    given, others = context.promoted(elements, test_elements)
+    tests = context.emit(op.flatten(others)) if context.rank(others) else _as_row(context, others)
+    same = context.emit(op.equal(context.emit(op.expand_dims(given, -1)), tests))
+    found = context.emit(context.builder.call_te(topi.any, same, -1))
+    return op.logical_not(found) if invert else found
+
+
+@converter("aten.histc.default")
+def histc(context: Context, self: Expr, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many elements each of ``bins`` equal parts of [min, max] has; 0 and 0: of the data."""
+    row = context.emit(op.flatten(self)) if context.rank(self) != 1 else self
+    if min == 0 and max == 0 and context.dims(row) != [0]:
+        low, high = context.emit(op.min(row)), context.emit(op.max(row))
+    else:
+        low, high = const(min, context.dtype), const(max, context.dtype)
+    return context.emit(context.builder.call_te(histogram, row, low, high, bins))
+
+
+@converter("aten._unique2.default")
+def unique2(
+    context: Context, self: Expr, sorted: bool = True, return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:  # fmt: skip
+    """The distinct elements in order, the place of each element among them, and their counts."""
+    return _unique(context, self, return_inverse, return_counts, None)
+
+
+@converter("aten.unique_dim.default")
+def unique_dim(
+    context: Context, self: Expr, dim: int, sorted: bool = True, return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:  # fmt: skip
+    """The distinct slices along a dimension."""
+    return _unique(context, self, return_inverse, return_counts, dim)
+
+
+def _unique(context: Context, self: Expr, inverse: bool, counts: bool, dim: int | None) -> Any:
+    flags = [PrimValue(tir_op.const(flag, "bool")) for flag in (True, False, inverse, counts)]
+    axis = [] if dim is None else [PrimValue(as_prim_expr(dim))]
+    made = context.emit(op.unique(self, *flags, *axis))
+    if not (inverse or counts):
+        found = [made]
+    else:
+        found = [context.emit(made[i]) for i in range(1 + inverse + counts)]
+    parts: list[Any] = [found.pop(0)]
+    for index, given in ((1, inverse), (2, counts)):
+        shape, dtype = context.results[index]
+        if not given:
+            parts.append(op.zeros(shape, dtype))
+        elif index == 1 and dim is None:
+            parts.append(op.reshape(found.pop(0), shape))
+        else:
+            parts.append(found.pop(0))
+    return tuple(parts)
