@@ -19,7 +19,12 @@ import numpy as np
 
 from weft.driver.build import relax_build
 from weft.relax.frontend.onnx.element_types import from_storage, to_storage
-from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxModelError, need_onnx
+from weft.relax.frontend.onnx.errors import (
+    ConstantNeededError,
+    OnnxModelError,
+    ShapeNeededError,
+    need_onnx,
+)
 from weft.relax.frontend.onnx.importer import Imported, Request, import_model
 from weft.relax.frontend.onnx.model import check_versions, load_model
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue
@@ -83,6 +88,7 @@ class WeftRep(BackendRep):
         self.names = [info.name for info in graph.input if info.name not in defaults]
         self.infos = {info.name: info for info in graph.input}
         self.needed: frozenset[str] = frozenset()
+        self.shaped: frozenset[str] = frozenset()
         self.compiled: dict[Any, _Compiled] = {}
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:  # noqa: ARG002 - the base's signature
@@ -111,6 +117,12 @@ class WeftRep(BackendRep):
                 return found
             try:
                 found = _Compiled(import_model(self.model, self._request(feeds)))
+            except ShapeNeededError as error:
+                more = error.sources & feeds.keys() - self.shaped
+                if not more:
+                    raise
+                self.shaped |= more
+                continue
             except ConstantNeededError as error:
                 more = error.sources & feeds.keys() - self.needed
                 if not more:
@@ -131,7 +143,7 @@ class WeftRep(BackendRep):
             info = self.infos[name]
             if info.type.WhichOneof("value") != "tensor_type":
                 lengths[name] = value
-            elif not info.type.tensor_type.HasField("shape"):
+            elif name in self.shaped or not info.type.tensor_type.HasField("shape"):
                 shapes[name] = np.asarray(value).shape
         return replace(request, bound=bound, shapes=shapes, lengths=lengths)
 
@@ -144,7 +156,7 @@ class WeftRep(BackendRep):
                 parts.append((name, _content(value)))
             elif self.infos[name].type.WhichOneof("value") != "tensor_type":
                 parts.append((name, _structure(value)))
-            elif not self.infos[name].type.tensor_type.HasField("shape"):
+            elif name in self.shaped or not self.infos[name].type.tensor_type.HasField("shape"):
                 parts.append((name, np.asarray(value).shape))
         return tuple(parts)
 

@@ -12,7 +12,7 @@ from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
 from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_name
-from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError, ShapeNeededError
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import qualified
 from weft.relax.frontend.onnx.value import (
@@ -181,11 +181,30 @@ class Context:
         """The dimensions of a value; ConstantNeededError where they are not known."""
         dims = value.shape
         if dims is None:
-            raise ConstantNeededError(
+            raise ShapeNeededError(
                 f"{self.where}: the shape of its input {what} is not known; give it in shape_dict",
                 value.sources,
             )
         return dims
+
+    def extent(self, value: Value, axis: int, what: str) -> int:
+        """The extent of an axis, which must be a number."""
+        dim = self.shape(value, what)[axis]
+        return self.number(dim, value, what)
+
+    def number(self, dim: Dim, value: Value, what: str) -> int:
+        """A dimension of ``value`` that must be a number; ShapeNeededError where it is not."""
+        if isinstance(dim, int):
+            return dim
+        raise ShapeNeededError(
+            f"{self.where}: an extent of its input {what} must be a number at import, got {dim}; "
+            "give the shapes of the model's inputs in shape_dict",
+            value.sources,
+        )
+
+    def numbers(self, value: Value, what: str) -> list[int]:
+        """The dimensions of a value, all of which must be numbers."""
+        return [self.number(dim, value, what) for dim in self.shape(value, what)]
 
     def rank(self, value: Value, what: str) -> int:
         """The number of dimensions of a value, which must be known."""

@@ -27,6 +27,10 @@ class ConstantNeededError(UnsupportedError):
         self.sources = sources
 
 
+class ShapeNeededError(ConstantNeededError):
+    """An operator needs at import that an extent is a number; ``sources`` decide it."""
+
+
 def need_onnx() -> Any:
     """The package ``onnx``; it is an optional extra of weft."""
     try:

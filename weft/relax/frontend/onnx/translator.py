@@ -190,13 +190,9 @@ class Translator:
     ) -> list[Any]:  # fmt: skip
         attributes = {**default_attributes(domain, name, context.opset), **given}
         sources = sources_of(inputs)
-        folded = None if domain else self._folded(name, inputs, given)
+        folded = None if domain else self._folded(name, inputs, given, context.opset)
         if folded is not None:
-            elem = _result_elements(domain, name, context.opset, inputs)
-            if name == "Cast":
-                elem = attributes["to"]
-            keep = elem if folded.dtype == object or elem in SMALL else None
-            return [Value(self.builder, None, folded, keep, sources)]
+            return [folded]
         if not row.takes_all:
             attributes = _accepted(context, row, domain, name, attributes, given)
         made = row.function(context, *inputs, **attributes)
@@ -204,13 +200,24 @@ class Translator:
         held = _result_elements(domain, name, context.opset, inputs)
         return [self.value(item, sources, held) for item in items]
 
-    def _folded(self, name: str, inputs: Sequence[Any], given: Mapping[str, Any]) -> Any:
+    def _folded(
+        self, name: str, inputs: Sequence[Any], given: Mapping[str, Any], opset: int
+    ) -> Value | None:
+        """The result where it can be computed at import, else None."""
+        sources = sources_of(inputs)
+        if name == "CastLike" and isinstance(inputs[1], Value):
+            name, given, inputs = "Cast", {**given, "to": inputs[1].elem}, inputs[:1]
         known = []
         for value in inputs:
             if value is not None and (not isinstance(value, Value) or value.known is None):
                 return None
             known.append(None if value is None else value.known)
-        return fold(name, known, given) if known else None
+        made = fold(name, known, given) if known else None
+        if made is None:
+            return None
+        elem = given["to"] if name == "Cast" else _result_elements("", name, opset, inputs)
+        keep = elem if made.dtype == object or elem in SMALL else None
+        return Value(self.builder, None, made, keep, sources)
 
     def value(self, item: Any, sources: frozenset[str], held: int | None = None) -> Any:
         """A converter's result as a value; ``held`` is its type if that is held in bytes."""

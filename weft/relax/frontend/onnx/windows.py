@@ -22,8 +22,8 @@ class Windows:
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
-    before: list[Dim]
-    after: list[Dim]
+    before: list[Any]
+    after: list[Any]
 
     @property
     def padding(self) -> list[Dim]:

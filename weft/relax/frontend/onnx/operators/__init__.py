@@ -6,8 +6,9 @@ import importlib
 from typing import Final
 
 FAMILIES: Final = (
-    "activation", "arithmetic", "casting", "control", "convolution", "elementwise", "indexing", "linear",
-    "normalization", "padding", "pooling", "quantization", "random", "reduction", "sequence", "shape",
+    "activation", "arithmetic", "casting", "control", "convolution", "deform", "elementwise",
+    "indexing", "linear", "normalization", "padding", "pooling", "quantization", "random",
+    "recurrent", "reduction", "resize", "sequence", "shape",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 

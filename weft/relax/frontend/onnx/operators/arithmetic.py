@@ -193,9 +193,7 @@ def _scanned(
 def determinant(context: Context, x: Value) -> Expr:
     """The determinants of square matrices, by elimination with pivots of the largest magnitude."""
     shape = context.shape(x, "X")
-    size = shape[-1]
-    if not isinstance(size, int):
-        context.fail("the size of its matrices must be a number")
+    size = context.number(shape[-1], x, "X")
     rows = [context.emit(op.take(x.expr, _index(context, row), len(shape) - 2))
             for row in range(size)]  # fmt: skip
     made = context.constant(np.ones([1] * 0), x.dtype).expr

@@ -45,9 +45,7 @@ def conv(
 
 def kernel_of(context: Context, weight: Value, given: Sequence[int] | None) -> list[int]:
     """The spatial extents of a kernel, which must be numbers."""
-    shape = context.shape(weight, "W")[2:]
-    if any(not isinstance(dim, int) for dim in shape):
-        context.fail("the extents of its kernel must be numbers")
+    shape = [context.number(dim, weight, "W") for dim in context.shape(weight, "W")[2:]]
     if given and list(given) != shape:
         context.fail(f"kernel_shape {list(given)} contradicts the weights' {shape}")
     return list(shape)
@@ -90,8 +88,7 @@ def conv_transpose(
         for axis, size in enumerate(spatial):
             reach = (kernel[axis] - 1) * spread[axis] + 1
             whole = (size - 1) * steps[axis] + extra[axis] + reach - target[axis]
-            if not isinstance(whole, int):
-                context.fail("output_shape and auto_pad need extents that are numbers")
+            whole = context.number(whole, x, "X")
             small = max(whole, 0) // 2
             large = max(whole, 0) - small
             extra[axis] += max(-whole, 0)

@@ -56,9 +56,7 @@ def gather_nd(context: Context, x: Value, indices: Value, *, batch_dims: int = 0
 
 
 def _vectors_from_start(context: Context, x: Value, indices: Value, batch: int) -> Expr:
-    width = context.shape(indices, "indices")[-1]
-    if not isinstance(width, int):
-        context.fail("the length of its index vectors must be a number")
+    width = context.extent(indices, -1, "indices")
     extents = context.shape(x, "data")[batch : batch + width]
     wide = indices.expr
     if indices.dtype != "int64":
@@ -198,9 +196,7 @@ def _split(
     place = context.axis(x, axis)
     count = count or len(context.node.output)
     if sizes is None:
-        extent = context.shape(x, "input")[place]
-        if not isinstance(extent, int):
-            context.fail("how it is split must be known: give the sizes of the parts")
+        extent = context.extent(x, place, "input")
         part = -(-extent // count)
         sizes = [max(min(part, extent - part * index), 0) for index in range(count)]
     ends = np.cumsum(sizes).tolist()

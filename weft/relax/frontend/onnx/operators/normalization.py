@@ -216,9 +216,8 @@ def dropout(
     mask = op.full(shape, context.constant(True).expr, "bool")
     if not training or not rate:
         return [x, mask]
-    if any(not isinstance(dim, int) for dim in shape):
-        context.fail("training mode needs a shape of numbers")
-    kept = np.random.RandomState(seed).uniform(0, 1.0, shape) >= rate
+    sizes = context.numbers(x, "data")
+    kept = np.random.RandomState(seed).uniform(0, 1.0, sizes) >= rate
     scale = context.constant(1 / (1 - rate), x.dtype).expr
     chosen = context.emit(op.multiply(x.expr, context.constant(kept.astype(x.dtype)).expr))
     return [context.emit(op.multiply(chosen, scale)), context.constant(kept)]

@@ -115,9 +115,7 @@ def center_crop_pad(
     chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
     before, after = [0] * rank, [0] * rank
     for axis, size in zip(chosen, wanted, strict=True):
-        extent = given[axis]
-        if not isinstance(extent, int):
-            context.fail("its axes must have extents that are numbers")
+        extent = context.number(given[axis], x, "input_data")
         more = size - extent
         before[axis] = more // 2 if more > 0 else -(-more // 2)
         after[axis] = more - before[axis]

@@ -38,7 +38,7 @@ def max_pool(
     if not context.wants(1):
         return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
     counts = [
-        _window_count(context, windows, axis, size, bool(ceil_mode))
+        _window_count(windows, axis, context.number(size, x, "X"), bool(ceil_mode))
         for axis, size in enumerate(context.shape(x, "X")[2:])
     ]
     column_major = bool(storage_order)
@@ -64,19 +64,20 @@ def average_pool(
 def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
     table, ceil_mode, count_padding = options
     rank = windows.rank
-    if any(not isinstance(size, int) for size in windows.padding):
-        context.fail("auto_pad needs extents that are numbers; give pads")
+    padding = [context.number(size, x, "X") for size in windows.padding]
     made = context.emit(table[rank](
-        x.expr, windows.kernel, windows.strides, windows.padding, windows.dilations, ceil_mode,
+        x.expr, windows.kernel, windows.strides, padding, windows.dilations, ceil_mode,
         count_padding, LAYOUTS[rank][0],
     ))  # fmt: skip
     if not ceil_mode:
         return made
     sizes = context.shape(x, "X")[2:]
-    wanted = [_window_count(context, windows, a, size, True) for a, size in enumerate(sizes)]
     found = (context.value(made).shape or [])[2:]
-    cut = [axis for axis in range(rank) if isinstance(wanted[axis], int)
-           and wanted[axis] != found[axis]]  # fmt: skip
+    wanted = {
+        axis: _window_count(windows, axis, size, True)
+        for axis, size in enumerate(sizes) if isinstance(size, int)
+    }  # fmt: skip
+    cut = [axis for axis, count in wanted.items() if count != found[axis]]
     if not cut:
         return made
     ends = [wanted[axis] for axis in cut]
@@ -84,15 +85,11 @@ def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
     return context.emit(op.strided_slice(made, axes, [0] * len(cut), ends))
 
 
-def _window_count(context: Context, windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:
+def _window_count(windows: Windows, axis: int, size: int, ceil: bool) -> int:
     """How many windows there are; with ceil one more, if it starts before the padding's end."""
     whole = size + windows.before[axis] + windows.after[axis]
     stride = windows.strides[axis]
     free = whole - (windows.kernel[axis] - 1) * windows.dilations[axis] - 1
-    if not isinstance(free, int):
-        if ceil:
-            context.fail("ceil_mode with indices needs extents that are numbers")
-        return tir.floordiv(as_prim(free), stride) + 1
     if not ceil:
         return free // stride + 1
     count = -(-free // stride) + 1
@@ -154,7 +151,8 @@ def lp_pool(
     after = list(windows.after)
     if ceil_mode:
         for axis, size in enumerate(sizes):
-            count = _window_count(context, windows, axis, size, True)
+            size = context.number(size, x, "X")
+            count = _window_count(windows, axis, size, True)
             reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
             need = (count - 1) * windows.strides[axis] + reach
             after[axis] = max(need - size - windows.before[axis], after[axis])

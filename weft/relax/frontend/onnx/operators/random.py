@@ -5,7 +5,6 @@ runs twice gives the same numbers twice, as an ONNX node with a seed does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,12 +17,6 @@ from weft.relax.frontend.onnx.value import Value
 
 def _generator(seed: float | None) -> np.random.Generator:
     return np.random.default_rng(None if seed is None else int(np.float32(seed).view("uint32")))
-
-
-def _shape(context: Context, dims: Sequence[Any]) -> list[int]:
-    if any(not isinstance(dim, int) for dim in dims):
-        context.fail("random numbers need a shape of numbers; give it in shape_dict")
-    return list(dims)
 
 
 @converter("RandomUniform")
@@ -52,7 +45,7 @@ def random_uniform_like(
     seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Numbers between low and high, in the shape (and type) of a tensor."""
-    shape = _shape(context, context.shape(x, "input"))
+    shape = context.numbers(x, "input")
     return random_uniform(
         context, shape=shape, low=low, high=high, dtype=dtype or x.elem or 1, seed=seed
     )
@@ -64,7 +57,7 @@ def random_normal_like(
     dtype: int | None = None, seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Normally distributed numbers, in the shape (and type) of a tensor."""
-    shape = _shape(context, context.shape(x, "input"))
+    shape = context.numbers(x, "input")
     return random_normal(
         context, shape=shape, mean=mean, scale=scale, dtype=dtype or x.elem or 1, seed=seed
     )
@@ -75,7 +68,7 @@ def bernoulli(
     context: Context, x: Value, *, dtype: int | None = None, seed: float | None = None
 ) -> Expr:
     """1 with the probability that x says, else 0."""
-    shape = _shape(context, context.shape(x, "input"))
+    shape = context.numbers(x, "input")
     drawn = context.constant(_generator(seed).uniform(0, 1, shape).astype(x.dtype))
     hit = context.emit(op.less(drawn.expr, x.expr))
     return context.emit(op.astype(hit, context.storage(dtype or x.elem or 1)))
@@ -86,7 +79,7 @@ def multinomial(
     context: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
 ) -> Expr:
     """Classes drawn by unnormalized log probabilities, row by row: the largest x + Gumbel noise."""
-    batch, classes = _shape(context, context.shape(x, "input"))
+    batch, classes = context.numbers(x, "input")
     noise = _generator(seed).gumbel(size=(batch, sample_size, classes)).astype(x.dtype)
     logits = context.emit(op.expand_dims(x.expr, [1]))
     noisy = context.emit(op.add(logits, context.constant(noise).expr))

@@ -1,0 +1,158 @@
+"""Sequences and optionals. Both exist at import only: their items are values of the graph, and how
+many there are is known. Positions must be known; ONNX's backend binds those that are inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.element_types import FLOAT
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.translator import sources_of
+from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+
+
+def items_of(context: Context, sequence: Any) -> list[Any]:
+    """The items of a sequence, also of one inside of an optional."""
+    if isinstance(sequence, OptionalValue):
+        sequence = sequence.content
+    if not isinstance(sequence, SequenceValue):
+        context.fail("expected a sequence")
+    return list(sequence.items)
+
+
+def _sequence(items: list[Any], *inputs: Any) -> SequenceValue:
+    elem = items[0].elem if items and isinstance(items[0], Value) else None
+    return SequenceValue(items, elem, sources_of(inputs))
+
+
+@converter("SequenceConstruct", since=11)
+def sequence_construct(context: Context, *values: Any) -> SequenceValue:  # noqa: ARG001 - the signature of every converter
+    """A sequence of the inputs."""
+    return _sequence(list(values), *values)
+
+
+@converter("SequenceEmpty", since=11)
+def sequence_empty(context: Context, *, dtype: int = FLOAT) -> SequenceValue:  # noqa: ARG001 - the signature of every converter
+    """A sequence of nothing."""
+    return SequenceValue([], dtype)
+
+
+def _position(context: Context, position: Value | None, count: int, more: int) -> int | None:
+    if position is None:
+        return None
+    given = int(context.array(position, "position").ravel()[0])
+    if not -count <= given < count + more:
+        context.fail(f"position {given} is outside of a sequence of {count} items")
+    return given + count if given < 0 else given
+
+
+@converter("SequenceAt", since=11)
+def sequence_at(context: Context, sequence: Any, position: Value) -> Any:
+    """One item."""
+    items = items_of(context, sequence)
+    place = _position(context, position, len(items), 0)
+    assert place is not None
+    return items[place]
+
+
+@converter("SequenceInsert", since=11)
+def sequence_insert(
+    context: Context, sequence: Any, value: Any, position: Value | None = None
+) -> SequenceValue:
+    """With one more item, at the end by default."""
+    items = items_of(context, sequence)
+    place = _position(context, position, len(items), 1)
+    items.insert(len(items) if place is None else place, value)
+    return _sequence(items, sequence, value)
+
+
+@converter("SequenceErase", since=11)
+def sequence_erase(context: Context, sequence: Any, position: Value | None = None) -> SequenceValue:
+    """Without one item, the last by default."""
+    items = items_of(context, sequence)
+    place = _position(context, position, len(items), 0)
+    items.pop(-1 if place is None else place)
+    return _sequence(items, sequence)
+
+
+@converter("SequenceLength", since=11)
+def sequence_length(context: Context, sequence: Any) -> Value:
+    """How many items there are."""
+    return context.constant(len(items_of(context, sequence)), "int64")
+
+
+@converter("ConcatFromSequence", since=11)
+def concat_from_sequence(context: Context, sequence: Any, *, axis: int, new_axis: int = 0) -> Value:
+    """The items one after the other, along an axis of theirs or a new one."""
+    items = items_of(context, sequence)
+    exprs = [item.expr for item in items]
+    made = op.stack(exprs, axis) if new_axis else op.concat(exprs, axis)
+    return context.value(made, items[0].elem)
+
+
+@converter("SplitToSequence", since=11)
+def split_to_sequence(
+    context: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1
+) -> SequenceValue:
+    """Parts along an axis: of one size, of given sizes, or slices."""
+    place = context.axis(x, axis)
+    extent = context.extent(x, place, "input")
+    sizes = [1] * extent
+    if split is not None:
+        given = context.array(split, "split")
+        sizes = given.ravel().tolist()
+        if given.ndim == 0:
+            size = int(given)
+            sizes = [size] * (extent // size) + ([extent % size] if extent % size else [])
+    items = []
+    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+        part = context.emit(op.strided_slice(x.expr, [place], [end - size], [end]))
+        if split is None and not keepdims:
+            part = context.emit(op.squeeze(part, [place]))
+        items.append(context.value(part, x.elem))
+    return _sequence(items, x)
+
+
+@converter("SequenceMap", since=17)
+def sequence_map(context: Context, sequence: Any, *others: Any, body: Any) -> list[SequenceValue]:
+    """The body on each item, with the items of other sequences and with tensors."""
+    first = items_of(context, sequence)
+    results = []
+    for index, item in enumerate(first):
+        rest = [
+            items_of(context, other)[index] if isinstance(other, SequenceValue) else other
+            for other in others
+        ]
+        results.append(context.translator.graph(body, context.scope, [item, *rest]))
+    return [
+        _sequence([made[index] for made in results], sequence, *others)
+        for index in range(len(body.output))
+    ]
+
+
+@converter("Optional", since=15)
+def optional(context: Context, value: Any = None, *, type: Any = None) -> OptionalValue:  # noqa: A002, ARG001 - ONNX's name; the signature of every converter
+    """An optional of a value, or an empty one."""
+    return OptionalValue(value, sources_of([value]))
+
+
+@converter("OptionalHasElement", since=15)
+def optional_has_element(context: Context, value: Any = None) -> Value:
+    """Whether there is a value; a tensor or a sequence is one."""
+    empty = value is None or (isinstance(value, OptionalValue) and value.content is None)
+    return context.constant(not empty)
+
+
+@converter("OptionalGetElement", since=15)
+def optional_get_element(context: Context, value: Any) -> Any:
+    """The value in an optional; a tensor or a sequence itself."""
+    if not isinstance(value, OptionalValue):
+        return value
+    if value.content is None:
+        context.fail("the optional is empty")
+    return value.content
