@@ -104,8 +104,8 @@ _NAMES = {
     "vulkan": "weft.runtime.device",
 }
 _ROOMS = (
-    "arith", "codegen", "compat", "data", "driver", "error", "ir", "nd", "relax", "runtime",
-    "script", "support", "target", "te", "testing", "tir", "topi",
+    "arith", "codegen", "compat", "data", "driver", "error", "ir", "nd", "random", "relax",
+    "runtime", "script", "support", "target", "te", "testing", "tir", "topi",
 )  # fmt: skip
 _PLANNED = {
     "dlight": "default schedules",

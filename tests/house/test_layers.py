@@ -17,6 +17,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),
     "weft.nd": (1, "runtime"),
+    "weft.random": (1, "runtime"),
     "weft.ir": (1, "ir"),
     "weft.target": (2, "target"),
     "weft.tir.expr": (2, "tir expressions"),

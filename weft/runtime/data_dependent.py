@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.runtime import random  # noqa: F401 - registers weft.random.*
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 

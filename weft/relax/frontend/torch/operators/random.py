@@ -1,0 +1,187 @@
+"""Random tensors: calls of the runtime's generator (``weft.random.seed`` sets it).
+
+The numbers are not PyTorch's; shape, data type and distribution are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.relax import op
+from weft.relax.expr import Expr, ExternFunc, PrimValue, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.pointwise import pointwise
+from weft.relax.frontend.torch.registry import converter
+from weft.relax.struct_info import TensorStructInfo
+from weft.tir import op as tir_op
+
+
+def drawn(
+    context: Context, name: str, *args: Any, shape: Sequence[Any] | None = None,
+    dtype: str | None = None,
+) -> Any:  # fmt: skip
+    """A call of ``weft.random.<name>`` that fills a tensor, the node's result unless told."""
+    info = TensorStructInfo(context.shape if shape is None else shape, dtype or context.dtype)
+    stream = PrimValue(tir_op.const(_place(context), "int64"))
+    operands = [arg if isinstance(arg, Expr) else PrimValue(_scalar(arg)) for arg in args]
+    function = ExternFunc(f"weft.random.{name}")
+    return context.emit(op.call_dps_packed(function, [stream, *operands], info))
+
+
+def _place(context: Context) -> int:
+    """The place of the node in its graph: no two calls of a program are equal."""
+    return list(context.node.graph.nodes).index(context.node)
+
+
+def _scalar(value: Any) -> PrimExpr:
+    if isinstance(value, PrimExpr):
+        return value
+    return tir_op.const(value, "float64" if isinstance(value, float) else "int64")
+
+
+@converter("aten.rand.default", "aten.rand_like.default", "aten.rand.generator",
+           "aten.rand_like.generator")  # fmt: skip
+def rand(context: Context, *_: Any, **__: Any) -> Any:
+    """Uniform in [0, 1)."""
+    return drawn(context, "uniform", 0.0, 1.0)
+
+
+@converter("aten.randn.default", "aten.randn_like.default", "aten.randn.generator",
+           "aten.randn_like.generator")  # fmt: skip
+def randn(context: Context, *_: Any, **__: Any) -> Any:
+    """Normal with mean 0 and deviation 1."""
+    return drawn(context, "normal", 0.0, 1.0)
+
+
+@converter("aten.randint.default", "aten.randint.generator")
+def randint(context: Context, high: Any, *_: Any, **__: Any) -> Any:
+    """Integers in [0, high)."""
+    return drawn(context, "integers", 0, high)
+
+
+@converter("aten.randint.low", "aten.randint.low_generator")
+def randint_low(context: Context, low: Any, high: Any, *_: Any, **__: Any) -> Any:
+    """Integers in [low, high)."""
+    return drawn(context, "integers", low, high)
+
+
+@converter("aten.randint_like.default")
+def randint_like(context: Context, self: Expr, high: Any, **_: Any) -> Any:
+    """Integers in [0, high)."""
+    return drawn(context, "integers", 0, high)
+
+
+@converter("aten.randint_like.low_dtype")
+def randint_like_low(context: Context, self: Expr, low: Any, high: Any, **_: Any) -> Any:
+    """Integers in [low, high)."""
+    return drawn(context, "integers", low, high)
+
+
+@converter("aten.randperm.default", "aten.randperm.generator")
+def randperm(context: Context, n: Any, **_: Any) -> Any:
+    """The numbers 0 .. n - 1 in random order."""
+    return drawn(context, "permutation")
+
+
+@converter("aten.bernoulli.default")
+def bernoulli(context: Context, self: Expr) -> Any:
+    """1 with the probability that each element gives."""
+    return drawn(context, "bernoulli", self)
+
+
+@converter("aten.bernoulli.Tensor")
+def bernoulli_of(context: Context, self: Expr, p: Expr) -> Any:
+    """1 with the probabilities of ``p``, in the shape of ``self``."""
+    return drawn(context, "bernoulli", context.emit(op.broadcast_to(p, context.shape)))
+
+
+@converter("aten.bernoulli.p")
+def bernoulli_p(context: Context, self: Expr, p: float = 0.5) -> Any:
+    """1 with probability p, in the shape of ``self``."""
+    uniform = drawn(context, "uniform", 0.0, 1.0, dtype="float64")
+    return context.cast(_below(context, uniform, p), context.dtype)
+
+
+def _below(context: Context, uniform: Expr, p: float) -> Any:
+    return context.emit(op.less(uniform, const(float(p), "float64")))
+
+
+@converter("aten.uniform.default")
+def uniform(context: Context, self: Expr, *ends: float, **_: Any) -> Any:
+    """Uniform between two numbers, [0, 1) unless given."""
+    low, high = [*ends, *(0.0, 1.0)[len(ends) :]]
+    return drawn(context, "uniform", float(low), float(high))
+
+
+@converter("aten.normal_functional.default", "aten.normal.out")
+def normal_functional(
+    context: Context, self: Expr, mean: float = 0, std: float = 1
+) -> Any:
+    """Normal in the shape of ``self``."""
+    return drawn(context, "normal", float(mean), float(std))
+
+
+@converter("aten.normal.float_float")
+def normal(context: Context, mean: float, std: float, size: Any, **_: Any) -> Any:
+    """Normal of a shape."""
+    return drawn(context, "normal", float(mean), float(std))
+
+
+@converter("aten.normal.Tensor_float", "aten.normal.float_Tensor", "aten.normal.Tensor_Tensor")
+def normal_of(context: Context, mean: Any = 0.0, std: Any = 1.0) -> Any:
+    """Normal with a mean and a deviation for each element."""
+    wide = [
+        context.emit(op.broadcast_to(context.operand(item, context.dtype), context.shape))
+        for item in (mean, std)
+    ]
+    return drawn(context, "normal_of", *wide)
+
+
+@converter("aten.exponential.default")
+def exponential(context: Context, self: Expr, lambd: float = 1) -> Any:
+    """Exponential with rate ``lambd``."""
+    return drawn(context, "exponential", float(lambd))
+
+
+@converter("aten.geometric.default")
+def geometric(context: Context, self: Expr, p: float) -> Any:
+    """The number of trials up to the first success."""
+    return drawn(context, "geometric", float(p))
+
+
+@converter("aten.multinomial.default")
+def multinomial(
+    context: Context, self: Expr, num_samples: Any, replacement: bool = False
+) -> Any:
+    """Places drawn in proportion to the weights of each row."""
+    return drawn(context, "multinomial", self, int(replacement))
+
+
+@converter("aten.native_dropout.default")
+def native_dropout(context: Context, input: Expr, p: float, train: bool | None = True) -> Any:
+    """0 with probability p, else scaled by 1 / (1 - p); and which elements are kept."""
+    shape, mask_dtype = context.results[1]
+    if train is False or p == 0:
+        return input, op.full(shape, const(True, mask_dtype), mask_dtype)
+    return kept_of(context, input, p)
+
+
+def kept_of(context: Context, tensor: Expr, p: float) -> tuple[Any, Any]:
+    """What a dropout of probability p leaves, scaled, and which elements these are."""
+    uniform = drawn(context, "uniform", 0.0, 1.0, dtype="float64")
+    kept = context.emit(op.greater_equal(uniform, const(float(p), "float64")))
+    factor = 0.0 if p == 1 else 1.0 / (1.0 - p)
+
+    def scaled(x: PrimExpr, keep: PrimExpr) -> PrimExpr:
+        made = x * tir_op.const(factor, x.dtype)
+        return tir_op.select(keep, made, tir_op.const(0.0, x.dtype))
+
+    return pointwise(context, "dropout", scaled, tensor, kept), kept
+
+
+@converter("aten.dropout.default")
+def dropout(context: Context, input: Expr, p: float, train: bool) -> Any:
+    """The input itself outside of training; else 0 with probability p."""
+    return kept_of(context, input, p)[0] if train and p else input
