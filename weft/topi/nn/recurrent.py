@@ -22,8 +22,10 @@ from weft.tir.buffer import decl_buffer
 from weft.topi.extents import compute_ax, may_be_equal, shape_text
 from weft.topi.moments import wide
 
-Cell = Callable[[Callable[[int], PrimExpr], Callable[[int], PrimExpr], PrimExpr, Any], PrimExpr]
-"""(data part of a gate, state part of a gate, hidden, the other state) -> the new hidden value."""
+Part = Callable[[int], PrimExpr]
+"""What the data, or the state, adds to a gate."""
+Cell = Callable[[Part, Part, PrimExpr, Any], PrimExpr]
+"""(data part, state part, hidden, (other states, index, extras)) -> the new hidden value."""
 
 
 def _check_shapes(name: str, gates: int, tensors: Sequence[Tensor]) -> None:
@@ -63,48 +65,80 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _sequence(
-    name: str, gates: int, tensors: Sequence[Tensor], cell: Cell, reverse: bool
-) -> list[Tensor]:
-    """Outputs of all steps, then the last states; ``cell`` gives the new hidden value."""
+def recurrence(
+    name: str, gates: int, tensors: Sequence[Tensor], cell: Cell, reverse: bool = False,
+    lengths: Tensor | None = None, extras: Sequence[Tensor] = (),
+    reset: Callable[[Part, Part], PrimExpr] | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """Outputs of all steps, then the last states, of a layer with the given cell.
+
+    Args:
+        name: the layer in messages and in the names of its kernels.
+        gates: how many gates the weights hold.
+        tensors: data, the two weights, the two biases, the first states.
+        cell: the new hidden value; it writes the other states itself.
+        reverse: whether the steps are taken from the last to the first.
+        lengths: (batch,) integers: the steps of each sequence; outputs after them are 0.
+        extras: tensors that the cell reads.
+        reset: a factor on the hidden state for the last gate, computed from the gates before it.
+    """
     _check_shapes(name, gates, tensors)
     data, weight, recurrent, bias, recurrent_bias, *states = tensors
     ready = _of_data(data, weight, bias)
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
+    first_gates = gates if reset is None else gates - 1
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
-        mine, weights, biases, *first = [ib.buffer_ptr(buffer) for buffer in ins]
+        mine, weights, biases, *rest = [ib.buffer_ptr(buffer) for buffer in ins]
+        first, more = rest[: len(states)], rest[len(states) :]
         out, *last = [ib.buffer_ptr(buffer) for buffer in outs]
         running = [ib.allocate(kind, [size], "running") for _ in last]
         sums = ib.allocate(kind, [gates * size], "sums")
+        scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
+
+        def add_up(low: Any, high: Any, hidden: Any) -> None:
+            with ib.for_range(low, high, "g") as g:
+                sums[g] = op.cast(kind, biases[g])
+                with ib.for_range(0, size, "k") as k:
+                    sums[g] = sums[g] + op.cast(kind, weights[g, k]) * hidden[k]
+
+        def parts(at: Any, b: Any, j: Any) -> tuple[Part, Part]:
+            return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
+
+        def step(at: Any, b: Any) -> None:
+            add_up(0, first_gates * size, running[0])
+            if reset is not None:
+                with ib.for_range(0, size, "j") as j:
+                    scaled[j] = reset(*parts(at, b, j)) * running[0][j]
+                add_up(first_gates * size, gates * size, scaled)
+            with ib.for_range(0, size, "j") as j:
+                value = cell(*parts(at, b, j), running[0][j], (running[1:], j, more))
+                running[0][j] = value
+                out[at, b, j] = op.cast(data.dtype, running[0][j])
+
         with ib.for_range(0, batch, "b") as b:
             with ib.for_range(0, size, "j") as j:
                 for state, start in zip(running, first, strict=True):
                     state[j] = op.cast(kind, start[b, j])
-            with ib.for_range(0, steps, "t") as t:
-                step = steps - 1 - t if reverse else t
-                with ib.for_range(0, gates * size, "g") as g:
-                    sums[g] = op.cast(kind, biases[g])
-                    with ib.for_range(0, size, "k") as k:
-                        weight = op.cast(kind, weights[g, k])
-                        sums[g] = sums[g] + weight * running[0][k]
-                with ib.for_range(0, size, "j") as j:
-                    value = cell(
-                        lambda gate: mine[step, b, j + size * gate],
-                        lambda gate: sums[j + size * gate],
-                        running[0][j],
-                        (running[1:], j),
-                    )
-                    running[0][j] = value
-                    out[step, b, j] = op.cast(data.dtype, running[0][j])
+            end = steps
+            if lengths is not None:
+                end = ib.let("end", op.cast("int64", more[-1][b]))
+                with (
+                    ib.for_range(0, steps, "t") as t, ib.if_scope(op.greater_equal(t, end)),
+                    ib.for_range(0, size, "j") as j,
+                ):  # fmt: skip
+                    out[t, b, j] = op.const(0, data.dtype)
+            with ib.for_range(0, end, "t") as t:
+                step(end - 1 - t if reverse else t, b)
             with ib.for_range(0, size, "j") as j:
-                for state, end in zip(running, last, strict=True):
-                    end[b, j] = op.cast(data.dtype, state[j])
+                for state, result in zip(running, last, strict=True):
+                    result[b, j] = op.cast(data.dtype, state[j])
         return ib.get()
 
-    inputs = [ready, recurrent, recurrent_bias, *states]
+    inputs = [ready, recurrent, recurrent_bias, *states, *extras]
+    inputs += [] if lengths is None else [lengths]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     reads = [decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs]
     writes = [decl_buffer(shape, data.dtype, f"out{i}") for i, shape in enumerate(shapes)]
@@ -124,7 +158,7 @@ def lstm(
         raise IRValueError(f"lstm: weight_layout: expected the letters IFGO, got {weight_layout!r}")
 
     def step(mine: Any, sums: Any, _hidden: Any, others: Any) -> PrimExpr:
-        (state,), j = others
+        (state,), j, _ = others
         gate = {letter: mine(i) + sums(i) for i, letter in enumerate(weight_layout)}
         kept = op.sigmoid(gate["F"]) * state[j]
         state[j] = kept + op.sigmoid(gate["I"]) * op.tanh(gate["G"])
@@ -132,7 +166,7 @@ def lstm(
         return made
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell]
-    return _sequence("lstm", 4, tensors, step, reverse)
+    return recurrence("lstm", 4, tensors, step, reverse)
 
 
 def gru(
@@ -148,7 +182,7 @@ def gru(
         return made
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
-    return _sequence("gru", 3, tensors, step, reverse)
+    return recurrence("gru", 3, tensors, step, reverse)
 
 
 def rnn(
@@ -165,4 +199,4 @@ def rnn(
         return op.tanh(total) if activation == "tanh" else made
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
-    return _sequence("rnn", 1, tensors, step, reverse)
+    return recurrence("rnn", 1, tensors, step, reverse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,13 @@ class _Image:
     width: PrimExpr
     kind: DataType
 
-    def bilinear(self, batch: Any, channel: Any, row: PrimExpr, column: PrimExpr) -> PrimExpr:
-        """The value at a point; 0 more than one pixel outside of the image."""
+    def bilinear(
+        self, batch: Any, channel: Any, row: PrimExpr, column: PrimExpr, largest: bool = False
+    ) -> PrimExpr:
+        """The value at a point; 0 more than one pixel outside of the image.
+
+        ``largest`` takes the largest of the weighted neighbours in the place of their sum.
+        """
         tests, taps = [], []
         for place, extent in ((row, self.height), (column, self.width)):
             size = op.cast(self.kind, extent)
@@ -42,11 +48,12 @@ class _Image:
             high = op.minimum(low + 1, last)
             fraction = limited - op.floor(limited)
             taps.append(((low, op.const(1, self.kind) - fraction), (high, fraction)))
-        total: Any = op.const(0, self.kind)
-        for y, weight_y in taps[0]:
-            for x, weight_x in taps[1]:
-                value = op.cast(self.kind, self.at(batch, channel, y, x))
-                total = total + weight_y * weight_x * value
+        values = [
+            weight_y * weight_x * op.cast(self.kind, self.at(batch, channel, y, x))
+            for y, weight_y in taps[0]
+            for x, weight_x in taps[1]
+        ]
+        total = functools.reduce(op.maximum, values) if largest else op.add_n(*values)
         return op.if_then_else(op.all(*tests), total, op.const(0, self.kind))
 
 
@@ -58,10 +65,12 @@ def roi_align(
 
     Every bin takes the mean (or the largest) of ``sample_ratio`` ** 2 points, read bilinearly; a
     ratio below 1 takes as many as pixels fit. ``aligned`` moves regions by half a pixel, else they
-    are at least one pixel large.
+    are at least one pixel large. The mode ``max_neighbour`` is ONNX's max: the largest neighbour
+    of any point, times its weight.
     """
-    if mode not in ("avg", "max"):
-        raise IRValueError(f"roi_align: mode: expected avg or max, got {mode!r}")
+    if mode not in ("avg", "max", "max_neighbour"):
+        raise IRValueError(f"roi_align: mode: expected avg, max or max_neighbour, got {mode!r}")
+    is_max = mode != "avg"
     at = positions(layout, "NCHW", "roi_align: layout")
     if rois.ndim != 2 or not may_be_equal(rois.shape[1], 5):
         raise IRValueError(
@@ -90,7 +99,7 @@ def roi_align(
                 ib.for_range(0, bins[0], "ph") as ph,
                 ib.for_range(0, bins[1], "pw") as pw,
             ):
-                total[0] = te_reduction.lowest(kind) if mode == "max" else op.const(0, kind)
+                total[0] = te_reduction.lowest(kind) if is_max else op.const(0, kind)
                 with ib.for_range(0, samples[0], "iy") as iy, ib.for_range(
                     0, samples[1], "ix"
                 ) as ix:
@@ -100,10 +109,10 @@ def roi_align(
                             starts, steps, (ph, pw), (iy, ix), samples, strict=True
                         )
                     ]
-                    value = image.bilinear(batch, c, *point)
-                    total[0] = op.maximum(total[0], value) if mode == "max" else total[0] + value
+                    value = image.bilinear(batch, c, *point, largest=mode == "max_neighbour")
+                    total[0] = op.maximum(total[0], value) if is_max else total[0] + value
                 taken = op.maximum(samples[0] * samples[1], op.const(1, "int64"))
-                mean = total[0] if mode == "max" else op.div(total[0], op.cast(kind, taken))
+                mean = total[0] if is_max else op.div(total[0], op.cast(kind, taken))
                 out[tuple(_placed([roi, c, ph, pw], at))] = op.cast(data.dtype, mean)
         return ib.get()
 

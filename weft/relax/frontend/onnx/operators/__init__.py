@@ -8,7 +8,7 @@ from typing import Final
 FAMILIES: Final = (
     "activation", "arithmetic", "casting", "control", "convolution", "deform", "elementwise",
     "indexing", "linear", "normalization", "padding", "pooling", "quantization", "random",
-    "recurrent", "reduction", "resize", "sequence", "shape",
+    "recurrent", "reduction", "resize", "sampling", "sequence", "shape", "signal",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 

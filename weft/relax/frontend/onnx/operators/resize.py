@@ -73,13 +73,15 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
         bool(exclude_outside), extrapolation_value,
     )  # fmt: skip
     _check(context, method)
+    if antialias:
+        context.numbers(x, "X")  # how many neighbours there are depends on the scale
     rank = context.rank(x, "X")
     chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
     given = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
     if given is not None:
         found = _by_scales(context, x, chosen, given.tolist())
     elif sizes is not None:
-        numbers = antialias or keep_aspect_ratio_policy != "stretch"
+        numbers = bool(antialias) or keep_aspect_ratio_policy != "stretch"
         wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []
         found = _by_sizes(context, x, chosen, (wanted, keep_aspect_ratio_policy))
     else:
@@ -141,9 +143,7 @@ def _by_sizes(
         ]
     if policy not in ("not_larger", "not_smaller"):
         context.fail(f"keep_aspect_ratio_policy: {policy!r} is unknown")
-    if not all(isinstance(dim, int) for dim in (*extents, *sizes)):
-        context.fail("keep_aspect_ratio_policy: the extents must be numbers; give them in "
-                     "shape_dict")  # fmt: skip
+    extents = [context.extent(x, axis, "X") for axis in chosen]
     pick = min if policy == "not_larger" else max
     scale = pick(size / extent for size, extent in zip(sizes, extents, strict=True))
     return [
@@ -213,8 +213,6 @@ def _nearest(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
 
 def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
     if not axis.is_static:
-        if method.antialias:
-            context.fail("antialias: the extents must be numbers; give them in shape_dict")
         return _symbolic(context, data, axis, method)
     indices, weights = weighted_taps(axis, method)
     tables = [context.constant(indices).expr,

@@ -1,0 +1,156 @@
+"""Signals: DFT, STFT, mel filters.
+
+Transforms are products with the matrices of their sines and cosines; complex numbers are pairs
+along the last axis. The windows (Hann, Hamming, Blackman) are functions of ONNX's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Value
+
+Array = np.ndarray[Any, Any]
+
+
+@converter("DFT", since=17)
+def dft_attribute(
+    context: Context, x: Value, length: Value | None = None, *, axis: int = 1, inverse: int = 0,
+    onesided: int = 0,
+) -> Expr:  # fmt: skip
+    """In opset 17 the axis is an attribute."""
+    size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
+    return _transformed(context, x, context.axis(x, axis), size, (bool(inverse), bool(onesided)))
+
+
+@converter("DFT", since=20)
+def dft(
+    context: Context, x: Value, length: Value | None = None, axis: Value | None = None, *,
+    inverse: int = 0, onesided: int = 0,
+) -> Expr:  # fmt: skip
+    """The discrete Fourier transform along an axis."""
+    place = -2 if axis is None else int(context.array(axis, "axis").ravel()[0])
+    size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
+    return _transformed(context, x, context.axis(x, place), size, (bool(inverse), bool(onesided)))
+
+
+def _transformed(
+    context: Context, x: Value, axis: int, size: int | None, how: tuple[bool, bool]
+) -> Expr:
+    inverse, onesided = how
+    extent = context.extent(x, axis, "input")
+    back_to_real = inverse and onesided
+    length = size or (2 * (extent - 1) if back_to_real else extent)
+    used = min(extent, length // 2 + 1 if back_to_real else length)
+    rank = context.rank(x, "input")
+    emit = context.emit
+    order = [index for index in range(rank - 1) if index != axis]
+    parts = []
+    for index in range(context.extent(x, rank - 1, "input")):
+        part = emit(op.take(x.expr, context.constant(index, "int64").expr, rank - 1))
+        if used != extent:
+            part = emit(op.strided_slice(part, [axis], [0], [used]))
+        parts.append(emit(op.permute_dims(part, [*order, axis])))
+    count = length // 2 + 1 if onesided and not inverse else length
+    real, imaginary = _product(context, parts, _matrix(used, length, count, how), x.dtype)
+    back = [0] * (rank - 1)
+    for place, index in enumerate([*order, axis]):
+        back[index] = place
+    results = [real] if back_to_real else [real, imaginary]
+    turned = [emit(op.permute_dims(part, back)) for part in results]
+    return emit(op.stack(turned, rank - 1))
+
+
+def _matrix(used: int, length: int, count: int, how: tuple[bool, bool]) -> Array:
+    """exp(-2 pi i j k / length) for inputs j and outputs k, as complex numbers."""
+    inverse, onesided = how
+    angles = np.outer(np.arange(used), np.arange(count)) % length * (2 * np.pi / length)
+    if not inverse:
+        return np.exp(-1j * angles)
+    made = np.exp(1j * angles) / length
+    if onesided:
+        twice = np.full(used, 2.0)
+        twice[0] = 1.0
+        if length % 2 == 0 and used == length // 2 + 1:
+            twice[-1] = 1.0
+        made = made * twice[:, None]
+    return made
+
+
+def _product(context: Context, parts: list[Expr], matrix: Array, dtype: str) -> tuple[Expr, Expr]:
+    """Rows (real, or real and imaginary) times a complex matrix."""
+    emit = context.emit
+    cosines = context.constant(matrix.real, dtype).expr
+    sines = context.constant(matrix.imag, dtype).expr
+    real, imaginary = emit(op.matmul(parts[0], cosines)), emit(op.matmul(parts[0], sines))
+    if len(parts) == 2:
+        real = emit(op.subtract(real, emit(op.matmul(parts[1], sines))))
+        imaginary = emit(op.add(imaginary, emit(op.matmul(parts[1], cosines))))
+    return real, imaginary
+
+
+@converter("STFT", since=17)
+def stft(
+    context: Context, x: Value, step: Value, window: Value | None = None,
+    frame_length: Value | None = None, *, onesided: int = 1,
+) -> Expr:  # fmt: skip
+    """Transforms of windows that move along the signal: (batch, frames, frequencies, 2)."""
+    emit = context.emit
+    stride = int(context.array(step, "frame_step").ravel()[0])
+    extent = context.extent(x, 1, "signal")
+    if frame_length is not None:
+        length = int(context.array(frame_length, "frame_length").ravel()[0])
+    elif window is not None:
+        length = context.extent(window, 0, "window")
+    else:
+        length = extent
+    frames = (extent - length) // stride + 1
+    places = np.arange(frames)[:, None] * stride + np.arange(length)[None, :]
+    parts = []
+    channels = context.extent(x, 2, "signal") if context.rank(x, "signal") == 3 else 0
+    for index in range(max(channels, 1)):
+        part = x.expr
+        if channels:
+            part = emit(op.take(part, context.constant(index, "int64").expr, 2))
+        part = emit(op.take(part, context.constant(places).expr, 1))
+        parts.append(part if window is None else emit(op.multiply(part, window.expr)))
+    count = length // 2 + 1 if onesided else length
+    made = _product(context, parts, _matrix(length, length, count, (False, False)), x.dtype)
+    return emit(op.stack(list(made), 3))
+
+
+@converter("MelWeightMatrix", since=17)
+def mel_weight_matrix(
+    context: Context, bins: Value, length: Value, rate: Value, low: Value, high: Value, *,
+    output_datatype: int = 1,
+) -> Value:  # fmt: skip
+    """Triangular filters, equally wide on the mel scale: (frequencies, filters)."""
+    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+    given = zip((bins, length, rate, low, high), names, strict=True)
+    count, size, sampled, first, last = [
+        context.array(value, name).ravel()[0].item() for value, name in given
+    ]
+    spectrum = size // 2 + 1
+    low_mel, high_mel = (2595 * np.log10(1 + hertz / 700) for hertz in (first, last))
+    # ONNX's reference spreads count + 2 edges over count + 2 steps: the last edge is not reached
+    edges = low_mel + np.arange(count + 2) * (high_mel - low_mel) / (count + 2)
+    hertz = 700 * (10 ** (edges / 2595) - 1)
+    places = ((size + 1) * hertz // sampled).astype(int)
+    made = np.zeros((spectrum, count), "float64")
+    for index in range(count):
+        lower, middle, upper = places[index : index + 3]
+        if middle == lower:
+            made[middle, index] = 1
+        else:
+            rise = np.arange(lower, middle + 1)
+            made[rise, index] = (rise - lower) / (middle - lower)
+        if upper > middle:
+            fall = np.arange(middle, upper)
+            made[fall, index] = (upper - fall) / (upper - middle)
+    return context.constant(made.astype(context.storage(output_datatype)))
