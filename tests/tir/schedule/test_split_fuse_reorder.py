@@ -159,3 +159,25 @@ def test_factors_take_the_type_of_the_loop():
     sch.split(sch.get_loops("A")[0], [tir.const(10, "int64"), None])
     assert "T.grid(10, (n + 9) // 10)" in sch.mod.script()
     assert_same_meaning(func, sch.mod, {"n": 23})
+
+
+def test_facts_of_a_block_whose_predicate_speaks_of_its_bindings_as_they_were():
+    """Found by a random schedule: the map of the simpler bindings was kept with the old predicate.
+
+    ``j // 2`` of ``j`` below 2 vanishes from the binding, not from the predicate that bounds it.
+    """
+
+    @T.prim_func
+    def func(A: T.Buffer((7, 4), "int32"), B: T.Buffer((7, 4), "int32")):
+        for i, k, j in T.grid(6, 5, 2):
+            with T.block("B"):
+                v0 = T.axis.spatial(7, i + j % 2)
+                v1 = T.axis.spatial(4, j // 2 + k)
+                T.where(j // 2 + k < 4)
+                T.reads(A[v0, v1])
+                T.writes(B[v0, v1])
+                B[v0, v1] = A[v0, v1] + 1
+
+    sch = tir.Schedule(func, debug_mask="all")
+    sch.split(sch.get_loops("B")[1], [5, 4, None])  # compares each flag with one computed anew
+    assert_same_meaning(func, sch.mod)

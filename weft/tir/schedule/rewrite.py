@@ -149,7 +149,9 @@ class _SimpleBindings(BlockMutator):
         )  # fmt: skip
         if found.indices:
             made = node.with_(iter_values=indices_of(found, analyzer))
-            if self.keep_units:  # as the flag of affine bindings is defined
+            # As the flag of affine bindings is defined; a predicate still speaks of the bindings as
+            # they were, so with one the map of the simpler ones is asked for again.
+            if self.keep_units and op.is_const_int(node.predicate, 1):
                 flags.remember_map(made, self.loops, found)
             return made
         if op.is_const_int(node.predicate, 1):
