@@ -52,7 +52,7 @@ def test_compile_then_run_equals_torch(folder, capsys):
     out = capsys.readouterr().out
     assert "m.weft" in out
     assert "kernels" in out
-    assert ", 3) float32" in out
+    assert "(n, 3) float32" in out
     x = np.random.default_rng(0).standard_normal((7, 3)).astype("float32")
     np.save("x.npy", x)
     assert weft_command("run", "m.weft", "--input", "x.npy", "--output", "y.npz") == 0

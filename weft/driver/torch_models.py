@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from weft.driver.sources import Imported, Request
 from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.dim_names import named_extents
 from weft.relax.frontend.torch.exported_program import ImportedProgram, import_exported_program
 from weft.runtime.signature import (
     ABSENT,
@@ -85,7 +86,11 @@ def _imported(
             f"compile: a model from torch takes no option {', '.join(map(repr, sorted(unknown)))}; "
             f"there are {', '.join(sorted(_OPTIONS))}"
         )
-    found = import_exported_program(program, states_as_input=True, **request.options)
+    names = list(inspect.signature(forward).parameters) if forward is not None else ()
+    extents = named_extents(request.args, request.kwargs, request.dynamic_shapes, names)
+    found = import_exported_program(
+        program, states_as_input=True, extents=extents, **request.options
+    )
     call = _Call(program, found)
     parameters = call.parameters(forward)
     inputs = [""] * call.count
@@ -177,7 +182,8 @@ class _Call:
 
     def changes(self) -> tuple[tuple[State, ...], tuple[tuple[int, int], ...]]:
         """The tensors of the model that a call changes, and the inputs."""
-        states, written = [], []
+        states: list[State] = []
+        written: list[tuple[int, int]] = []
         names = [name for name in self.found.inputs if name is not None]
         for output, (kind, target) in enumerate(self.found.mutations):
             if kind == "input":
@@ -232,7 +238,8 @@ def _ordered(
 
 def _declared_tree(item: inspect.Parameter, tree: Tree) -> tuple[Tree, str, Tree | None]:
     """The tree of a parameter, how it is given, and its default as a tree."""
-    by = {item.KEYWORD_ONLY: "keyword", item.POSITIONAL_ONLY: "position"}.get(item.kind, "either")
+    by = "keyword" if item.kind is item.KEYWORD_ONLY else "either"
+    by = "position" if item.kind is item.POSITIONAL_ONLY else by
     default = item.default
     is_plain = default is None or isinstance(default, bool | int | float | str)
     if default is item.empty or not is_plain:

@@ -24,8 +24,11 @@ from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.tir.expr import Var as TirVar
 
 SOURCE: Final = "from_exported_program"
+_NO_LIMIT: Final = 2**62
+"""Upper bounds from here on are torch's way to say that there is none."""
 _MUTATIONS: Final = {
     OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION,
 }  # fmt: skip
@@ -263,10 +266,11 @@ class _ProgramBuilder:
         """The bounds that torch.export proved or was told, by symbol; no upper one is None."""
         found = {}
         for symbol, limits in self.program.range_constraints.items():
-            if symbol in self.symbols:
+            variable = self.symbols.expression(symbol) if symbol in self.symbols else None
+            if isinstance(variable, TirVar):  # a symbol that was solved for has no name of its own
                 high = int(limits.upper) if limits.upper.is_Integer else None
-                high = None if high is None or high >= torch.iinfo(torch.int64).max // 2 else high
-                found[str(symbol)] = (int(limits.lower), high)
+                high = None if high is None or high >= _NO_LIMIT else high
+                found[variable.name] = (int(limits.lower), high)
         return found
 
 

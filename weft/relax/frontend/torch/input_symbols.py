@@ -24,11 +24,12 @@ def define_symbols(
 ) -> None:
     """Give a meaning to every symbol in the shapes of fake tensors, and in symbolic numbers.
 
-    ``extents`` are the caller's own variables for the extents of the first values.
+    ``extents`` are the caller's own variables for the extents of the first values, None for those
+    that have none.
     """
     for value, given in zip(values, extents, strict=False):
-        for size, extent in zip(value.shape, given, strict=True):
-            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+        for size, extent in zip(getattr(value, "shape", ()), given, strict=False):
+            if extent is not None and _is_symbol(size):
                 symbols.define(size.node.expr, extent)
     expressions = [expression for value in values for expression in _sizes(value)]
     for expression in expressions:
@@ -38,6 +39,10 @@ def define_symbols(
         unknown = [s for s in sorted(expression.free_symbols, key=str) if s not in symbols]
         if unknown:
             _solve(symbols, expression, unknown)
+
+
+def _is_symbol(size: Any) -> bool:
+    return isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol)
 
 
 def _sizes(value: Any) -> list[Any]:

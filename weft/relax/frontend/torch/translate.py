@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -30,6 +31,7 @@ SKIPPED: Final = frozenset({
     "aten._assert_async.default", "aten._functional_assert_async.msg",
 })  # fmt: skip
 """Checks that torch.export leaves in a graph: weft checks shapes where a function is entered."""
+_TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
 
 Handler = Callable[["GraphTranslator", fx.Node], Any]
@@ -40,7 +42,7 @@ HIGHER_ORDER: Final[dict[str, Handler]] = {}
 def source_place(node: fx.Node) -> str:
     """``file.py:12``, the innermost line outside of torch that made the node; else its module."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    own = [frame for frame in frames if "/torch/" not in frame[0]]
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
     if own:
         return f"{own[-1][0]}:{own[-1][1]}"
     modules = list((node.meta.get("nn_module_stack") or {}).values())

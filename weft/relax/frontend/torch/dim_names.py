@@ -1,0 +1,67 @@
+"""The names that a user gave to dynamic dimensions (``torch.export.Dim("batch")``).
+
+An ExportedProgram has lost them: its symbols are torch's own (``s31``). So they are read from the
+``dynamic_shapes`` that it was captured with, along the flat inputs of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from weft.tir.expr import Var
+
+Extents = list[Var | None]
+
+
+def named_extents(
+    args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, names: Sequence[str]
+) -> list[Extents]:
+    """For each leaf of the call's arguments, in order, a variable for each axis that has a name.
+
+    ``names`` are those of the positional arguments.
+    """
+    variables: dict[str, Var] = {}
+    given = [*zip(names, args, strict=False), *kwargs.items()]
+    if isinstance(dynamic_shapes, Mapping):
+        specs = [dynamic_shapes.get(name) for name, _ in given]
+    else:
+        specs = list(dynamic_shapes or ())
+    specs += [None] * (len(given) - len(specs))
+    found: list[Extents] = []
+    for (_, value), spec in zip(given, specs, strict=False):
+        _collect(value, spec, variables, found)
+    return found
+
+
+def _collect(value: Any, spec: Any, variables: dict[str, Var], found: list[Extents]) -> None:
+    if isinstance(value, torch.Tensor):
+        found.append([_variable(_entry(spec, axis), variables) for axis in range(value.dim())])
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _collect(item, _entry(spec, key), variables, found)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _collect(item, _entry(spec, index), variables, found)
+    elif value is not None:
+        found.append([])  # a number is a leaf too
+
+
+def _entry(spec: Any, key: Any) -> Any:
+    if isinstance(spec, Mapping):
+        return spec.get(key)
+    if isinstance(spec, list | tuple) and isinstance(key, int) and key < len(spec):
+        return spec[key]
+    return None
+
+
+def _variable(dim: Any, variables: dict[str, Var]) -> Var | None:
+    """The variable of a dimension that has a name of the user's and is a symbol by itself."""
+    name = getattr(dim, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier() or hasattr(dim, "root"):
+        return None
+    if name not in variables:
+        variables[name] = Var(name, "int64")
+    return variables[name]
