@@ -24,7 +24,7 @@ def test_the_largest_sample(check):
 
 def test_arguments_that_do_not_fit():
     image, rois = te.placeholder((1, 1, 4, 4)), te.placeholder((2, 5))
-    with pytest.raises(ValueError, match="mode: expected avg or max, got 'min'"):
+    with pytest.raises(ValueError, match="mode: expected avg, max or max_neighbour, got 'min'"):
         topi.vision.roi_align(image, rois, 2, 1.0, mode="min")
     with pytest.raises(ValueError, match=r"rois: expected the shape \(n, 5\), got \(2, 4\)"):
         topi.vision.roi_align(image, te.placeholder((2, 4)), 2, 1.0)
