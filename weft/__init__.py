@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from weft.runtime.model import load as load
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
-    from weft.runtime.module import load_module as load_module
+    from weft.runtime.model import load_module as load_module
     from weft.runtime.ndarray import NDArray as NDArray
     from weft.runtime.registry import PackedFunc as PackedFunc
     from weft.runtime.registry import convert as convert
@@ -94,7 +94,7 @@ _NAMES = {
     "install_as_tvm": "weft.compat.install",
     "instrument": "weft.ir:instrument",
     "load": "weft.runtime.model",
-    "load_module": "weft.runtime.module",
+    "load_module": "weft.runtime.model",
     "metal": "weft.runtime.device",
     "mtl": "weft.runtime.device:metal",
     "opencl": "weft.runtime.device",

@@ -1,7 +1,7 @@
 import pytest
 
 from weft import nd
-from weft.runtime import BenchmarkResult, Executable, Module, PackedFunc, load_module
+from weft.runtime import BenchmarkResult, Executable, Module, PackedFunc
 from weft.runtime.module import system_lib
 from weft.runtime.spec import FunctionSpec, ParamSpec
 
@@ -74,8 +74,8 @@ def test_sources_are_made_at_the_first_wish(rt):
 
 def test_what_is_not_there_says_so(rt):
     for call in (
-        lambda: rt.export_library("m.so"), lambda: rt.save("m.ll"), lambda: load_module("m.so"),
-        system_lib, lambda: rt.time_evaluator("main", nd.cpu(), cache_flush_bytes=1),
+        lambda: rt.export_library("m.so"), lambda: rt.save("m.ll"), system_lib,
+        lambda: rt.time_evaluator("main", nd.cpu(), cache_flush_bytes=1),
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match=r"not available"):
             call()

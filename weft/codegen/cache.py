@@ -38,13 +38,13 @@ _ROOMS: Final = ("support", "ir", "target", "arith", "tir", "codegen", "runtime"
 _writes = 0
 
 
-def cache_folder() -> Path | None:
-    """The folder of the object cache, made if need be; None when the cache is off or unusable."""
+def cache_folder(kind: str = "objects") -> Path | None:
+    """The folder of a cache, made if need be; None when caches are off or it is unusable."""
     if environment_flag("WEFT_NO_CACHE"):
         return None
     given = environment_text("WEFT_CACHE_DIR")
     base = Path(given) if given else _user_cache() / "weft"
-    folder = base / "objects"
+    folder = base / kind
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
@@ -62,11 +62,11 @@ def _user_cache() -> Path:
 
 
 @functools.cache
-def source_digest() -> bytes:
-    """A digest of the sources of the compiler's lower half."""
+def source_digest(rooms: tuple[str, ...] = _ROOMS) -> bytes:
+    """A digest of the sources of some rooms: those of the compiler's lower half."""
     root = Path(weft.codegen.__file__).parents[1]
     digest = hashlib.blake2b(digest_size=16)
-    for room in _ROOMS:
+    for room in rooms:
         for path in sorted((root / room).rglob("*.py")):
             content = path.read_bytes()
             digest.update(f"{path.relative_to(root)}:{len(content)}\n".encode())
@@ -153,9 +153,13 @@ def store(key: str, description: dict[str, Any], code: bytes) -> None:
         sweep(folder)
 
 
-def sweep(folder: Path) -> None:
-    """Delete what killed writers left, and the entries unused for longest beyond the limit."""
-    limit = (environment_int("WEFT_CACHE_SIZE", minimum=1) or _DEFAULT_MIB) << 20
+def sweep(folder: Path, limit: int | None = None) -> None:
+    """Delete what killed writers left, and the entries unused for longest beyond the limit.
+
+    ``limit`` is in bytes; None is that of the object cache.
+    """
+    if limit is None:
+        limit = (environment_int("WEFT_CACHE_SIZE", minimum=1) or _DEFAULT_MIB) << 20
     entries = []
     now = time.time()
     for item in os.scandir(folder):

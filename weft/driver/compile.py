@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from weft.driver import model_cache
 from weft.driver.build import as_module, as_target, build, relax_build
-from weft.driver.sources import Request, import_model
+from weft.driver.sources import Imported, Request, import_model
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.expr import Function
@@ -76,15 +77,44 @@ def compile(  # noqa: A001 - TVM's name
     request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
         return build(request.model, resolved, pipeline=tir_pipeline)
+    key = None
+    if cache and not verify:
+        key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
+        found = None if key is None else model_cache.load(key, num_threads)
+        if found is not None:
+            return _revived(found, request)
     with _verified(verify):
         imported = import_model(request)
         executable = relax_build(
             imported.module, resolved, None, relax_pipeline, tir_pipeline
         )
-    return CompiledModel(
+    made = CompiledModel(
         executable, imported.signature, entry=imported.entry, num_threads=num_threads,
         states=imported.states, module=lambda: imported.module,
     )  # fmt: skip
+    if key is not None:
+        model_cache.store(key, made)
+    return made
+
+
+def _revived(model: CompiledModel, request: Request) -> CompiledModel:
+    """A model from the cache: its states are those of the module that was given.
+
+    Its imported module is imported again where somebody asks for it.
+    """
+    imported: list[Imported] = []
+
+    def module() -> IRModule:
+        if not imported:
+            imported.append(import_model(request))
+        return imported[0].module
+
+    find = getattr(request.model, "get_buffer", None)
+    if model.signature.states and find is not None:
+        tensors = dict(request.model.named_parameters()) | dict(request.model.named_buffers())
+        model.states = [tensors[state.name].detach() for state in model.signature.states]
+    model.set_module(module)
+    return model
 
 
 def _is_target(value: Any) -> bool:

@@ -7,6 +7,7 @@ position or by their names in the file, and returns its output, or a tuple of th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -102,3 +103,14 @@ def _make_dynamic(shapes: dict[str, Sequence[Any]], dynamic: Any) -> None:
         for axis, symbol in dict(axes or {}).items():
             extents[axis] = getattr(symbol, "__name__", str(symbol))
         shapes[name] = extents
+
+
+def key_of_onnx(request: Request) -> bytes | None:
+    """Bytes that tell a model and its example inputs, for the cache of models."""
+    model = load_model(request.model)
+    names = [info.name for info in model.graph.input]
+    described = _described(request, names)
+    name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
+    digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)
+    digest.update(model.SerializeToString(deterministic=True))
+    return digest.digest()

@@ -62,14 +62,15 @@ SOURCES: Final = (
     Source(
         "torch.export.ExportedProgram", "weft.driver.torch_models:import_exported",
         ("torch.export.exported_program:ExportedProgram",),
-        key="weft.driver.torch_models:key_of_exported",
+        key="weft.driver.torch_keys:key_of_exported",
     ),
     Source(
         "torch.nn.Module", "weft.driver.torch_models:import_torch_module",
-        ("torch.nn.modules.module:Module",), key="weft.driver.torch_models:key_of_module",
+        ("torch.nn.modules.module:Module",), key="weft.driver.torch_keys:key_of_module",
     ),
     Source(
         "a .pt2 file", "weft.driver.torch_models:import_pt2", suffixes=(".pt2",),
+        key="weft.driver.torch_keys:key_of_file",
     ),
     Source(
         "onnx.ModelProto", "weft.driver.onnx_models:import_onnx",

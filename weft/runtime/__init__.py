@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from weft.runtime.device import cuda as cuda
     from weft.runtime.model import CompiledModel as CompiledModel
     from weft.runtime.model import load as load
+    from weft.runtime.model import load_module as load_module
     from weft.runtime.module import BenchmarkResult as BenchmarkResult
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
-    from weft.runtime.module import load_module as load_module
     from weft.runtime.native import FunctionSpec as FunctionSpec
     from weft.runtime.native import NativeLibrary as NativeLibrary
     from weft.runtime.native import ParamSpec as ParamSpec
@@ -64,7 +64,7 @@ NAMES: Final = {
     "list_global_func_names": "weft.runtime.registry",
     "load": "weft.runtime.model",
     "load_library": "weft.runtime.native",
-    "load_module": "weft.runtime.module",
+    "load_module": "weft.runtime.model",
     "metal": "weft.runtime.device",
     "num_threads": "weft.runtime.threads",
     "opencl": "weft.runtime.device",

@@ -45,6 +45,8 @@ from weft.support.errors import (
 FORMAT: Final = "weft-model"
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
+CONSTANTS: Final = "constants.safetensors"
+"""The only entry without a digest: the zip's own checksum has to do for what is large."""
 SECTION: Final = ".weft"
 """The section of a shared library that holds an artefact."""
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -73,7 +75,7 @@ class Artifact:
         tensors = [*self.program.constants, *self.states]
         entries = {
             "code.o": b"" if self.code is None else self.code.code,
-            "constants.safetensors": constants_to_bytes(tensors),
+            CONSTANTS: constants_to_bytes(tensors),
             "module.json": self.module.encode(),
             "module.py": self.text.encode(),
             "program.json": _json(program_to_json(self.program)),
@@ -89,7 +91,9 @@ class Artifact:
             "format": FORMAT, "version": VERSION, "entry": self.entry,
             "kernels": list(self.kernels), "states": len(self.states), "code": described,
             "signature": self.signature.to_json(), "dtypes": [str(x.dtype) for x in tensors],
-            "digests": {name: _digest(data) for name, data in sorted(entries.items())},
+            "digests": {
+                name: _digest(data) for name, data in sorted(entries.items()) if name != CONSTANTS
+            },
         })  # fmt: skip
         return _zipped(entries)
 
@@ -98,7 +102,7 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _digest(data: bytes | memoryview) -> str:
+def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -117,14 +121,28 @@ def _zipped(entries: dict[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file as a whole or not at all; ArtifactError says why it cannot be written."""
+def entry_offset(data: bytes, name: str) -> int:
+    """Where the content of an entry begins in the bytes of an artefact."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        start = archive.getinfo(name).header_offset
+    lengths = data[start + 26 : start + 30]
+    return (
+        start + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+    )
+
+
+def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file as a whole or not at all; ArtifactError says why it cannot be written.
+
+    ``durable``: wait until the disk has it.
+    """
     temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         _remove(temporary)
@@ -148,27 +166,37 @@ def read_file(path: Path) -> Artifact:
     """
     try:
         with path.open("rb") as file:
-            return _read(_content(file, path), path)
+            return _read(_container(file, path), path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ArtifactError(f"cannot read {str(path)!r}: {reason}") from error
 
 
-def _content(file: BinaryIO, path: Path) -> memoryview:
-    data = memoryview(file.read())
-    if bytes(data[:4]) == b"\x7fELF":
-        found = elf_section(bytes(data), SECTION)
+def _container(file: BinaryIO, path: Path) -> BinaryIO:
+    """The zip: the file itself, or the section of a library."""
+    start = file.read(4)
+    if start == b"\x7fELF":
+        data = start + file.read()
+        found = elf_section(data, SECTION)
         if found is None:
             raise ArtifactFormatError(
                 f"{path.name}: expected a compiled model (.weft, or a library that export_library "
                 "wrote), got a library or object file without one"
             )
-        data = data[found[0] : found[0] + found[1]]
-    return data
+        return io.BytesIO(data[found[0] : found[0] + found[1]])
+    if not start:
+        raise _damaged(path, "it is empty")
+    if start[:2] != b"PK":
+        raise ArtifactFormatError(
+            f"{path.name}: expected a compiled model that CompiledModel.save wrote, got a file "
+            f"that begins with {start!r}; models to compile go to weft.compile"
+        )
+    file.seek(0)
+    return file
 
 
-def _read(data: memoryview, path: Path) -> Artifact:
-    entries = _unzipped(data, path)
+def _read(container: BinaryIO, path: Path) -> Artifact:
+    entries = _unzipped(container, path)
     manifest = _manifest(entries, path)
     try:
         return _artifact(manifest, entries)
@@ -184,25 +212,18 @@ def _damaged(path: Path, what: str) -> ArtifactFormatError:
     )
 
 
-def _unzipped(data: memoryview, path: Path) -> dict[str, bytes]:
-    if not len(data):
-        raise _damaged(path, "it is empty")
-    if bytes(data[:2]) != b"PK":
-        raise ArtifactFormatError(
-            f"{path.name}: expected a compiled model that CompiledModel.save wrote, got a file "
-            f"that begins with {bytes(data[:4])!r}; models to compile go to weft.compile"
-        )
+def _unzipped(container: BinaryIO, path: Path) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(container) as archive:
             if MANIFEST not in archive.namelist():
                 raise ArtifactFormatError(
                     f"{path.name}: expected a compiled model, got another zip file; models to "
                     "compile (.pt2, .onnx) go to weft.compile"
                 )
             return {name: archive.read(name) for name in archive.namelist()}
+    except TVMError:
+        raise
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        if isinstance(error, TVMError):
-            raise
         raise _damaged(path, str(error)) from error
 
 
@@ -231,7 +252,7 @@ def _artifact(manifest: dict[str, Any], entries: dict[str, bytes]) -> Artifact:
         specs = tuple([FunctionSpec.from_json(item) for item in code["specs"]])
         features = tuple(code["features"])
         code = ObjectCode(entries["code.o"], specs, code["triple"], code["cpu"], features)
-    tensors = constants_from_bytes(entries["constants.safetensors"], manifest["dtypes"])
+    tensors = constants_from_bytes(entries[CONSTANTS], manifest["dtypes"])
     count = len(tensors) - manifest["states"]
     functions = program_from_json(json.loads(entries["program.json"]))
     return Artifact(

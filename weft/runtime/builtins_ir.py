@@ -13,7 +13,7 @@ from weft.runtime.llvm import compile_ir
 BUILTINS: Final = frozenset({"__truncsfbf2", "__truncdfbf2"})
 """The names that ``builtin_address`` knows."""
 
-_TEXT: Final = """
+BUILTINS_IR: Final = """
 define bfloat @__truncsfbf2(float %x) {
   %bits = bitcast float %x to i32
   %nan = fcmp uno float %x, %x
@@ -53,7 +53,7 @@ declare double @llvm.fabs.f64(double)
 
 @functools.cache
 def _engine() -> Any:
-    return compile_ir(_TEXT)
+    return compile_ir(BUILTINS_IR)
 
 
 def builtin_address(name: str) -> int:

@@ -67,9 +67,12 @@ def engine_from_object(code: bytes) -> Any:
     return engine
 
 
-def object_from_ir(text: str) -> bytes:
-    """Object code for this machine's baseline from LLVM IR (the runtime's own parts, tests)."""
-    machine = _target().create_target_machine(opt=2)
+def object_from_ir(text: str, *, relocatable: bool = False) -> bytes:
+    """Object code for this machine's baseline from LLVM IR (the runtime's own parts, tests).
+
+    ``relocatable``: as a shared library needs it.
+    """
+    machine = _target().create_target_machine(opt=2, reloc="pic" if relocatable else "default")
     code: bytes = machine.emit_object(binding().parse_assembly(text))
     return code
 

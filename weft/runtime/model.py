@@ -147,6 +147,10 @@ class CompiledModel(Executable):
             )
         return self._module()
 
+    def set_module(self, module: Callable[[], Any]) -> None:
+        """Say where the imported module can be had."""
+        self._module = module
+
     def show(self) -> None:
         """Print the imported module as a script."""
         print(self.script())  # noqa: T201 - show prints
@@ -191,18 +195,15 @@ class CompiledModel(Executable):
 
     def to_bytes(self) -> bytes:
         """What ``save`` writes."""
-        if self.kernels.imports:
-            raise UnsupportedError(
-                f"{self.signature.name}: a model that calls functions of other libraries cannot be "
-                "saved: they are not part of it"
-            )
-        module = self._stored
-        if module is None:
-            module = self._module_json()
-        return Artifact(
-            self.signature, self.entry, self.program, self.code, tuple(self.kernels.functions),
-            [as_array(state) for state in self.states], module, self.script(),
-        ).to_bytes()  # fmt: skip
+        return self.to_artifact().to_bytes()
+
+    def to_artifact(self) -> Artifact:
+        """The model as files hold it."""
+        module = self._module_json() if self._stored is None else self._stored
+        states = [as_array(state) for state in self.states]
+        return self._artifact(
+            self.signature, self.entry, states=states, module=module, text=self.script()
+        )
 
     def _module_json(self) -> str:
         """The imported module with its arrays by their numbers among the constants.
@@ -317,6 +318,12 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     machine (ArtifactTargetError).
     """
     return from_artifact(read_file(Path(path)), num_threads=num_threads)
+
+
+def load_module(path: str | Path, fmt: str = "") -> CompiledModel:
+    """TVM's name of ``load``: what ``export_library`` wrote, for ``relax.VirtualMachine``."""
+    del fmt
+    return load(path)
 
 
 def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:

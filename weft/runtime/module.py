@@ -15,7 +15,7 @@ from weft.runtime.registry import PackedFunc
 from weft.runtime.timing import BenchmarkResult, Evaluator
 from weft.support.errors import IRAttributeError, IRTypeError, IRValueError, UnsupportedError
 
-__all__ = ["BenchmarkResult", "Executable", "Module", "load_module", "system_lib"]
+__all__ = ["BenchmarkResult", "Executable", "Module", "system_lib"]
 
 Source = str | Callable[[], str]
 
@@ -212,12 +212,6 @@ class Executable(Module):
         """The loaded program: the executable itself, whose code is in memory already."""
         del options
         return self
-
-
-def load_module(path: str, fmt: str = "") -> Module:
-    """Not available yet: artefacts on disk come with a later release."""
-    del fmt
-    raise UnsupportedError(f"cannot load {path!r}: loading compiled modules is not available yet")
 
 
 def system_lib(symbol_prefix: str = "") -> Module:

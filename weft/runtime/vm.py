@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
+from weft.runtime.artifact import Artifact
 from weft.runtime.bytecode import Program, VMFunction
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
@@ -21,12 +23,14 @@ from weft.runtime.interpreter import (
     Interpreted,
     checked_arguments,
 )
+from weft.runtime.library import export_library
 from weft.runtime.module import Module
 from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
 from weft.runtime.object_code import ObjectCode
 from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
+from weft.runtime.signature import Signature
 from weft.runtime.timing import Evaluator
 from weft.support.errors import (
     IRIndexError,
@@ -97,12 +101,45 @@ class Executable:
         """The source of the kernels (``ll`` or ``asm``)."""
         return self.kernels.get_source(fmt)
 
-    def export_library(self, path: str, **options: Any) -> None:
-        """Write a shared library: comes with the deployment issue."""
-        raise UnsupportedError(
-            "export_library is not there yet: artefacts come with model deployment; build again "
-            "in the process that runs the model (the object cache makes that quick)"
-        )
+    def to_artifact(self) -> Artifact:
+        """The program as ``.weft`` files and exported libraries hold it; its entry is ``main``."""
+        functions = self.program.functions
+        name = "main" if "main" in functions else next(iter(functions), "")
+        if not name:
+            raise UnsupportedError("there is no function in this executable to save")
+        params = [param for param, _ in functions[name].params]
+        return self._artifact(Signature.plain(name, params), name)
+
+    def _artifact(self, signature: Signature, entry: str, **parts: Any) -> Artifact:
+        if self.kernels.imports:
+            raise UnsupportedError(
+                f"{signature.name}: a model that calls functions of other libraries cannot be "
+                "saved: they are not part of it"
+            )
+        kernels = tuple(self.kernels.functions)
+        return Artifact(signature, entry, self.program, self.code, kernels, **parts)
+
+    def export_library(
+        self, file_name: str | Path, *, fcompile: Any = None, addons: Any = None,
+        workspace_dir: Any = None, cc: str | None = None, options: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Write a shared library and a C header that run the model without Python.
+
+        Args:
+            file_name: ``m.so``; ``m.h`` is written beside it.
+            fcompile: TVM's way to give a linker; give ``cc`` here.
+            addons: not available.
+            workspace_dir: not needed.
+            cc: the C compiler; default: ``cc``, ``gcc`` or ``clang``.
+            options: further options of the compiler.
+
+        Raises UnsupportedError for a model that needs Python to run, with the reason; ArtifactError
+        where there is no C compiler, or where it fails.
+        """
+        if fcompile is not None or addons:
+            raise UnsupportedError("export_library: fcompile and addons are not available; use cc=")
+        del workspace_dir
+        export_library(self.to_artifact(), Path(file_name), cc=cc, options=options)
 
 
 def _first_names(functions: Mapping[str, Any]) -> str:

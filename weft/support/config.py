@@ -11,9 +11,10 @@ from typing import Final
 from weft.support.errors import InternalError, IRValueError
 
 VARIABLES: Final[dict[str, str]] = {
-    "WEFT_CACHE_DIR": "folder of the object cache (default: ~/.cache/weft)",
+    "WEFT_CACHE_DIR": "folder of the caches of objects and models (default: ~/.cache/weft)",
     "WEFT_CACHE_SIZE": "size limit of the object cache in MiB",
-    "WEFT_NO_CACHE": "1 turns the object cache off",
+    "WEFT_MODEL_CACHE_SIZE": "size limit of the cache of whole models in MiB",
+    "WEFT_NO_CACHE": "1 turns both caches off",
     "WEFT_NUM_THREADS": "threads of parallel loops (default: the affinity mask)",
 }
 

@@ -1,0 +1,259 @@
+"""The cache of whole models: what is in its key, what it gives back, what turns it off."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.driver import model_cache
+from weft.driver.sources import Request
+from weft.ir.transform import PassContext
+from weft.relax.transform.legalize import LEGALIZE
+from weft.support.errors import IRValueError
+from weft.target.target import Target
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+compiling = importlib.import_module("weft.driver.compile")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("WEFT_NO_CACHE", raising=False)
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def imports(monkeypatch):
+    """What was imported, that is: not found in the cache."""
+    seen = []
+    real = compiling.import_model
+
+    def count(request):
+        seen.append(request.model)
+        return real(request)
+
+    monkeypatch.setattr(compiling, "import_model", count)
+    return seen
+
+
+class Net(torch.nn.Module):
+    def __init__(self, rate=0.5, negative=False):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.activation = torch.nn.LeakyReLU(rate)
+        self.negative = negative
+
+    def forward(self, x, mask=None):
+        y = self.activation(self.linear(x))
+        if mask is not None:
+            y = y * mask
+        return -y if self.negative else y
+
+
+def net(**options):
+    torch.manual_seed(0)
+    return Net(**options).eval()
+
+
+X = torch.linspace(-1, 1, 8).reshape(2, 4)
+
+
+def key(model, *args, target="llvm", dynamic=None, settings=("weft", "default"), **kwargs):
+    request = Request(model, args, kwargs, dynamic, True)
+    return model_cache.key_of(request, Target(target), *settings)
+
+
+def test_the_second_compilation_is_a_hit(folder, imports):
+    first, second = weft.compile(net(), (X,)), weft.compile(net(), (X,))
+    assert len(imports) == 1
+    torch.testing.assert_close(second(X), net()(X).detach())
+    assert second.to_bytes() == first.to_bytes()
+    assert len(list(folder.iterdir())) == 1
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert weft.ir.structural_equal(second.mod, first.mod)
+    assert len(imports) == 2
+
+
+def test_other_processes_hit(folder, tmp_path):
+    program = textwrap.dedent("""
+        import sys, torch, weft
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).eval()
+        weft.compile(model, (torch.ones(2, 4),))
+        print("weft.driver.torch_models" in sys.modules)
+    """)
+    found = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        )
+        found.append(done.stdout.strip())
+    assert found == ["True", "False"]
+
+
+def test_what_decides_the_result_is_in_the_key(folder):
+    changed = net()
+    with torch.no_grad():
+        changed.linear.bias[0] += 1
+    program = torch.export.export(net(), (X,))
+    keys = [
+        key(net(), X), key(changed, X), key(net(), X[:1]), key(net(), X.double()),
+        key(net(), X, X[:, :3]), key(net(), X, mask=X[:, :3]), key(net(negative=True), X),
+        key(net().train(), X), key(net(rate=0.25), X), key(net(), X, target="llvm -opt-level=1"),
+        key(net(), X, dynamic={"x": {0: torch.export.Dim("n")}}),
+        key(net(), X, settings=("default", "default")),
+        key(program), key(torch.export.export(changed, (X,))),
+    ]  # fmt: skip
+    with PassContext(opt_level=0):
+        keys.append(key(net(), X))
+    with PassContext(config={"tir.disable_vectorize": True}):
+        keys.append(key(net(), X))
+    assert None not in keys
+    assert len({*keys}) == len(keys)
+    assert keys[0] == key(net(), X)
+
+
+def test_the_files_of_a_models_package_are_in_the_key(folder, tmp_path, monkeypatch):
+    source = tmp_path / "model_of_a_test.py"
+    text = "import torch\nclass M(torch.nn.Module):\n    def forward(self, x): return x + 1\n"
+    source.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("model_of_a_test")
+    before = key(module.M(), X)
+    source.write_text(text + "# changed\n", encoding="utf-8")
+    assert before is not None
+    assert key(module.M(), X) != before
+    del sys.modules["model_of_a_test"]
+
+
+class Wild(torch.nn.Module):
+    def __init__(self, **values):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        vars(self.linear).update(values)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y if x.shape[0] == 2 else -y
+
+
+def hooked():
+    model = net()
+    model.linear.register_forward_hook(lambda module, args, result: result + 1)
+    return model
+
+
+@pytest.mark.parametrize("make", [hooked, Wild, lambda: Wild(function=len)])
+def test_a_model_that_has_no_quick_key_is_not_found_by_one(folder, make, imports):
+    assert key(make().eval(), X) is None
+    torch.manual_seed(0)
+    model = make().eval()
+    for _ in range(2):
+        torch.testing.assert_close(weft.compile(model, (X,))(X), model(X).detach())
+
+
+def test_what_a_key_cannot_see_turns_the_cache_off(folder, imports, monkeypatch):
+    class Nothing:
+        def run_before_pass(self, mod, info):
+            pass
+
+    weft.compile(net(), (X,))
+    with PassContext(instruments=[Nothing()]):
+        weft.compile(net(), (X,))
+    weft.compile(net(), (X,), cache=False)
+    weft.compile(net(), (X,), relax_pipeline=weft.relax.get_pipeline("weft"))
+    weft.compile(net(), (X,), custom_converters={})
+    operator = next(iter(LEGALIZE))
+    monkeypatch.setitem(LEGALIZE, operator, lambda builder, call: call)
+    weft.compile(net(), (X,))
+    monkeypatch.undo()
+    assert len(imports) == 6
+
+
+def test_the_cache_can_be_off(tmp_path, monkeypatch, imports):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    weft.compile(net(), (X,))
+    weft.compile(net(), (X,))
+    assert len(imports) == 2
+    assert not (tmp_path / "models").exists()
+
+
+def test_a_damaged_entry_is_a_miss(folder, imports):
+    weft.compile(net(), (X,))
+    (entry,) = folder.iterdir()
+    entry.write_bytes(entry.read_bytes()[:-200])
+    weft.compile(net(), (X,))
+    weft.compile(net(), (X,))
+    assert len(imports) == 2
+
+
+def test_large_models_are_not_kept_and_old_ones_go(folder, monkeypatch, imports):
+    monkeypatch.setenv("WEFT_MODEL_CACHE_SIZE", "1")
+    big = torch.nn.Linear(512, 512, bias=False).eval()
+    weft.compile(big, (torch.ones(1, 512),))
+    assert not folder.exists() or not list(folder.iterdir())
+    for size in range(300, 320):
+        weft.compile(torch.nn.Linear(size, 300).eval(), (torch.ones(1, size),))
+    total = sum(item.stat().st_size for item in folder.iterdir())
+    assert 0 < total <= 1 << 20
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x * self.count
+
+
+def test_states_are_those_of_the_model_that_was_given(folder, imports):
+    weft.compile(Counter(), (X,))(X)
+    model = Counter()
+    assert key(model, X) is not None
+    assert model.count.item() == 0
+    found = weft.compile(model, (X,))
+    torch.testing.assert_close(found(X), X)
+    torch.testing.assert_close(found(X), X * 2)
+    assert model.count.item() == 2
+    assert len(imports) == 1
+
+
+def test_threads_are_not_in_the_key(folder, imports):
+    assert weft.compile(net(), (X,)).num_threads is None
+    assert weft.compile(net(), (X,), num_threads=1).num_threads == 1
+    assert len(imports) == 1
+
+
+def test_files_of_models_are_found_by_their_content(folder, imports, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    def save(operator):
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "g", [x], [y])
+        onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+
+    save("Relu")
+    for _ in range(2):
+        torch.testing.assert_close(
+            torch.from_numpy(weft.compile(tmp_path / "m.onnx")(X.numpy())), torch.relu(X)
+        )
+    assert len(imports) == 1
+    save("Neg")
+    torch.testing.assert_close(weft.compile(tmp_path / "m.onnx")(X), -X)
+    assert len(imports) == 2
+    with pytest.raises(IRValueError, match="the model has no input 'z'"):
+        weft.compile(tmp_path / "m.onnx", {"z": [1]})
+    assert Path(folder).exists()

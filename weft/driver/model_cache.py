@@ -1,0 +1,115 @@
+"""The cache of whole models, level 2 (docs/design/0004): the file that ``save`` writes, by its key.
+
+A key digests the model with its weights, the example inputs, the target, the sources of weft, the
+versions of LLVM and of the framework, options and the pass context. What a key cannot see turns
+the cache off: passes of the user's own, instruments, converters and legalisations that are not
+weft's. An entry is written under another name and renamed; one that is damaged is a miss.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+from weft.codegen.cache import cache_folder, source_digest, sweep
+from weft.codegen.llvm.compile import llvm_version
+from weft.driver.sources import Request, function_of, source_of
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.transform.legalize import LEGALIZE
+from weft.runtime.artifact import read_file, write_file
+from weft.runtime.model import CompiledModel, from_artifact
+from weft.support.config import environment_int
+from weft.support.errors import ArtifactError, TVMError
+from weft.target.host import llvm_options
+from weft.target.target import Target
+
+_DEFAULT_MIB: Final = 4096
+_ROOMS: Final = (
+    "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "codegen", "runtime",
+    "driver",
+)  # fmt: skip
+"""The packages whose sources decide what a model becomes."""
+
+
+def key_of(request: Request, target: Target, *settings: object) -> str | None:
+    """The key of a model; None where there is none that would tell all that decides the result.
+
+    ``settings`` are further options; one that is no plain value has no key.
+    """
+    if isinstance(request.model, IRModule) or cache_folder("models") is None:
+        return None
+    context = PassContext.current()
+    plain = (*settings, *request.options.values())
+    if context.instruments or not all(isinstance(item, str | int | None) for item in plain):
+        return None
+    if not _only_ours():
+        return None
+    source = source_of(request.model)
+    described = function_of(source.key)(request) if source.key else None
+    if described is None:
+        return None
+    digest = hashlib.blake2b(source_digest(_ROOMS), digest_size=20)
+    config = sorted((name, repr(value)) for name, value in context.config.items())
+    parts = (
+        source.name, settings, sorted(request.options.items()), llvm_version(),
+        target.structural_bytes(), tuple(llvm_options(target)), context.opt_level, config,
+        sorted(context.required_pass), sorted(context.disabled_pass),
+    )  # fmt: skip
+    digest.update(repr(parts).encode())
+    digest.update(described)
+    return digest.hexdigest()
+
+
+def _only_ours() -> bool:
+    """Whether every rule of legalisation is weft's own."""
+    for operator, rule in LEGALIZE.items():
+        function = getattr(rule, "func", rule)  # of a partial
+        if not function.__module__.startswith("weft.") or operator.get_attr("FLegalize"):
+            return False
+    return True
+
+
+def load(key: str, num_threads: int | None) -> CompiledModel | None:
+    """The model of that key, or None."""
+    path = _path(key)
+    if path is None or not path.exists():
+        return None
+    try:
+        found = from_artifact(read_file(path), num_threads=num_threads)
+        os.utime(path)
+    except (TVMError, OSError):
+        _forget(path)
+        return None
+    return found
+
+
+def store(key: str, model: CompiledModel) -> None:
+    """Keep a model; one that has no form on disk, or is too large, is not kept."""
+    path, limit = _path(key), _limit()
+    if path is None or sum([array._array.nbytes for array in model.program.constants]) > limit // 2:
+        return
+    try:
+        write_file(path, model.to_bytes(), durable=False)
+    except (ArtifactError, NotImplementedError):
+        return
+    sweep(path.parent, limit)
+
+
+def _limit() -> int:
+    return (environment_int("WEFT_MODEL_CACHE_SIZE", minimum=1) or _DEFAULT_MIB) << 20
+
+
+def _path(key: str) -> Path | None:
+    folder = cache_folder("models")
+    return None if folder is None else folder / key
+
+
+def _forget(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        return  # somebody else was faster, or the folder is read-only
+

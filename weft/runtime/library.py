@@ -1,0 +1,166 @@
+"""Exported models: a shared library and a C header that run a model without Python.
+
+The library holds the compiled code, a pool of threads (weft.runtime.parallel_ir), the C text of
+weft.runtime.library_source, and the whole artefact in a section of its own: the weights in it are
+those that the code reads, and ``weft.load`` reads the same file. The system's C compiler links it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from weft.runtime.artifact import CONSTANTS, Artifact, entry_offset, write_file
+from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
+from weft.runtime.bytecode import NativeEntry, Result
+from weft.runtime.c_text import DTYPES
+from weft.runtime.library_source import LibrarySource
+from weft.runtime.llvm import elf_symbols, object_from_ir
+from weft.runtime.object_code import check_processor
+from weft.runtime.parallel_ir import parallel_ir
+from weft.support.errors import ArtifactError, UnsupportedError
+
+COMPILERS: Final = ("cc", "gcc", "clang")
+
+
+def export_library(
+    artifact: Artifact, path: Path, *, cc: str | None = None, options: Sequence[str] = ()
+) -> None:
+    """Write ``m.so`` and the header ``m.h`` beside it.
+
+    Args:
+        artifact: the model.
+        path: where the library goes; its name without suffix begins the names in the header.
+        cc: the C compiler; default: the first of ``cc``, ``gcc``, ``clang`` that there is.
+        options: further options of the compiler.
+
+    Raises UnsupportedError for a model that needs Python, with the reason; ArtifactError where
+    there is no C compiler (the model is then saved as ``m.weft``), or where it fails.
+    """
+    entry = native_entry(artifact)
+    code = artifact.code
+    assert code is not None
+    check_processor(code)
+    data = artifact.to_bytes()
+    compiler = find_compiler(cc)
+    if compiler is None:
+        other = path.with_suffix(".weft")
+        write_file(other, data)
+        raise ArtifactError(
+            f"cannot link {path.name}: there is no C compiler here ({', '.join(COMPILERS)}); "
+            f"install one (gcc or clang). The model was saved as {str(other)!r}, which weft.load "
+            "and weft.runtime.load read without a compiler"
+        )
+    first = len(artifact.program.constants)
+    numbers = [*entry.constants, *range(first, first + len(artifact.states))]
+    offsets = constant_offsets(data, numbers)
+    sizes = [state._array.nbytes for state in artifact.states]
+    text = LibrarySource(_prefix(path), artifact.signature, entry, offsets, sizes)
+    files: dict[str, bytes] = {
+        "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
+        f"{text.prefix}.h": text.header().encode(),
+        "parallel.o": object_from_ir(parallel_ir(False), relocatable=True),
+        "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
+    }  # fmt: skip
+    symbols = elf_symbols(code.code)
+    if symbols is not None and symbols[1] & BUILTINS:
+        files["builtins.o"] = object_from_ir(BUILTINS_IR, relocatable=True)
+    library = _linked(compiler, files, options)
+    write_file(path, library)
+    write_file(path.with_suffix(".h"), files[f"{text.prefix}.h"])
+
+
+def find_compiler(wanted: str | None) -> str | None:
+    """The path of a C compiler; None if there is none."""
+    for name in (wanted,) if wanted is not None else COMPILERS:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    return None
+
+
+def _prefix(path: Path) -> str:
+    name = re.sub(r"\W", "_", path.stem.removeprefix("lib"), flags=re.ASCII) or "model"
+    return name if not name[0].isdigit() else f"model_{name}"
+
+
+def native_entry(artifact: Artifact) -> NativeEntry:
+    """The native entry of a model; UnsupportedError says why it has none that C can call."""
+    function = artifact.program.functions[artifact.entry]
+    entry = function.native
+    reason = _obstacle(function.why_not_native, entry) if artifact.code is not None else "no code"
+    if entry is None or reason:
+        raise UnsupportedError(
+            f"export_library: {artifact.signature.name} needs Python to run: {reason}; save it as "
+            "a .weft file, which weft.runtime.load runs with numpy and llvmlite"
+        )
+    return entry
+
+
+def _obstacle(why: str, entry: NativeEntry | None) -> str:
+    """Why C cannot call an entry; nothing if it can."""
+    if entry is None:
+        return why or "it runs as bytecode"
+    if entry.recursive:
+        return "it calls itself"
+    if entry.spec.calls_packed:
+        return "it calls functions that are registered in Python"
+    if any(kind not in ("leaf", "tuple") for kind, _ in _layouts(entry.layout or ())):
+        return "a shape among its arguments repeats an extent"
+    for param in entry.spec.params:
+        if param.kind == "scalar" and param.dtype in ("float16", "bfloat16"):
+            return f"its argument {param.name} is a number of {param.dtype}"
+        if param.strides is not None:
+            return f"its argument {param.name} has strides"
+        if param.kind == "buffer" and param.dtype not in DTYPES and param.dtype != "handle":
+            return f"its argument {param.name} is of {param.dtype}"
+    return "" if _is_flat(entry.result) else "its result is no tensor"
+
+
+def _layouts(layouts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    for layout in layouts:
+        yield layout
+        if layout[0] == "tuple":
+            yield from _layouts(layout[1])
+
+
+def _is_flat(result: Result) -> bool:
+    if result[0] == "tuple":
+        return all(_is_flat(item) for item in result[1])
+    return result[0] in ("output", "input", "shape", "expr")
+
+
+def constant_offsets(data: bytes, numbers: Sequence[int]) -> list[int]:
+    """Where the tensors of these numbers begin in an artefact."""
+    start = entry_offset(data, CONSTANTS)
+    size = int.from_bytes(data[start : start + 8], "little")
+    header = json.loads(data[start + 8 : start + 8 + size])
+    return [start + 8 + size + header[f"{number:06}"]["data_offsets"][0] for number in numbers]
+
+
+def _linked(compiler: str, files: dict[str, bytes], options: Sequence[str]) -> bytes:
+    """The shared library of sources and objects; ArtifactError with the compiler's first lines."""
+    objects = [name for name in files if name.endswith(".o")]
+    command = [
+        compiler, "-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=default", "-o", "out.so",
+        "model.c", *sorted(objects), "-Wl,--version-script=exports.txt", "-Wl,-z,noexecstack",
+        "-Wl,--build-id=none", *options, "-lm", "-lpthread",
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        for name, content in files.items():
+            Path(folder, name).write_bytes(content)
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, env=environment, check=False
+        )
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if line.strip()][:4]
+            raise ArtifactError("\n".join([f"{compiler} cannot link the model:", *lines]))
+        return Path(folder, "out.so").read_bytes()

@@ -1,0 +1,132 @@
+/* What every exported model has: errors, dtypes, memory, placement of tensors whose sizes vary.
+   weft.runtime.library_source writes the model's own part after it. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64
+#define TEXT 512
+#define FAULTS 64
+
+extern int32_t weft_thread_count;
+extern int32_t weft_inside_key;
+
+static _Thread_local char error_text[TEXT];
+static char fault_texts[FAULTS][TEXT];
+static atomic_uint fault_count;
+
+static int fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error_text, TEXT, format, arguments);
+  va_end(arguments);
+  return -1;
+}
+
+/* Compiled code failed, perhaps on another thread: keep the text under a code, for the caller. */
+int32_t weft_raise(int32_t kind, const char *text, int64_t a, int64_t b) {
+  unsigned number = atomic_fetch_add(&fault_count, 1) % 0x40000000u;
+  char *out = fault_texts[number % FAULTS], *end = out + TEXT - 1;
+  (void)kind;
+  for (text = text ? text : "failed"; *text && out < end; text++) {
+    int is_a = strncmp(text, "{a}", 3) == 0, is_b = strncmp(text, "{b}", 3) == 0;
+    if (is_a || is_b) {
+      int written = snprintf(out, (size_t)(end - out), "%lld", (long long)(is_a ? a : b));
+      out = written < end - out ? out + written : end;
+      text += 2;
+    } else {
+      *out++ = *text;
+    }
+  }
+  *out = 0;
+  return (int32_t)number + 1;
+}
+
+int32_t weft_call_packed(const char *name, void *arguments, int32_t count, void *result) {
+  char text[TEXT];
+  (void)arguments, (void)count, (void)result;
+  snprintf(text, TEXT, "the model calls %s, which only Python has", name);
+  return weft_raise(0, text, 0, 0);
+}
+
+int32_t weft_fork_notice(void) { return 0; }
+
+static int faulted(int32_t code) {
+  return fail("%s", fault_texts[((unsigned)code - 1) % FAULTS]);
+}
+
+__attribute__((constructor)) static void make_key(void) {
+  pthread_key_create((pthread_key_t *)&weft_inside_key, NULL);
+}
+
+static inline int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  int64_t quotient = a / b;
+  return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+static inline int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t magnitude(int64_t a) { return a < 0 ? -a : a; }
+
+/* Working memory: one block a call at a time; blocks are kept for the next call. */
+typedef struct block { struct block *next; int64_t size; char *data; } block;
+typedef struct { pthread_mutex_t lock; block *free; } block_pool;
+
+static block *take_block(block_pool *pool, int64_t size) {
+  pthread_mutex_lock(&pool->lock);
+  block *found = pool->free;
+  if (found) pool->free = found->next;
+  pthread_mutex_unlock(&pool->lock);
+  if (found && found->size >= size) return found;
+  if (!found && !(found = calloc(1, sizeof *found))) return NULL;
+  free(found->data);
+  found->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  found->data = aligned_alloc(ALIGNMENT, (size_t)(found->size ? found->size : ALIGNMENT));
+  if (!found->data) { free(found); return NULL; }
+  return found;
+}
+
+static void give_block(block_pool *pool, block *given) {
+  pthread_mutex_lock(&pool->lock);
+  given->next = pool->free;
+  pool->free = given;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static void free_blocks(block_pool *pool) {
+  while (pool->free) {
+    block *next = pool->free->next;
+    free(pool->free->data);
+    free(pool->free);
+    pool->free = next;
+  }
+}
+
+/* Offsets of tensors by their lives: each at the lowest place that no tensor alive with it has.
+   Returns the size of the whole. */
+__attribute__((unused)) static int64_t place(
+    int count, int64_t *sizes, const int32_t (*lives)[2], int64_t *offsets) {
+  int64_t total = 0;
+  for (int i = 0; i < count; i++) {
+    sizes[i] = (most(sizes[i], 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    int64_t at = 0;
+    for (int moved = 1; moved;) {
+      moved = 0;
+      for (int j = 0; j < i; j++) {
+        int together = lives[j][0] <= lives[i][1] && lives[i][0] <= lives[j][1];
+        if (together && offsets[j] < at + sizes[i] && at < offsets[j] + sizes[j]) {
+          at = offsets[j] + sizes[j];
+          moved = 1;
+        }
+      }
+    }
+    offsets[i] = at;
+    total = most(total, at + sizes[i]);
+  }
+  return total;
+}
