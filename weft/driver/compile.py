@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from weft.driver import model_cache
 from weft.driver.build import as_module, as_target, build, relax_build
+from weft.driver.pipeline import relax_pipeline_of
+from weft.driver.progress import Progress
 from weft.driver.sources import Imported, Request, import_model
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -49,13 +52,15 @@ def compile(  # noqa: A001 - TVM's name
             takes them.
         num_threads: threads of parallel loops in this model's calls; None: the process's number.
         verify: run every function in the reference interpreters around every pass.
-        cache: whether to keep and to use what was compiled before.
+        cache: whether whole models are kept on disk and found again; their object code is in
+            any case (``WEFT_NO_CACHE=1`` turns both off).
         relax_pipeline: passes on the graph: a name, a pass, or None.
         tir_pipeline: passes on kernels: ``"default"`` or a pass.
         options: what the importer takes beside (``custom_converters=`` for torch).
 
     Returns:
-        A CompiledModel, which is an Executable too.
+        A CompiledModel, which is an Executable too. What takes over a second says at a terminal
+        what it is doing, if rich is installed.
 
     >>> import numpy as np, weft
     >>> from weft import relax
@@ -77,24 +82,44 @@ def compile(  # noqa: A001 - TVM's name
     request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
         return build(request.model, resolved, pipeline=tir_pipeline)
-    key = None
-    if cache and not verify:
-        key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
-        found = None if key is None else model_cache.load(key, num_threads)
-        if found is not None:
-            return _revived(found, request)
-    with _verified(verify):
-        imported = import_model(request)
-        executable = relax_build(
-            imported.module, resolved, None, relax_pipeline, tir_pipeline
-        )
-    made = CompiledModel(
-        executable, imported.signature, entry=imported.entry, num_threads=num_threads,
-        states=imported.states, module=lambda: imported.module,
-    )  # fmt: skip
-    if key is not None:
-        model_cache.store(key, made)
+    with Progress(_name_of(request.model)) as progress:
+        key = None
+        if cache and not verify:
+            progress.stage("looking it up")
+            key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
+            found = None if key is None else model_cache.load(key, num_threads)
+            if found is not None:
+                return _revived(found, request)
+        with _verified(verify):
+            made = _made(request, resolved, (relax_pipeline, tir_pipeline), progress)
+        made.num_threads = num_threads
+        if key is not None:
+            progress.stage("writing it to the cache")
+            model_cache.store(key, made)
     return made
+
+
+def _made(
+    request: Request, target: Target, pipelines: tuple[Any, Any], progress: Progress
+) -> CompiledModel:
+    """The model, compiled stage by stage."""
+    progress.stage("importing")
+    imported = import_model(request)
+    progress.stage("passes on the graph")
+    with target:
+        module = relax_pipeline_of(pipelines[0])(imported.module)
+    kernels = sum(isinstance(func, PrimFunc) for func in module.functions.values())
+    progress.stage(f"compiling {kernels} kernel{'' if kernels == 1 else 's'}")
+    executable = relax_build(module, target, None, None, pipelines[1])
+    return CompiledModel(
+        executable, imported.signature, entry=imported.entry, states=imported.states,
+        module=lambda: imported.module,
+    )  # fmt: skip
+
+
+def _name_of(model: Any) -> str:
+    """How a model is called while it is compiled."""
+    return Path(model).name if isinstance(model, str | Path) else type(model).__name__
 
 
 def _revived(model: CompiledModel, request: Request) -> CompiledModel:

@@ -1,0 +1,77 @@
+"""What a compilation is doing, shown at a terminal when it takes over a second (rich, optional).
+
+Silent where standard error is no terminal, where rich is not installed, and for what is quick. The
+line goes away when the work is done.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import Any, Final, Self
+
+DELAY: Final = 1.0
+"""Seconds before anything is shown."""
+
+
+class Progress:
+    """One piece of work: ``with Progress("ResNet") as progress: progress.stage("importing")``."""
+
+    def __init__(self, name: str, delay: float | None = None) -> None:
+        self._name, self._delay = name, DELAY if delay is None else delay
+        self._text = ""
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._display: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._timer = threading.Timer(self._delay, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def stage(self, text: str) -> None:
+        """Say what is being done from now on."""
+        with self._lock:
+            self._text = text
+            if self._display is not None:
+                self._display.update(self._task, description=self._line())
+
+    def _line(self) -> str:
+        return f"weft: {self._name}: {self._text}"
+
+    def _show(self) -> None:
+        try:
+            from rich.console import Console  # noqa: PLC0415 - optional
+            from rich.progress import (  # noqa: PLC0415 - optional
+                Progress as Display,
+            )
+            from rich.progress import (  # noqa: PLC0415 - optional
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )
+        except ImportError:
+            return
+        with self._lock:
+            if self._timer is None:
+                return  # done meanwhile
+            columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+            self._display = Display(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._display.add_task(self._line(), total=None)
+            self._display.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._display is not None:
+                self._display.stop()
+                self._display = None
