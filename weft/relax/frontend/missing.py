@@ -30,6 +30,16 @@ class MissingOperator:
         return f"{self.name}, {times}{where}{nearest}"
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """One operator of a model: ``status`` is ``converter``, ``decomposed`` or ``missing``."""
+
+    name: str
+    count: int
+    status: str
+    nearest: str = ""
+
+
 class UnsupportedOperatorsError(UnsupportedError):
     """A model has operators that the importer cannot convert; ``operators`` lists all of them."""
 

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
-from weft.relax.frontend.missing import nearest_name
+from weft.relax.frontend.missing import Coverage, nearest_name
 from weft.relax.frontend.torch.exported_program import decompose
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.translate import missing_operators
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """One operator of a model: ``status`` is ``converter``, ``decomposed`` or ``missing``."""
-
-    name: str
-    count: int
-    status: str
-    nearest: str = ""
 
 
 def operator_coverage(program: Any) -> list[Coverage]:

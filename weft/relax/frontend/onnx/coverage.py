@@ -1,0 +1,59 @@
+"""Which operators of an ONNX model have a converter, before anything is converted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from weft.relax.frontend.missing import Coverage, nearest_name
+from weft.relax.frontend.onnx import operators
+from weft.relax.frontend.onnx.functions import function_key, has_body, opset_versions
+from weft.relax.frontend.onnx.model import load_model
+from weft.relax.frontend.onnx.registry import (
+    converter_names,
+    find_converter,
+    plain_domain,
+    qualified,
+)
+
+operators.load()
+
+
+def operator_coverage(model: Any) -> list[Coverage]:
+    """The operators of a ModelProto or file, the most frequent first, then those that it lacks.
+
+    ``decomposed`` are those that ONNX, or the model itself, defines by other operators.
+    """
+    proto = load_model(model)
+    functions = {function_key(item): item for item in proto.functions}
+    counts: Counter[tuple[str, str]] = Counter()
+    for node, versions in _nodes(proto.graph.node, opset_versions(proto.opset_import), functions):
+        domain = plain_domain(node.domain)
+        opset = versions.get(domain, 1)
+        if find_converter(domain, node.op_type, opset) is not None:
+            status = "converter"
+        elif function_key(node) in functions or has_body(domain, node.op_type, opset):
+            status = "decomposed"
+        else:
+            status = "missing"
+        counts[qualified(domain, node.op_type), status] += 1
+    known = list(converter_names())
+    rows = [
+        Coverage(name, count, status, nearest_name(name, known) if status == "missing" else "")
+        for (name, status), count in counts.most_common()
+    ]
+    return sorted(rows, key=lambda row: row.status == "missing")
+
+
+def _nodes(nodes: Any, versions: dict[str, int], functions: Any) -> Iterator[tuple[Any, Any]]:
+    """Every node, those of sub-graphs and of the model's functions too, with its opsets."""
+    for node in nodes:
+        yield node, versions
+        for attribute in node.attribute:
+            for graph in [attribute.g, *attribute.graphs]:
+                yield from _nodes(graph.node, versions, functions)
+    if nodes and functions:
+        pending, functions = functions, {}
+        for function in pending.values():
+            yield from _nodes(function.node, opset_versions(function.opset_import), functions)
