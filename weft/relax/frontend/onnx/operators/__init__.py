@@ -6,9 +6,9 @@ import importlib
 from typing import Final
 
 FAMILIES: Final = (
-    "activation", "arithmetic", "casting", "control", "convolution", "deform", "elementwise",
-    "indexing", "linear", "normalization", "padding", "pooling", "quantization", "random",
-    "recurrent", "reduction", "resize", "sampling", "sequence", "shape", "signal",
+    "activation", "arithmetic", "attention", "casting", "control", "convolution", "deform",
+    "elementwise", "indexing", "linear", "normalization", "padding", "pooling", "quantization",
+    "random", "recurrent", "reduction", "resize", "sampling", "sequence", "shape", "signal",
 )  # fmt: skip
 """Modules of this package; a new family is a new name here."""
 

@@ -1,0 +1,152 @@
+"""Attention (opset 23 on) on Relax's own operator, with extents of any kind.
+
+What Relax's operator does not have (soft caps, windows, lengths without padding, the scores as a
+result, sums in 16 bits) is expanded by ONNX's own definition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.element_types import FLOAT, SMALL
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
+
+MINUS_INFINITY = -math.inf
+
+
+@converter("Attention", since=23)
+def attention(
+    context: Context, query: Value, key: Value, value: Value, mask: Value | None = None,
+    past_key: Value | None = None, past_value: Value | None = None,
+    lengths: Value | None = None, **attributes: Any,
+) -> list[Any]:  # fmt: skip
+    """softmax(query key^T * scale + mask) value, and keys and values with those of the past."""
+    inputs = [query, key, value, mask, past_key, past_value, lengths]
+    if lengths is not None or _needs_expansion(context, query, attributes):
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        return context.translator.expanded(context, inputs)
+    rank = context.rank(query, "Q")
+    heads = [attributes.get(name) for name in ("q_num_heads", "kv_num_heads", "kv_num_heads")]
+    q, k, v = (
+        split_heads(context, item, count) if rank == 3 else _turned(context, item.expr)
+        for item, count in zip((query, key, value), heads, strict=True)
+    )
+    offset: Dim = 0
+    if past_key is not None and past_value is not None:
+        offset = context.shape(past_key, "past_key")[2]
+        k = context.emit(op.concat([_turned(context, past_key.expr), k], 1))
+        v = context.emit(op.concat([_turned(context, past_value.expr), v], 1))
+    causal = bool(attributes.get("is_causal"))
+    made = attended(context, (q, k, v), (mask, offset), (attributes.get("scale"), causal))
+    if rank == 3:
+        shape = context.shape(context.value(made), "Y")
+        merged = as_prim(shape[2]) * as_prim(shape[3])
+        result = context.emit(op.reshape(made, [shape[0], shape[1], merged]))
+    else:
+        result = _turned(context, made)
+    return [result, _turned(context, k), _turned(context, v)]
+
+
+def _needs_expansion(context: Context, query: Value, attributes: dict[str, Any]) -> bool:
+    narrow = query.dtype not in ("float32", "float64")
+    dims = query.shape or []
+    return (
+        context.wants(3) or bool(attributes.get("softcap"))
+        or attributes.get("softmax_precision") not in (None, FLOAT)
+        or attributes.get("left_window_size", -1) >= 0
+        or attributes.get("right_window_size", -1) >= 0
+        or (narrow and all(isinstance(dim, int) for dim in dims))
+    )  # fmt: skip
+
+
+def _turned(context: Context, x: Expr) -> Expr:
+    """From (batch, heads, length, features) to (batch, length, heads, features), and back."""
+    return context.emit(op.permute_dims(x, [0, 2, 1, 3]))
+
+
+def split_heads(context: Context, x: Value, heads: int | None) -> Expr:
+    """(batch, length, heads * features) as (batch, length, heads, features)."""
+    if not heads:
+        context.fail("expected the number of heads for tensors of 3 dimensions")
+    batch, length, width = context.shape(x, "input")
+    features = width // heads if isinstance(width, int) else tir.floordiv(as_prim(width), heads)
+    return context.emit(op.reshape(x.expr, [batch, length, heads, features]))
+
+
+def attended(
+    context: Context, tensors: Sequence[Expr], masks: tuple[Value | None, Dim],
+    how: tuple[float | None, bool],
+) -> Expr:  # fmt: skip
+    """Attention of (batch, length, heads, features); a query that may see no key gives 0.
+
+    ``masks`` are the mask (booleans, or what is added to scores; up to 4 dimensions) and how many
+    keys come before the first query; ``how`` the scale and whether queries see no later keys.
+    """
+    (mask, offset), (scale, causal) = masks, how
+    q, k, v = tensors
+    if mask is None:
+        order = None
+        if causal:
+            order = "TopLeft" if isinstance(offset, int) and offset == 0 else "BottomRight"
+        return context.emit(op.nn.attention(q, k, v, None, scale, order))
+    bias = mask_bias(context, mask, (q, k), offset if causal else None)
+    made = context.emit(op.nn.attention(q, k, v, bias, scale))
+    lowest = context.emit(op.max(bias, [3], True))
+    limit = context.constant(MINUS_INFINITY, str(q.struct_info.dtype)).expr
+    blind = context.emit(op.equal(lowest, limit))
+    blind = context.emit(op.permute_dims(blind, [0, 2, 1, 3]))
+    zero = context.constant(0, str(q.struct_info.dtype)).expr
+    return context.emit(op.where(blind, zero, made))
+
+
+def mask_bias(
+    context: Context, mask: Value, tensors: tuple[Expr, Expr], offset: Dim | None
+) -> Expr:
+    """What a mask adds to scores: (batch or 1, heads or 1, queries or 1, keys).
+
+    Keys after the mask's end, and with an offset those after the query's place, are forbidden.
+    """
+    context.refuse_small(*([mask] if mask.elem in SMALL else []))
+    kind = str(tensors[0].struct_info.dtype)
+    queries, keys = (context.shape(context.value(item), "input")[1] for item in tensors)
+    missing = 4 - context.rank(mask, "attn_mask")
+    given = mask.expr
+    if missing:
+        given = context.emit(op.expand_dims(given, list(range(missing))))
+    dims = context.shape(context.value(given), "attn_mask")
+    one = isinstance(dims[2], int) and dims[2] == 1
+
+    def bias(tensor: Tensor) -> Tensor:
+        known = as_prim(dims[3])
+        lowest = tir.const(MINUS_INFINITY, kind)
+
+        def element(b: Any, h: Any, i: Any, j: Any) -> Any:
+            here = tensor(b, h, 0 if one else i, j)
+            if str(tensor.dtype) == "bool":
+                added = tir.select(here, tir.const(0, kind), lowest)
+            else:
+                added = tir.cast(kind, here)
+            if not _same(dims[3], keys):
+                added = tir.if_then_else(j < known, added, lowest)
+            if offset is not None:
+                added = tir.if_then_else(j <= i + as_prim(offset), added, lowest)
+            return added
+
+        rows = queries if offset is not None else dims[2]
+        return compute([as_prim(dim) for dim in (dims[0], dims[1], rows, keys)], element, "bias")
+
+    return context.te(bias, given)
+
+
+def _same(lhs: Dim, rhs: Dim) -> bool:
+    return lhs is rhs or (isinstance(lhs, int) and isinstance(rhs, int) and lhs == rhs)
