@@ -406,6 +406,19 @@ class BlockBuilder:
 
         A variable of a dataflow block given here becomes an output of its block.
         """
+        func, name = self._finished(output, params)
+        return self.add_func(func, name)
+
+    def emit_func_body_of(self, gvar: GlobalVar, output: Any) -> None:
+        """End the function with its result, in the place of one that is there: of ``gvar``.
+
+        So a function comes about that calls itself: ``gvar`` stands for its signature first.
+        """
+        func, _ = self._finished(output, None)
+        self.update_func(gvar, func)
+
+    def _finished(self, output: Any, params: Any) -> tuple[Function, str]:
+        """The open function with its result, and its name."""
         scope = self._func
         if scope is None:
             raise IRValueError("emit_func_output: no function is open; use `with bb.function(...)`")
@@ -426,7 +439,7 @@ class BlockBuilder:
         _check_bound(func, scope.name)
         self.end_scope()
         scope.has_output = True
-        return self.add_func(func, scope.name)
+        return func, scope.name
 
     def _set_params(self, scope: FunctionScope, params: Any) -> None:
         if params is not None:

@@ -19,7 +19,8 @@ _SPEC = importlib.util.spec_from_file_location(
 cases = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(cases)
 
-ANY = ("float32", "int64", "bool")
+FLOAT_INT = [pytest.param("float32"), pytest.param("int64")]
+ANY = [*FLOAT_INT, pytest.param("bool", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("dtype", ANY)
@@ -31,7 +32,7 @@ def test_structure(family, dtype):
     check_calls(calls, at_once=40)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", FLOAT_INT)
 @pytest.mark.parametrize("family", ["accumulating", "products"])
 def test_arithmetic_structure(family, dtype):
     check_calls(getattr(cases, family)(dtype), at_once=40)

@@ -6,7 +6,8 @@ it stays one dataflow block. Extents that its graphs use are passed as numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -14,6 +15,7 @@ from torch import fx
 
 from weft.ir.expr import GlobalVar, PrimExpr
 from weft.relax import op
+from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Expr, If, PrimValue, TupleGetItem, Var
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.frontend.torch.dtypes import dtype_name
@@ -118,11 +120,20 @@ class GraphFunction:
 
     def build(self, name: str, body: Callable[[], Any], extra: Sequence[Var] = ()) -> GlobalVar:
         """The function of that name; ``body`` emits it and gives its result."""
-        builder = self.outer.builder
-        with builder.aside(), builder.function(
-            name, [*extra, *self.params, *self.prims], private=True
-        ):  # fmt: skip
+        with self._open(name, extra) as builder:
             return builder.emit_func_output(body())
+
+    def build_body_of(self, gvar: GlobalVar, body: Callable[[], Any]) -> None:
+        """The function in the place of one of the same signature."""
+        with self._open(gvar.name_hint, ()) as builder:
+            builder.emit_func_body_of(gvar, body())
+
+    @contextmanager
+    def _open(self, name: str, extra: Sequence[Var]) -> Iterator[BlockBuilder]:
+        builder = self.outer.builder
+        params = [*extra, *self.params, *self.prims]
+        with builder.aside(), builder.function(name, params, private=True):
+            yield builder
 
     def results_of(self, graph: fx.GraphModule) -> list[Any]:
         """A graph on the parameters."""
@@ -208,31 +219,31 @@ def _dataflow(builder: Any, run: Callable[[Any], list[Any]], graph: fx.GraphModu
 def while_loop(translator: GraphTranslator, node: fx.Node) -> Any:
     """(condition graph, body graph, carried values, further operands)."""
     condition, step, carried, others = translator.value(node.args)
-    builder = translator.builder
-    operands = [*carried, *others]
-    function = GraphFunction(translator, [condition, step], operands)
-    count = len(carried)
+    builder, count = translator.builder, len(carried)
     name = builder.get_unique_name("while_loop")
-    # A function that calls itself needs its signature first: that of giving back what it is given.
-    gvar = function.build(name, lambda: _tuple(function.params[:count]))
-    test = function.build(
-        f"{name}_test", lambda: _dataflow(builder, function.results_of, condition)
-    )
-    body = function.build(f"{name}_step", lambda: _dataflow(builder, function.results_of, step))
 
-    def loop() -> Any:
-        arguments = [*function.params, *function.prims]
+    def function(first: fx.GraphModule) -> GraphFunction:
+        return GraphFunction(translator, [first, condition, step], [*carried, *others])
+
+    def part(suffix: str, graph: fx.GraphModule) -> GlobalVar:
+        made = function(graph)
+        return made.build(f"{name}_{suffix}", lambda: _dataflow(builder, made.results_of, graph))
+
+    # A function that calls itself needs a signature first: that of giving back what it is given.
+    stub, loop = function(step), function(step)
+    gvar = stub.build(name, lambda: _tuple(stub.params[:count]))
+    test, body = part("test", condition), part("step", step)
+
+    def again() -> Any:
+        arguments = [*loop.params, *loop.prims]
         holds = builder.emit(TupleGetItem(builder.emit(Call(test, arguments)), 0))
-        next_values = Call(body, arguments)
-        again = [TupleGetItem(next_values, i) for i in range(count)]
-        rest = [*function.params[count:], *function.prims]
-        return builder.emit(
-            If(holds, Call(gvar, [*again, *rest]), _tuple(function.params[:count]))
-        )
+        made = Call(body, arguments)
+        values = [TupleGetItem(made, i) for i in range(count)]
+        rest = [*loop.params[count:], *loop.prims]
+        return builder.emit(If(holds, Call(gvar, [*values, *rest]), _tuple(loop.params[:count])))
 
-    made = function.build(f"{name}_body", loop)
-    builder.update_func(gvar, builder.function_of(made))
-    return _unpacked(translator, node, Call(gvar, function.operands))
+    loop.build_body_of(gvar, again)
+    return _unpacked(translator, node, Call(gvar, loop.operands))
 
 
 @handles("scan")

@@ -90,7 +90,9 @@ def batch_norm(
         saved = [op.zeros(shape, dtype) for shape, dtype in context.results[1:3]]
         return made if single else [made, *saved, *stats][: len(context.results)]
     made = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
-    return made[0] if single else made[: len(context.results)]
+    pairs = zip(made, context.results, strict=False)
+    results = [context.cast(context.emit(item), dtype) for item, (_, dtype) in pairs]
+    return results[0] if single else results
 
 
 def _by_batch(
@@ -99,7 +101,10 @@ def _by_batch(
 ) -> list[Expr]:  # fmt: skip
     """Output, mean, 1 / deviation, new running mean, new running (unbiased) variance."""
     momentum, eps = factors
-    rank, dtype = context.rank(data), context.dtype_of(data)
+    rank = context.rank(data)
+    several = len(context.results) > 1
+    dtype = context.results[1][1] if several else context.dtype
+    data = context.cast(data, dtype)
     axes = [axis for axis in range(rank) if axis != 1]
     mean = context.emit(op.mean(data, axes, keepdims=True))
     centred = context.emit(op.subtract(data, mean))

@@ -193,8 +193,8 @@ def index_reduce(
 @converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
     """One number written into the slices that indices choose along a dimension."""
-    number = context.operand(value, context.dtype)
-    return slices(context, self, dim, (index, context.emit(op.reshape(number, [1]))), accumulate=False)
+    number = context.emit(op.reshape(context.operand(value, context.dtype), [1]))
+    return slices(context, self, dim, (index, number), accumulate=False)
 
 
 # By index tensors for several dimensions, and by masks

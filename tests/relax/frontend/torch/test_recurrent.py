@@ -1,0 +1,71 @@
+"""Recurrent layers beside torch's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import weft
+from weft.testing.aten import check_model
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def same_weights():
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (torch.nn.LSTM(5, 6, 2, bidirectional=True, batch_first=True), (3, 4, 5)),
+        (torch.nn.LSTM(5, 6, bias=False), (4, 5)),
+        (torch.nn.GRU(5, 6, 2), (4, 3, 5)),
+        (torch.nn.GRU(1, 1, bidirectional=True), (1, 1, 1)),
+        (torch.nn.RNN(5, 6, nonlinearity="relu", bidirectional=True), (4, 3, 5)),
+        (torch.nn.RNN(5, 6, 2, batch_first=True), (3, 4, 5)),
+        (torch.nn.LSTMCell(5, 6), (3, 5)),
+        (torch.nn.GRUCell(5, 6), (3, 5)),
+        (torch.nn.RNNCell(5, 6), (3, 5)),
+    ],
+    ids=["lstm", "lstm without bias", "gru", "gru of ones", "rnn relu", "rnn", "lstm cell",
+         "gru cell", "rnn cell"],
+)  # fmt: skip
+def test_recurrent_layers(layer, shape):
+    check_model(layer, torch.randn(shape))
+
+
+class WithStates(torch.nn.Module):
+    """A layer that starts from given states and returns its last ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.LSTM(5, 6, batch_first=True)
+
+    def forward(self, x, hidden, cell):
+        outputs, (hidden, cell) = self.layer(x, (hidden, cell))
+        return outputs, hidden, cell
+
+
+def test_states_and_a_symbolic_batch():
+    batch = torch.export.Dim("batch", max=16)
+    state = {1: batch}
+    check_model(
+        WithStates(), torch.randn(3, 4, 5), torch.randn(1, 3, 6), torch.randn(1, 3, 6),
+        dynamic_shapes=({0: batch}, state, state),
+        others=[(torch.randn(2, 4, 5), torch.randn(1, 2, 6), torch.randn(1, 2, 6))],
+    )  # fmt: skip
+
+
+def test_a_layer_stays_whole():
+    from weft.relax.frontend.torch import from_exported_program
+    from weft.relax.frontend.torch.capture import capture
+
+    mod = from_exported_program(capture(torch.nn.LSTM(5, 6).eval(), (torch.randn(4, 3, 5),)))
+    assert "R.nn.lstm(" in mod.script()
+
+
+def test_projections_are_refused():
+    with pytest.raises(weft.TVMError, match="proj_size have no counterpart"):
+        check_model(torch.nn.LSTM(5, 6, proj_size=3), torch.randn(4, 3, 5))
