@@ -6,6 +6,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from weft.relax.frontend.onnx.errors import need_onnx
 
 
@@ -66,3 +68,27 @@ def node_attributes(node: Any, outer: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[attribute.name] = attribute_value(attribute)
     return found
+
+
+def with_attributes(node: Any, outer: Mapping[str, Any]) -> Any:
+    """The node with its own values in the place of references to the attributes of a call.
+
+    An attribute that refers to one that the call leaves out is left out.
+    """
+    if not any(attribute.ref_attr_name for attribute in node.attribute):
+        return node
+    helper = need_onnx().helper
+    made = type(node)()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            made.attribute.append(attribute)
+        elif attribute.ref_attr_name in outer:
+            value = outer[attribute.ref_attr_name]
+            if isinstance(value, np.ndarray):
+                value = need_onnx().numpy_helper.from_array(value)
+            made.attribute.append(
+                helper.make_attribute(attribute.name, value, attr_type=attribute.type)
+            )
+    return made

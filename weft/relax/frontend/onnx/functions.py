@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.relax.frontend.onnx.attributes import attribute_value, default_attributes, schema_of
-from weft.relax.frontend.onnx.element_types import type_name
 from weft.relax.frontend.onnx.errors import need_onnx
 from weft.relax.frontend.onnx.registry import plain_domain
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
@@ -70,7 +69,7 @@ def type_proto(value: Any) -> Any:
         return helper.make_sequence_type_proto(type_proto(inner))
     if isinstance(value, OptionalValue):
         return helper.make_optional_type_proto(type_proto(value.content))
-    assert isinstance(value, Value), type_name(0)
+    assert isinstance(value, Value)
     shape = value.shape
     dims = None if shape is None else [dim if isinstance(dim, int) else str(dim) for dim in shape]
     return helper.make_tensor_type_proto(value.elem, dims)

@@ -29,6 +29,7 @@ from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.relax.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.te.operation import compute
+from weft.tir.op import all as tir_all
 from weft.tir.op import const as tir_const
 from weft.tir.op import if_then_else
 
@@ -83,20 +84,21 @@ class Value:
     def _computed(self) -> Expr:
         """A small kernel that writes symbolic elements; made again at each use, in its scope."""
         assert self.known is not None
-        elements, shape, dtype = self.known.ravel().tolist(), self.known.shape, self.dtype
-        flat_index = np.arange(len(elements)).reshape(shape)
+        shape, dtype = self.known.shape, self.dtype
 
-        def element(*point: Any) -> Any:
-            made = tir_const(0, dtype)
-            for place, index in zip(np.ndindex(*shape), flat_index.ravel(), strict=True):
-                value = as_prim(elements[index]).astype(dtype)
-                hit: Any = True
-                for axis, at in enumerate(place):
-                    hit = (point[axis] == at) if hit is True else hit & (point[axis] == at)
-                made = value if hit is True else if_then_else(hit, value, made)
-            return made
+        def shape_elements(elements: list[Any]) -> Any:
+            def element(*point: Any) -> Any:
+                made = tir_const(0, dtype)
+                for place, value in zip(np.ndindex(*shape), elements, strict=True):
+                    here = as_prim(value).astype(dtype)
+                    tests = [index == at for index, at in zip(point, place, strict=True)]
+                    made = if_then_else(tir_all(*tests), here, made) if tests else here
+                return made
 
-        return self.builder.emit_te(lambda: compute(shape, element, "shape_elements"))
+            return compute(shape, element, "shape_elements")
+
+        made: Expr = self.builder.emit_te(shape_elements, self.known.ravel().tolist())
+        return made
 
     @property
     def dtype(self) -> str:

@@ -47,7 +47,7 @@ def deform_conv(
             value = _bilinear(data, (n, c), (y, z))
             return value * masks[0](n, part, i, j) if masks else value
 
-        shape = [batch, channels, taps, out_height, out_width]
+        shape = [data.shape[0], data.shape[1], taps, moves.shape[2], moves.shape[3]]
         return compute(shape, element, "T_deform_columns")
 
     emit = context.emit

@@ -243,9 +243,7 @@ def one_hot(
     if indices.dtype != "int64":
         whole = context.emit(op.astype(whole, "int64"))
 
-    def chosen(where: Tensor, pair: Tensor) -> Tensor:
-        size = as_prim(count)
-
+    def chosen(where: Tensor, pair: Tensor, size: Any) -> Tensor:
         def element(*point: Any) -> Any:
             index: Any = where(*point[:place], *point[place + 1 :])
             index = tir.if_then_else(index < 0, index + size, index)
@@ -254,7 +252,7 @@ def one_hot(
         shape = [*where.shape[:place], size, *where.shape[place:]]
         return compute(shape, element, "T_one_hot")
 
-    return context.te(chosen, whole, values.expr)
+    return context.te(chosen, whole, values.expr, as_prim(count))
 
 
 @converter("TopK")
@@ -331,7 +329,7 @@ def arange(context: Context, start: Value, limit: Value, delta: Value) -> Expr:
     count = context.value(context.emit(op.astype(rounded, "int64")))
     size = context.dims(count, "range")[0]
 
-    def element(first: Tensor, step: Tensor) -> Tensor:
-        return compute([size], lambda i: first() + i.astype(first.dtype) * step(), "T_range")
+    def numbers(first: Tensor, step: Tensor, extent: Any) -> Tensor:
+        return compute([extent], lambda i: first() + i.astype(first.dtype) * step(), "T_range")
 
-    return context.te(element, parts[0], parts[2])
+    return context.te(numbers, parts[0], parts[2], size)

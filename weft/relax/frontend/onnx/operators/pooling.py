@@ -219,18 +219,18 @@ def max_unpool(
 def _moved(context: Context, where: Expr, plain: list[Dim], wanted: list[Dim]) -> Expr:
     """Flat indices of the inferred shape in the shape that is asked for."""
 
-    def moved(flat: Tensor) -> Tensor:
+    def moved(flat: Tensor, old: list[Any], new: list[Any]) -> Tensor:
         def element(i: Any) -> Any:
             parts: list[Any] = []
             rest: Any = flat(i)
-            for dim in reversed(plain):
+            for dim in reversed(old):
                 parts.append(tir.floormod(rest, as_prim(dim)))
                 rest = tir.floordiv(rest, as_prim(dim))
             made: Any = tir.const(0, "int64")
-            for dim, part in zip(wanted, reversed(parts), strict=True):
+            for dim, part in zip(new, reversed(parts), strict=True):
                 made = made * as_prim(dim) + part
             return made
 
         return compute(flat.shape, element, "T_unpool_index")
 
-    return context.te(moved, where)
+    return context.te(moved, where, plain, wanted)

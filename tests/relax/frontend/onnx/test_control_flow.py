@@ -1,0 +1,139 @@
+"""If, Loop, Scan, sequences and optionals."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from weft.relax.frontend.onnx import from_onnx
+from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.testing.onnx_models import check, expected, info, model, node, run, uniform
+
+pytestmark = pytest.mark.onnx
+
+
+def graph(nodes, inputs, outputs):
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def branches():
+    return {
+        "then_branch": graph([node("Add", "x x", "r")], [], [info("r")]),
+        "else_branch": graph([node("Mul", "x x", "r")], [], [info("r")]),
+    }
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_that_the_data_chooses(flag):
+    proto = model([node("If", "c", "y", **branches())], [info("c", "bool", []),
+                  info("x", shape=["n", 2])], ["y"])  # fmt: skip
+    check(proto, np.array(flag), uniform(3, 2))
+
+
+def test_a_branch_that_is_known_leaves_no_choice():
+    proto = model([node("If", "c", "y", **branches())], [info("x", shape=[2])], ["y"],
+                  constants={"c": np.array(False)})  # fmt: skip
+    mod = from_onnx(proto)
+    assert "R.multiply" in str(mod)
+    assert "if " not in str(mod)
+    check(proto, uniform(2))
+
+
+def test_branches_of_other_shapes():
+    then = graph([node("Concat", "x x", "r", axis=0)], [], [info("r")])
+    other = graph([node("Identity", "x", "r")], [], [info("r")])
+    proto = model([node("If", "c", "z", then_branch=then, else_branch=other),
+                   node("Relu", "z", "y")],
+                  [info("c", "bool", []), info("x", shape=[2, 3])], ["y"])  # fmt: skip
+    for flag in (True, False):
+        check(proto, np.array(flag), uniform(2, 3))
+
+
+def counting_loop(condition):
+    """Sums its input up, and scans the sums out."""
+    body = graph(
+        [node("Add", "s x", "s2"), node("Identity", "s2", "o"), condition],
+        [info("i", "int64", []), info("c", "bool", []), info("s", shape=[2])],
+        [info("c2", "bool", []), info("s2", shape=[2]), info("o", shape=[2])],
+    )  # fmt: skip
+    return body
+
+
+def test_a_loop_of_known_length_is_written_out():
+    body = counting_loop(node("Identity", "c", "c2"))
+    proto = model([node("Loop", "m k x", "y o", body=body)], [info("x", shape=[2])], ["y", "o"],
+                  constants={"m": np.array(3), "k": np.array(True)})  # fmt: skip
+    check(proto, uniform(2))
+
+
+def test_a_loop_stops_by_its_condition():
+    body = counting_loop(node("Less", "i two", "c2"))
+    proto = model([node("Loop", "- k x", "y o", body=body)], [info("x", shape=[2])], ["y", "o"],
+                  constants={"k": np.array(True), "two": np.array(2)})  # fmt: skip
+    made = run(from_onnx(proto), np.ones(2, "float32"))
+    np.testing.assert_array_equal(made[0], [4, 4])
+    assert made[1].shape == (3, 2)
+
+
+def test_a_scan():
+    body = graph(
+        [node("Add", "s x", "s2"), node("Mul", "s2 two", "o")],
+        [info("s", shape=[2]), info("x", shape=[2])], [info("s2", shape=[2]), info("o", shape=[2])],
+    )  # fmt: skip
+    proto = model([node("Scan", "s0 xs", "s o", body=body, num_scan_inputs=1)],
+                  [info("s0", shape=[2]), info("xs", shape=[4, 2])], ["s", "o"],
+                  constants={"two": np.array(2, "float32")})  # fmt: skip
+    check(proto, uniform(2), uniform(4, 2, seed=1))
+
+
+def test_sequences_are_known_at_import():
+    nodes = [
+        node("SequenceConstruct", "x z", "q"), node("SequenceInsert", "q z one", "q2"),
+        node("SequenceErase", "q2 zero", "q3"), node("SequenceLength", "q3", "n"),
+        node("SequenceAt", "q3 minus", "last"), node("ConcatFromSequence", "q3", "all", axis=0),
+    ]  # fmt: skip
+    constants = {"one": np.array(1), "zero": np.array(0), "minus": np.array(-1)}
+    infos = [info("x", shape=[1]), info("z", shape=[2])]
+    proto = model(nodes, infos, ["n", "last", "all"], constants=constants)
+    check(proto, uniform(1), uniform(2, seed=1))
+
+
+def test_a_sequence_as_output_is_a_tuple():
+    proto = model([node("SplitToSequence", "x s", "y", axis=0)], [info("x", shape=[5, 2])], ["y"],
+                  constants={"s": np.array(2)})  # fmt: skip
+    x = uniform(5, 2)
+    made = run(from_onnx(proto), x)
+    assert [item.shape for item in made] == [(2, 2), (2, 2), (1, 2)]
+    np.testing.assert_array_equal(np.concatenate(made), x)
+
+
+def test_a_map_over_a_sequence():
+    body = graph([node("Add", "e w", "r")], [info("e"), info("w")], [info("r")])
+    proto = model([node("SequenceConstruct", "x z", "q"),
+                   node("SequenceMap", "q x", "p", body=body),
+                   node("ConcatFromSequence", "p", "y", axis=0, new_axis=1)],
+                  [info("x", shape=[2]), info("z", shape=[2])], ["y"])  # fmt: skip
+    check(proto, uniform(2), uniform(2, seed=1))
+
+
+def test_optionals():
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    nodes = [
+        node("Optional", "x", "full"), node("Optional", "", "empty", type=kind),
+        node("OptionalHasElement", "full", "a"), node("OptionalHasElement", "empty", "b"),
+        node("OptionalGetElement", "full", "c"),
+    ]  # fmt: skip
+    proto = model(nodes, [info("x", shape=[2])], ["a", "b", "c"])
+    made = run(from_onnx(proto), uniform(2))
+    assert (bool(made[0]), bool(made[1])) == (True, False)
+    np.testing.assert_array_equal(made[2], uniform(2))
+
+
+def test_a_loop_whose_length_the_data_gives_names_its_input():
+    body = counting_loop(node("Identity", "c", "c2"))
+    proto = model([node("Loop", "m k x", "y o", body=body)],
+                  [info("m", "int64", []), info("x", shape=[2])], ["y", "o"],
+                  constants={"k": np.array(True)})  # fmt: skip
+    with pytest.raises(ConstantNeededError, match="its input M must be known at import") as caught:
+        from_onnx(proto)
+    assert caught.value.sources == {"m"}
+    assert expected(proto, np.array(2), uniform(2))[1].shape == (2, 2)
