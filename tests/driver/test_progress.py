@@ -71,8 +71,9 @@ def test_quick_work_and_work_without_rich_are_silent(arguments):
 
 def test_no_terminal_no_text():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "2", "0.3"], capture_output=True, text=True, check=True, timeout=60
-    )
+        [sys.executable, "-c", PROGRAM, "2", "0.3"], capture_output=True, text=True, check=True,
+        timeout=60,
+    )  # fmt: skip
     assert done.stderr == ""
 
 
