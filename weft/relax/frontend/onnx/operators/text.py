@@ -1,0 +1,91 @@
+"""TfIdfVectorizer on integers: how often each n-gram of a pool stands in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.value import Value
+
+
+@converter("TfIdfVectorizer", since=9)
+def tf_idf(
+    context: Context, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,
+    mode: str, ngram_counts: Sequence[int], ngram_indexes: Sequence[int],
+    pool_int64s: Sequence[int] | None = None, pool_strings: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
+) -> Expr:  # fmt: skip
+    """Counts of n-grams of min .. max elements, which may stand up to max_skip_count apart.
+
+    Mode TF counts, IDF gives the weight of those that are there, TFIDF counts times weights.
+    """
+    if pool_strings or pool_int64s is None:
+        context.fail("n-grams of text are not supported; expected pool_int64s")
+    if mode not in ("TF", "IDF", "TFIDF"):
+        context.fail(f"mode: expected TF, IDF or TFIDF, got {mode!r}")
+    emit = context.emit
+    flat = context.rank(x, "X") == 1
+    data = emit(op.expand_dims(x.expr, [0])) if flat else x.expr
+    extent = context.extent(x, -1, "X")
+    width = max(ngram_indexes) + 1
+    factors = np.ones(width, "float32") if weights is None or mode == "TF" else np.zeros(width)
+    if weights is not None and mode != "TF":
+        factors[list(ngram_indexes)] = weights
+    counts: Expr | None = None
+    for size, (grams, columns) in _pools(ngram_counts, ngram_indexes, pool_int64s).items():
+        if not min_gram_length <= size <= max_gram_length:
+            continue
+        for skip in range(max_skip_count + 1 if size > 1 else 1):
+            found = _found(context, data, grams, (extent, skip + 1))
+            if found is not None:
+                placed = np.zeros((len(columns), width), "float32")
+                placed[np.arange(len(columns)), columns] = 1
+                part = emit(op.matmul(found, context.constant(placed).expr))
+                counts = part if counts is None else emit(op.add(counts, part))
+    if counts is None:
+        rows = context.shape(context.value(data), "X")[0]
+        counts = emit(op.full([rows, width], context.constant(0, "float32").expr, "float32"))
+    if mode == "IDF":
+        zero = context.constant(0, "float32").expr
+        counts = emit(op.astype(emit(op.greater(counts, zero)), "float32"))
+    made = emit(op.multiply(counts, context.constant(factors.astype("float32")).expr))
+    return emit(op.squeeze(made, [0])) if flat else made
+
+
+def _pools(
+    starts: Sequence[int], indexes: Sequence[int], pool: Sequence[int]
+) -> dict[int, tuple[Any, list[int]]]:
+    """For each size of n-grams the n-grams (count, size) and the columns they are counted in."""
+    found: dict[int, tuple[Any, list[int]]] = {}
+    column = 0
+    for index, start in enumerate(starts):
+        size = index + 1
+        end = starts[index + 1] if index + 1 < len(starts) else len(pool)
+        grams = np.array(pool[start:end], "int64").reshape(-1, size)
+        if len(grams):
+            found[size] = (grams, list(indexes[column : column + len(grams)]))
+        column += len(grams)
+    return found
+
+
+def _found(context: Context, data: Expr, grams: Any, places: tuple[int, int]) -> Expr | None:
+    """How often each n-gram stands in each row with ``step`` between its elements."""
+    extent, step = places
+    size = grams.shape[1]
+    count = extent - (size - 1) * step
+    if count <= 0:
+        return None
+    emit = context.emit
+    hit: Expr | None = None
+    for position in range(size):
+        part = emit(op.strided_slice(data, [1], [position * step], [position * step + count]))
+        wide = emit(op.expand_dims(emit(op.astype(part, "int64")), [2]))
+        same = emit(op.equal(wide, context.constant(grams[:, position]).expr))
+        hit = same if hit is None else emit(op.logical_and(hit, same))
+    return emit(op.sum(emit(op.astype(hit, "float32")), [1]))
