@@ -5,8 +5,8 @@
 For each architecture of ``weft.testing.zoo``: seconds of ``torch.export`` alone and of
 ``weft.compile`` (export included, nothing from the cache), milliseconds of a call of both, their
 ratio, and the largest difference as a share of the output's magnitude. Kernels are not scheduled
-ratio, and the largest difference as a share of the output's magnitude. Kernels are not scheduled
 yet: they run as written, so this shows the importer and the compiler, not the speed of the code.
+"""
 
 from __future__ import annotations
 
