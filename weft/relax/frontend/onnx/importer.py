@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,12 @@ from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple, Var
 from weft.relax.frontend.onnx import operators
+from weft.relax.frontend.onnx.checks import (
+    check_input_names,
+    check_model,
+    check_options,
+    sub_graphs,
+)
 from weft.relax.frontend.onnx.element_types import to_storage
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.functions import opset_versions
@@ -100,8 +106,8 @@ def from_onnx(
     R.Tensor((n, 4), dtype="float32")
     """
     request = Request(
-        dict(shape_dict or {}), dtype_dict, keep_params_in_input, sanitize_input_names,
-        dict(custom_converters or {}),
+        shape_dict or {}, dtype_dict, keep_params_in_input, sanitize_input_names,
+        custom_converters or {},
     )  # fmt: skip
     return import_model(load_model(model), request, opset).mod
 
@@ -109,6 +115,11 @@ def from_onnx(
 def import_model(model: Any, request: Request, opset: int | None = None) -> Imported:
     """Translate a ModelProto as the request says."""
     check_versions(model)
+    check_options(request.shapes, request.dtypes, opset, request.custom)
+    check_model(model)
+    check_input_names(model.graph, request.shapes, "shape_dict")
+    if isinstance(request.dtypes, Mapping):
+        check_input_names(model.graph, request.dtypes, "dtype_dict")
     versions = opset_versions(model.opset_import)
     if opset is not None:
         versions[""] = opset
@@ -220,14 +231,5 @@ class _Import:
 
 def has_control_flow(graph: Any, translator: Translator) -> bool:
     """Whether a graph, or a function of the model, has nodes with graphs inside."""
-    return any(_sub_graphs(graph.node)) or any(
-        any(_sub_graphs(function.node)) for function in translator.functions.values()
-    )
-
-
-def _sub_graphs(nodes: Any) -> Iterator[Any]:
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield attribute.g
-            yield from attribute.graphs
+    groups = [graph.node, *[function.node for function in translator.functions.values()]]
+    return any(True for nodes in groups for node in nodes for _ in sub_graphs(node))

@@ -61,8 +61,18 @@ def check_versions(model: Any) -> None:
             f"from_onnx: expected a model of IR version 3 or later (ONNX 1.1), found version "
             f"{model.ir_version}; save it again with a newer exporter"
         )
+    if model.ir_version > onnx.IR_VERSION:
+        raise OnnxModelError(
+            f"from_onnx: the model is of IR version {model.ir_version}, the installed onnx "
+            f"{onnx.__version__} knows versions up to {onnx.IR_VERSION}; install a newer onnx"
+        )
     newest = onnx.defs.onnx_opset_version()
     found = opset_versions(model.opset_import).get("", 1)
+    if found < 1:
+        raise OnnxModelError(
+            f"from_onnx: expected opset 1 to {newest}, found {found}; save the model again with "
+            "the opset that its operators are of"
+        )
     if found > newest:
         raise OnnxModelError(
             f"from_onnx: the model uses opset {found}, the installed onnx {onnx.__version__} "

@@ -1,0 +1,230 @@
+"""What must hold of a model, of one node and of the caller's options before they are translated.
+
+ONNX's own checker is not asked: it refuses models whole that can be imported (unknown domains,
+shapes that exporters got wrong), and needs the file again where a model is large. What is asked of
+a node is what its schema says: how many inputs it takes, which attributes it needs, of which type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.relax.frontend.onnx.attributes import schema_of
+from weft.relax.frontend.onnx.element_types import STORAGE
+from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError, need_onnx
+from weft.relax.frontend.onnx.functions import Key, function_key
+from weft.relax.frontend.onnx.registry import plain_domain, qualified
+from weft.support.errors import IRTypeError
+
+# The model
+
+
+def check_model(model: Any) -> None:
+    """Raise OnnxModelError for names that are defined twice and functions that call themselves."""
+    check_graph(model.graph)
+    functions = {function_key(item): item for item in model.functions}
+    for key, function in functions.items():
+        check_names(function.node, function.input, f"function {function.name!r}")
+        if _reaches(key, key, functions):
+            raise OnnxModelError(
+                f"function {function.name!r} of the model calls itself, so its body has no end"
+            )
+
+
+def check_graph(graph: Any) -> None:
+    """Raise OnnxModelError where a name of the graph, or of one inside it, has two meanings."""
+    if not graph.output:
+        raise OnnxModelError(f"graph {graph.name!r}: expected at least one output, found none")
+    defaults = Counter([item.name for item in graph.initializer])
+    inputs = [item.name for item in graph.input]
+    for what, names in (("input", inputs), ("initializer", defaults.elements())):
+        twice = _twice(names)
+        if twice:
+            raise OnnxModelError(f"graph {graph.name!r}: there are two {what}s of name {twice!r}")
+    check_names(graph.node, [*inputs, *defaults], f"graph {graph.name!r}")
+    for node in graph.node:
+        for inner in sub_graphs(node):
+            check_graph(inner)
+
+
+def check_names(nodes: Iterable[Any], before: Iterable[str], where: str) -> None:
+    """Raise OnnxModelError where a node defines a name that is there already."""
+    known = set(before)
+    for node in nodes:
+        for name in node.output:
+            if name and name in known:
+                raise OnnxModelError(
+                    f"{where}: the value {name!r} is defined twice, the second time by "
+                    f"{node.op_type} node {node.name!r}; rename one of them"
+                )
+            known.add(name)
+
+
+def sub_graphs(node: Any) -> Iterator[Any]:
+    """The graphs among the attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _twice(names: Iterable[str]) -> str:
+    return next((name for name, count in Counter(names).items() if count > 1), "")
+
+
+def _reaches(start: Key, goal: Key, functions: Mapping[Key, Any]) -> bool:
+    """Whether the body of a function calls another one, through any number of others."""
+    seen: set[Key] = set()
+    todo = [start]
+    while todo:
+        for node in _all_nodes(functions[todo.pop()].node):
+            key = function_key(node)
+            if key == goal:
+                return True
+            if key in functions and key not in seen:
+                seen.add(key)
+                todo.append(key)
+    return False
+
+
+def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
+        yield node
+        for graph in sub_graphs(node):
+            yield from _all_nodes(graph.node)
+
+
+# One node
+
+
+def check_node(node: Any, opset: int, given: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+    """Raise OnnxNodeError where a node is not as the schema of its operator has it.
+
+    ``given`` are its attributes as Python has them, ``inputs`` its inputs, None for one that is
+    left out. Operators without a schema are let through.
+    """
+    domain = plain_domain(node.domain)
+    schema = schema_of(domain, node.op_type, opset)
+    if schema is None:
+        return
+    _check_inputs(node, schema, inputs)
+    kinds = {item.name: item.type for item in node.attribute if not item.ref_attr_name}
+    for name, attribute in schema.attributes.items():
+        wanted = _type_name(attribute.type)
+        if attribute.required and name not in given:
+            raise _node_error(node, f"expected an attribute {name} ({wanted}), found none")
+        found = _type_name(kinds.get(name, attribute.type))
+        if found != wanted:
+            raise _node_error(node, f"expected its attribute {name} to be {wanted}, got {found}")
+    if (domain, node.op_type) == ("", "Constant") and len(node.attribute) != 1:
+        raise _node_error(node, f"expected one value, got {len(node.attribute)}")
+
+
+def _check_inputs(node: Any, schema: Any, inputs: Sequence[Any]) -> None:
+    given = len(inputs)
+    while given and inputs[given - 1] is None:
+        given -= 1
+    if given > schema.max_input:
+        raise _node_error(node, f"expected at most {schema.max_input} inputs, got {given}")
+    for index, formal in enumerate(schema.inputs):
+        kinds = type(formal.option)
+        needed = formal.option == kinds.Single or (
+            formal.option == kinds.Variadic and index < schema.min_input
+        )
+        if needed and (index >= len(inputs) or inputs[index] is None):
+            raise _node_error(node, f"its input {index} ({formal.name}) is missing")
+
+
+def _node_error(node: Any, message: str) -> OnnxNodeError:
+    name = qualified(plain_domain(node.domain), node.op_type)
+    title = f" {node.name!r}" if node.name else ""
+    return OnnxNodeError(f"{name} node{title} (output {next(iter(node.output), '')!r}): {message}")
+
+
+def _type_name(kind: Any) -> str:
+    """``INT`` as ``int``, ``FLOATS`` as ``floats``; of a protobuf number or of a schema's enum."""
+    if not isinstance(kind, int):
+        return str(kind).rpartition(".")[2].lower()
+    return str(need_onnx().AttributeProto.AttributeType.Name(kind)).lower()
+
+
+# The caller's options
+
+
+def check_options(shapes: Any, dtypes: Any, opset: Any, converters: Any) -> None:
+    """Raise IRTypeError for options of ``from_onnx`` that are not of the types that it takes."""
+    for name, value, holds in (
+        ("shape_dict", shapes, "shapes"), ("custom_converters", converters, "functions"),
+    ):  # fmt: skip
+        if value is not None and not isinstance(value, Mapping):
+            raise IRTypeError(
+                f"from_onnx: {name}: expected a dict from names to {holds}, got "
+                f"{type(value).__name__}"
+            )
+    for name, shape in (shapes or {}).items():
+        _check_shape(name, shape)
+    if not isinstance(dtypes, str | Mapping):
+        raise IRTypeError(
+            "from_onnx: dtype_dict: expected a data type, or a dict from names to data types, got "
+            f"{type(dtypes).__name__}"
+        )
+    _check_dtypes(dtypes)
+    _check_opset(opset)
+    for name, function in (converters or {}).items():
+        if not callable(function):
+            raise IRTypeError(
+                f"from_onnx: custom_converters[{name!r}]: expected a function, got "
+                f"{type(function).__name__}"
+            )
+
+
+def _check_shape(name: str, shape: Any) -> None:
+    where = f"from_onnx: shape_dict[{name!r}]"
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise IRTypeError(f"{where}: expected a list of extents, got {type(shape).__name__}")
+    for extent in shape:
+        if isinstance(extent, str | PrimExpr):
+            continue
+        if isinstance(extent, bool) or not hasattr(extent, "__index__"):
+            raise IRTypeError(
+                f"{where}: expected integers, names of symbols or expressions, got {extent!r:.60}"
+            )
+        if int(extent) < 0:
+            raise OnnxModelError(f"{where}: expected extents of at least 0, got {int(extent)}")
+
+
+def _check_dtypes(dtypes: Any) -> None:
+    by_name = {"": dtypes} if isinstance(dtypes, str) else dtypes
+    known = sorted(set(STORAGE.values()))
+    for name, dtype in by_name.items():
+        if str(dtype) not in known:
+            where = f"dtype_dict[{name!r}]" if name else "dtype_dict"
+            raise OnnxModelError(
+                f"from_onnx: {where}: expected one of {', '.join(known)}, got {str(dtype)[:60]!r}"
+            )
+
+
+def _check_opset(opset: Any) -> None:
+    if opset is None:
+        return
+    if isinstance(opset, bool) or not isinstance(opset, int):
+        raise IRTypeError(f"from_onnx: opset: expected an integer, got {opset!r:.60}")
+    newest = need_onnx().defs.onnx_opset_version()
+    if not 1 <= opset <= newest:
+        raise OnnxModelError(f"from_onnx: opset: expected 1 to {newest}, got {opset}")
+
+
+def check_input_names(graph: Any, named: Iterable[str], option: str) -> None:
+    """Raise OnnxModelError for names that are no inputs of the graph."""
+    inputs = [item.name for item in graph.input]
+    known = {*inputs, *[item.name for item in graph.initializer]}
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        shown = ", ".join(map(repr, inputs[:8])) + (" ..." if inputs[8:] else "")
+        raise OnnxModelError(
+            f"from_onnx: {option}: the model has no input {unknown[0]!r}; it has {shown or 'none'}"
+        )
+
