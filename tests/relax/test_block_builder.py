@@ -196,6 +196,17 @@ def test_unbound_symbol_becomes_a_scalar_parameter():
     assert relax.analysis.well_formed(bb.get())
 
 
+def test_an_extent_taken_from_around_is_copied():
+    n = TirVar("n", "int64")
+    x = relax.Var("x", TensorStructInfo((n,)))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(lambda: te.compute([n], lambda i: i, name="places")))
+    (kernel,) = [f for g, f in bb.get().functions.items() if g.name_hint != "main"]
+    assert all(dim is not n for buffer in kernel.buffer_map.values() for dim in buffer.shape)
+    assert_structural_equal(weft.script.from_source(bb.get().script()), bb.get())
+
+
 def test_dataflow_variable_as_result_becomes_an_output(x):
     bb = relax.BlockBuilder()
     with bb.function("main"):
@@ -243,6 +254,31 @@ def test_update_func_and_lookup(x):
     func = bb.get()["main"].with_attr("answer", 42)
     bb.update_func(gvar, func)
     assert bb.get()["main"] is func
+
+
+def test_a_function_is_built_aside_of_an_open_one(x):
+    bb = relax.BlockBuilder()
+    a = relax.Var("a", TensorStructInfo((2, 3), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = bb.emit(op.exp(x))
+            with bb.aside(), bb.function("part", [a], private=True):
+                part = bb.emit_func_output(bb.emit(op.negative(a)))
+            z = bb.emit_output(relax.Call(part, [y]))
+        bb.emit_func_output(z)
+    assert relax.analysis.well_formed(bb.get())
+    assert bindings(bb.get(), "part")[0].value.op.name == "relax.negative"
+
+
+def test_a_function_that_calls_itself_gets_its_body_last(x):
+    bb = relax.BlockBuilder()
+    stub, a = (relax.Var("a", TensorStructInfo((2, 3), "float32")) for _ in range(2))
+    with bb.function("again", [stub], private=True):
+        gvar = bb.emit_func_output(stub)
+    with bb.function("again", [a], private=True):
+        bb.emit_func_body_of(gvar, bb.emit(relax.Call(gvar, [bb.emit(op.exp(a))])))
+    assert [g.name_hint for g in bb.get().functions] == ["again"]
+    assert relax.analysis.well_formed(bb.get())
 
 
 def test_get_is_a_snapshot(x):

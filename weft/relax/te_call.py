@@ -180,6 +180,15 @@ def _captured(func: PrimFunc) -> list[TirVar]:
     return [var for var in used if var not in bound and var.dtype != "handle"]
 
 
+def _has_foreign_extents(func: PrimFunc, arguments: _Arguments) -> bool:
+    """Whether an extent is a variable that stands in no argument: one of the graph itself."""
+    return any(
+        isinstance(dim, TirVar) and dim not in arguments.to_relax and dim not in func.params
+        for buffer in func.buffer_map.values()
+        for dim in buffer.shape
+    )
+
+
 def make_te_call(
     te_func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
 ) -> TeCall:
@@ -199,8 +208,10 @@ def make_te_call(
     captured = _captured(func)
     if captured:
         unbound = [*unbound, *captured]
+        func = create_prim_func([*inputs, *captured], "int64")
+    if captured or _has_foreign_extents(func, arguments):
         # the graph's own symbols: the function gets variables of its own for them
-        func = renew_defs(create_prim_func([*inputs, *captured], "int64"))
+        func = renew_defs(func)
     func = func.without_attr("global_symbol")
     func.provenance = "te"
     if attrs:

@@ -91,7 +91,7 @@ def _places(data: Tensor, size: Sequence[Any], axes: Sequence[Any], window: Any)
         place: Any = op.const(0, "int64")
         for (point, _), extent in zip(points, data.shape[2:], strict=True):
             place = place * extent + point
-        value = data(*indices[:2], *(point for point, _ in points))
+        value: Any = data(*indices[:2], *(point for point, _ in points))
         if conditions:
             inside = op.all(*conditions)
             place = op.if_then_else(inside, place, op.max_value("int64"))

@@ -29,12 +29,10 @@ def scaled_dot_product_attention(
     batch = shape[:-3]
     mask = None if attn_mask is None else _four_dimensional(context, attn_mask, batch)
     bias = None if mask is None else _as_bias(context, mask, key, context.dtype_of(query))
-    tensors = [_by_length(context, tensor, batch) for tensor in (query, key, value)]
-    made = op.nn.attention(
-        *tensors, bias=bias, scale=None if scale is None else float(scale),
-        causal_mask="TopLeft" if is_causal else None,
-    )  # fmt: skip
-    made = context.emit(op.permute_dims(context.emit(made), _ORDER))
+    q, k, v = (_by_length(context, tensor, batch) for tensor in (query, key, value))
+    factor, causal = None if scale is None else float(scale), "TopLeft" if is_causal else None
+    found = context.emit(op.nn.attention(q, k, v, bias, factor, causal))
+    made: Expr = context.emit(op.permute_dims(found, _ORDER))
     if mask is not None and context.dtype_of(mask) == "bool":
         made = _without_blind_rows(context, made, mask)
     return made if len(shape) == 4 else op.reshape(made, shape)
@@ -118,7 +116,7 @@ def _log_sums(
         return None
     is_causal, scale = how
     shape, dtype = context.results[1]
-    features = context.dims(query)[-1]
+    features: Any = context.dims(query)[-1]
     factor = 1 / math.sqrt(features) if scale is None else scale
     scores = op.matmul(query, op.permute_dims(key, [0, 1, 3, 2]), out_dtype=dtype)
     scores = context.emit(op.multiply(scores, context.operand(factor, dtype)))

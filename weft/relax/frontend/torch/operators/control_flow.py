@@ -180,18 +180,18 @@ def cond(translator: GraphTranslator, node: fx.Node) -> Any:
     """(condition, graph if true, graph if false, operands)."""
     condition, true_graph, false_graph, operands = translator.value(node.args)
     builder = translator.builder
-    branches = []
     function = GraphFunction(translator, [true_graph, false_graph], list(operands))
-    for name, graph in (("then_branch", true_graph), ("else_branch", false_graph)):
-        branch = GraphFunction(translator, [graph, true_graph, false_graph], list(operands))
-        branches.append(
-            branch.build(name, lambda b=branch, g=graph: _dataflow(builder, b.results_of, g))
-        )
+
+    def branch(name: str, graph: fx.GraphModule) -> GlobalVar:
+        made = GraphFunction(translator, [graph, true_graph, false_graph], list(operands))
+        return made.build(name, lambda: _dataflow(builder, made.results_of, graph))
+
+    branches = [branch("then_branch", true_graph), branch("else_branch", false_graph)]
     test = Var("condition", TensorStructInfo([], "bool"))
 
     def body() -> Any:
         arguments = [*function.params, *function.prims]
-        calls = [Call(branch, arguments) for branch in branches]
+        calls = [Call(chosen, arguments) for chosen in branches]
         return builder.emit(If(test, *calls))
 
     gvar = function.build("branch", body, [test])

@@ -151,10 +151,10 @@ def masked_select(context: Context, self: Expr, mask: Expr) -> Expr:
 
 def joint_shape(context: Context, first: Expr, second: Expr) -> list[Any]:
     """The shape that two tensors broadcast to."""
-    longer, shorter = sorted(
+    longer, short = sorted(
         (context.dims(first), context.dims(second)), key=len, reverse=True
     )
-    shorter = [1] * (len(longer) - len(shorter)) + shorter
+    shorter: list[Any] = [1] * (len(longer) - len(short)) + short
     return [
         its if isinstance(mine, int) and mine == 1 else mine
         for mine, its in zip(longer, shorter, strict=True)

@@ -89,8 +89,8 @@ def batch_norm(
         made = _by_running(context, input, (weight, bias), stats, momentum, eps)
         saved = [op.zeros(shape, dtype) for shape, dtype in context.results[1:3]]
         return made if single else [made, *saved, *stats][: len(context.results)]
-    made = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
-    pairs = zip(made, context.results, strict=False)
+    found = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
+    pairs = zip(found, context.results, strict=False)
     results = [context.cast(context.emit(item), dtype) for item, (_, dtype) in pairs]
     return results[0] if single else results
 

@@ -76,7 +76,8 @@ def lstm(
     """(outputs, last hidden, last cell)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        return op.nn.lstm(data, *weights, *states, reverse=reverse)
+        operands = [data, *weights, *states]
+        return op.nn.lstm(*operands, reverse)
 
     return layers(context, input, hx, params, options, layer)
 
@@ -88,7 +89,8 @@ def gru(
     """(outputs, last hidden)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        return op.nn.gru(data, *weights, *states, reverse=reverse)
+        operands = [data, *weights, *states]
+        return op.nn.gru(*operands, reverse)
 
     return layers(context, input, [hx], params, options, layer)
 
@@ -98,7 +100,8 @@ def _plain(activation: str) -> Callable[..., list[Expr]]:
         context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
     ) -> list[Expr]:
         def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-            return op.nn.rnn(data, *weights, *states, activation=activation, reverse=reverse)
+            operands = [data, *weights, *states]
+            return op.nn.rnn(*operands, activation, reverse)
 
         return layers(context, input, [hx], params, options, layer)
 

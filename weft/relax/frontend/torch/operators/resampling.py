@@ -60,7 +60,8 @@ def resampled(
     """The tensor at the size that torch deduced."""
     kind, corners = how
     rank = len(factors)
-    size, extents = context.shape[-rank:], context.dims(tensor)[-rank:]
+    size: list[Any] = context.shape[-rank:]
+    extents: list[Any] = context.dims(tensor)[-rank:]
     even = all(
         _is_even(extent, count, factor, kind)
         for extent, count, factor in zip(extents, size, factors, strict=True)

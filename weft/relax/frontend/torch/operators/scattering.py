@@ -128,7 +128,8 @@ def _neutral(reduce: str, dtype: str) -> Any:
         return 1
     if DataType(dtype).is_float:
         return float("-inf") if reduce == "amax" else float("inf")
-    return (min_value if reduce == "amax" else max_value)(dtype).value
+    limit: Any = (min_value if reduce == "amax" else max_value)(dtype)
+    return limit.value
 
 
 # Along one dimension, an index for each slice

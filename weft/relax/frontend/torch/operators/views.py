@@ -116,7 +116,7 @@ def repeat(context: Context, self: Expr, repeats: Sequence[Any] | None = None, *
     counts = list(_["dims"] if repeats is None else repeats)
     if context.static(counts):
         return op.tile(self, counts) if counts else self
-    dims = context.dims(self)
+    dims: list[Any] = context.dims(self)
     dims = [1] * (len(counts) - len(dims)) + dims
     counts = [1] * (len(dims) - len(counts)) + counts
     apart = [extent for dim in dims for extent in (1, dim)]

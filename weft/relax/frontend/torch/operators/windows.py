@@ -115,7 +115,8 @@ def avg_pool_backward(
     kernel = each(kernel_size, rank)
     steps, around = each(stride, rank) if stride else kernel, each(padding, rank)
     grad, data = batched(context, grad_output, rank), batched(context, self, rank)
-    extents, counts = context.dims(data)[2:], context.dims(grad)[2:]
+    extents: list[Any] = context.dims(data)[2:]
+    counts: list[Any] = context.dims(grad)[2:]
     if not context.static([*extents, *counts]):
         raise UnsupportedError(
             f"{context.node.target}: the gradient needs constant extents, got {extents}"
@@ -158,7 +159,8 @@ def _outer(axes: Sequence[Any]) -> Any:
 def adaptive_avg_pool_backward(context: Context, grad_output: Expr, self: Expr) -> Expr:
     """The gradient through the matrix of each axis' averages."""
     rank = 3 if "pool3d" in str(context.node.target) else 2
-    extents, counts = context.shape[-rank:], context.dims(grad_output)[-rank:]
+    extents: list[Any] = context.shape[-rank:]
+    counts: list[Any] = context.dims(grad_output)[-rank:]
     if not context.static([*extents, *counts]):
         raise UnsupportedError(
             f"{context.node.target}: the gradient needs constant extents, got {extents}"
