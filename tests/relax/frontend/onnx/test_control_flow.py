@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import ConstantNeededError
-from weft.testing.onnx_models import check, expected, info, model, node, run, uniform
+from weft.testing.onnx_models import check, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 
@@ -128,12 +128,48 @@ def test_optionals():
     np.testing.assert_array_equal(made[2], uniform(2))
 
 
-def test_a_loop_whose_length_the_data_gives_names_its_input():
+def test_a_loop_whose_length_the_data_gives():
     body = counting_loop(node("Identity", "c", "c2"))
     proto = model([node("Loop", "m k x", "y o", body=body)],
-                  [info("m", "int64", []), info("x", shape=[2])], ["y", "o"],
+                  [info("m", "int64", []), info("x", shape=["n"])], ["y", "o"],
+                  constants={"k": np.array(True)})  # fmt: skip
+    for steps in (1, 3):
+        check(proto, np.array(steps), uniform(2))
+    made = run(from_onnx(proto), np.array(0), uniform(2))
+    assert [item.shape for item in made] == [(2,), (0, 2)]
+
+
+def test_a_loop_whose_state_grows_until_the_data_says_stop():
+    body = graph([node("Concat", "s x", "s2", axis=0), node("Less", "i m", "c2")],
+                 [info("i", "int64", []), info("c", "bool", []), info("s")],
+                 [info("c2", "bool", []), info("s2")])  # fmt: skip
+    proto = model([node("Loop", "- k x", "y", body=body)],
+                  [info("m", "int64", []), info("x", shape=["n"])], ["y"],
+                  constants={"k": np.array(True)})  # fmt: skip
+    made = run(from_onnx(proto), np.array(2), uniform(3))
+    np.testing.assert_array_equal(made, np.tile(uniform(3), 4))
+
+
+def test_a_loop_of_many_steps():
+    body = graph([node("Add", "s one", "s2"), node("Identity", "c", "c2")],
+                 [info("i", "int64", []), info("c", "bool", []), info("s", shape=[2])],
+                 [info("c2", "bool", []), info("s2", shape=[2])])  # fmt: skip
+    proto = model([node("Loop", "m k x", "y", body=body)],
+                  [info("m", "int64", []), info("x", shape=[2])], ["y"],
+                  constants={"k": np.array(True), "one": np.array(1, "float32")})  # fmt: skip
+    made = run(from_onnx(proto), np.array(2000), np.zeros(2, "float32"))
+    np.testing.assert_array_equal(made, [2000, 2000])
+
+
+def test_a_loop_over_a_sequence_whose_length_the_data_gives_names_its_input():
+    body = graph([node("SequenceInsert", "s x", "s2"), node("Identity", "c", "c2")],
+                 [info("i", "int64", []), info("c", "bool", []), helper.make_value_info(
+                     "s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [2])))],
+                 [info("c2", "bool", []), info("s2")])  # fmt: skip
+    proto = model([node("SequenceEmpty", "", "q"), node("Loop", "m k q", "p", body=body),
+                   node("ConcatFromSequence", "p", "y", axis=0)],
+                  [info("m", "int64", []), info("x", shape=[2])], ["y"],
                   constants={"k": np.array(True)})  # fmt: skip
     with pytest.raises(ConstantNeededError, match="its input M must be known at import") as caught:
         from_onnx(proto)
     assert caught.value.sources == {"m"}
-    assert expected(proto, np.array(2), uniform(2))[1].shape == (2, 2)

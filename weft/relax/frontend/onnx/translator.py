@@ -17,9 +17,15 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple
 from weft.relax.expr import Var as RelaxVar
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
-from weft.relax.frontend.onnx.attributes import default_attributes, node_attributes, schema_of
+from weft.relax.frontend.onnx.attributes import (
+    default_attributes,
+    node_attributes,
+    schema_of,
+    with_attributes,
+)
+from weft.relax.frontend.onnx.checks import check_node
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.element_types import SMALL
+from weft.relax.frontend.onnx.element_types import SMALL, STRING
 from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError, need_onnx
 from weft.relax.frontend.onnx.functions import (
     call_attributes,
@@ -45,6 +51,10 @@ HINT = (
     "give a converter in custom_converters={'Name': function} (relax.frontend.onnx.registry), or "
     "export the model without these operators"
 )
+
+
+_PLAIN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+"""What a converter raises of Python's own where a node is not what ONNX says of it."""
 
 
 class Translator:
@@ -121,6 +131,7 @@ class Translator:
 
     def node(self, node: Any, scope: Scope) -> None:
         """Translate one node and enter its outputs."""
+        node = with_attributes(node, scope.attributes)
         inputs = [scope.get(name) for name in node.input]
         try:
             outputs = self._outputs(node, scope, inputs)
@@ -145,6 +156,8 @@ class Translator:
             return self._inline(function, scope, opset, inputs, given)
         context = Context(self, scope, node, opset)
         row = self._converter(domain, node.op_type, opset)
+        if qualified(domain, node.op_type) not in self.custom:
+            check_node(node, opset, given, inputs)
         if row is not None:
             return self._convert(context, row, domain, node.op_type, inputs, given)
         body = schema_body(domain, node, opset, inputs)
@@ -169,6 +182,16 @@ class Translator:
         self.nodes(function.node, inner)
         self._depth -= 1
         return [inner.names.get(name) for name in function.output]
+
+    def expanded(self, context: Context, inputs: Sequence[Any]) -> list[Any]:
+        """What ONNX's own definition of a node makes of values; its converter does only a part."""
+        node, scope = context.node, context.scope
+        body = schema_body(plain_domain(node.domain), node, context.opset, inputs)
+        if body is None:
+            context.fail("ONNX does not define it by other operators")
+        return self._inline(
+            body, scope, context.opset, inputs, node_attributes(node, scope.attributes)
+        )
 
     # Single operators
 
@@ -195,10 +218,25 @@ class Translator:
             return [folded]
         if not row.takes_all:
             attributes = _accepted(context, row, domain, name, attributes, given)
-        made = row.function(context, *inputs, **attributes)
+        made = self._called(context, row, inputs, attributes)
         items = list(made) if isinstance(made, list | tuple) else [made]
         held = _result_elements(domain, name, context.opset, inputs)
         return [self.value(item, sources, held) for item in items]
+
+    def _called(
+        self, context: Context, row: Converter, inputs: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Any:
+        try:
+            return row.function(context, *inputs, **attributes)
+        except _PLAIN as error:
+            in_caller = error.__traceback__ is not None and error.__traceback__.tb_next is None
+            own = row not in self.custom.values()
+            if isinstance(error, TVMError) or not (own or in_caller):
+                raise  # what a converter of the user's raises stays as it is
+            raise OnnxNodeError(
+                f"{context.where}: its converter cannot take these inputs and attributes "
+                f"({type(error).__name__}: {str(error)[:200]})"
+            ) from error
 
     def _folded(
         self, name: str, inputs: Sequence[Any], given: Mapping[str, Any], opset: int
@@ -293,8 +331,13 @@ def tensor_array(tensor: Any) -> Any:
             f"initializer {tensor.name!r}: its data lies in another file; give from_onnx the path "
             "of the model, or load it with onnx.load"
         )
+    if any(extent < 0 for extent in tensor.dims):
+        raise OnnxModelError(
+            f"initializer {tensor.name!r}: expected extents of at least 0, got {list(tensor.dims)}"
+        )
     try:
-        return onnx.numpy_helper.to_array(tensor)
+        made = onnx.numpy_helper.to_array(tensor)
+        return made.astype(np.str_) if tensor.data_type == STRING else made
     except (ValueError, TypeError, KeyError) as error:
         raise OnnxModelError(
             f"initializer {tensor.name!r}: its data does not fit shape {list(tensor.dims)} and "

@@ -15,7 +15,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.expr import Expr, If, SeqExpr, Tuple
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.translator import flat_expr
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
@@ -101,13 +101,21 @@ def loop(
     context: Context, trips: Value | None, condition: Value | None, *carried: Any, body: Any
 ) -> list[Any]:
     """The body again and again: carried values, then what each step scans out, stacked."""
+    if not _is_written_out(trips, condition, carried):
+        return list(dynamic_loop(context, trips, condition, carried, body))
     limit = None if trips is None else context.ints(trips, "M")
     most = STEPS if limit is None else limit[0]
     going = condition
     states = list(carried)
     scanned: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     step = 0
-    while step < most and _goes_on(context, going):
+    while step < most:
+        known = None if going is None else going.constant
+        if going is not None and known is None:
+            # what was written out so far is left over, and taken away as unused
+            return list(dynamic_loop(context, trips, condition, carried, body))
+        if known is not None and not known.ravel()[0]:
+            break
         if step >= STEPS:
             context.fail(f"it has {most} steps; expected at most {STEPS} that are written out")
         index = context.constant(step, "int64")
@@ -123,16 +131,11 @@ def loop(
     return [*states, *[_stacked(context, items, info, 0) for items, info in outs]]
 
 
-def _goes_on(context: Context, condition: Value | None) -> bool:
-    if condition is None:
+def _is_written_out(trips: Value | None, condition: Value | None, carried: Sequence[Any]) -> bool:
+    """Whether the number of steps is known; loops over sequences always are written out."""
+    if not all(isinstance(value, Value) for value in carried):
         return True
-    if condition.constant is None:
-        raise ConstantNeededError(
-            f"{context.where}: how often it runs is decided by its data; expected a number of "
-            "steps, and a condition, that are known at import",
-            condition.sources,
-        )
-    return bool(condition.constant.ravel()[0])
+    return all(value is None or value.constant is not None for value in (trips, condition))
 
 
 def _stacked(context: Context, items: Sequence[Value], info: Any, axis: int) -> Any:

@@ -1,0 +1,179 @@
+"""Loops whose number of steps only the data gives: a local function that calls itself.
+
+::
+
+    loop(i, go, states..., scanned...) =
+        if i < M and go: body, then loop(i + 1, go', states'..., scanned' + one slice)
+        else: (states..., scanned...)
+
+A state keeps its shape from step to step; dimensions that the body changes are symbols of the
+function, found by translating the body twice. What is scanned out grows by one slice a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.element_types import INT64
+from weft.relax.frontend.onnx.value import Dim, Value
+from weft.relax.shape_arith import same_dim
+from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
+
+
+@dataclass
+class State:
+    """A value that the loop carries: its dimensions (None: the body changes it) and type."""
+
+    dims: list[Dim | None]
+    elem: int
+    dtype: str
+
+    def param(self, context: Context, name: str) -> Var:
+        """The parameter of it; dimensions that change are new symbols."""
+        dims = [context.new_dim("size") if dim is None else dim for dim in self.dims]
+        return Var(name, TensorStructInfo(dims, self.dtype))
+
+    def info(self) -> TensorStructInfo:
+        """What is known of it when the loop has ended."""
+        if None in self.dims:
+            return TensorStructInfo(None, self.dtype, ndim=len(self.dims))
+        return TensorStructInfo(self.dims, self.dtype)
+
+
+def dynamic_loop(
+    context: Context, limit: Value | None, condition: Value | None, carried: Sequence[Value],
+    body: Any,
+) -> list[Value]:  # fmt: skip
+    """The carried values and what is scanned out when the loop has ended."""
+    for value in (*carried, limit, condition):
+        if value is not None and not isinstance(value, Value):
+            decided = limit if limit is not None and limit.constant is None else condition
+            context.need(decided or limit or carried[0], "M or cond, as it carries a sequence,")
+    states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in carried]
+    loop = _Loop(context, body, limit, states)
+    scanned = loop.trial()
+    return loop.build(condition, carried, scanned)
+
+
+class _Loop:
+    def __init__(
+        self, context: Context, body: Any, limit: Value | None, states: list[State]
+    ) -> None:
+        self.context, self.body, self.states = context, body, states
+        self.limit = None
+        if limit is not None:
+            self.limit = context.emit(op.reshape(limit.expr, []))
+
+    def trial(self) -> list[State]:
+        """Translate the body to see which dimensions it changes; what it scans out."""
+        context = self.context
+        builder = context.builder
+        for _ in range(2):  # what one change of shape changes is seen in the second round
+            params = [state.param(context, "trial") for state in self.states]
+            step = Var("step", TensorStructInfo([], "int64"))
+            going = Var("going", TensorStructInfo([], "bool"))
+            builder.begin_scope([step, going, *params])
+            builder.begin_binding_block()
+            made = self._body([step, going, *params])
+            builder.end_block()
+            builder.end_scope()
+            count = len(self.states)
+            for state, param, after in zip(self.states, params, made[1 : 1 + count], strict=True):
+                self._compare(state, param, after)
+        return [
+            State([None, *context.shape(value, "scan output")], value.elem or 0, value.dtype)
+            for value in made[1 + count :]
+        ]
+
+    def _body(self, params: Sequence[Var]) -> list[Value]:
+        context = self.context
+        elems = [INT64, None, *[state.elem for state in self.states]]
+        pairs = zip(params, elems, strict=True)
+        values = [Value(context.builder, param, None, elem) for param, elem in pairs]
+        made = context.translator.graph(self.body, context.scope, values)
+        if not all(isinstance(value, Value) for value in made):
+            context.fail("a loop whose length the data gives carries tensors only")
+        return made
+
+    def _compare(self, state: State, param: Var, after: Value) -> None:
+        dims = self.context.shape(after, "loop state")
+        before = param.struct_info.shape.values
+        if len(dims) != len(state.dims) or after.dtype != state.dtype:
+            self.context.fail("its body changes the rank or the type of a carried value")
+        for axis, (old, new) in enumerate(zip(before, dims, strict=True)):
+            if not same_dim(old, new):
+                state.dims[axis] = None
+
+    def build(
+        self, condition: Value | None, carried: Sequence[Value], scanned: list[State]
+    ) -> list[Value]:
+        context, builder = self.context, self.context.builder
+        everything = [*self.states, *scanned]
+        info = TupleStructInfo([state.info() for state in everything])
+        step = Var("step", TensorStructInfo([], "int64"))
+        going = Var("going", TensorStructInfo([], "bool"))
+        params = [step, going, *[state.param(context, "state") for state in everything]]
+        kind = FuncStructInfo([param.struct_info for param in params], info)
+        name = Var(builder.get_unique_name("loop"), kind)
+        builder.begin_scope(params)
+        builder.begin_binding_block()
+        again: Expr = going
+        if self.limit is not None:
+            below = context.emit(op.less(step, self.limit))
+            again = context.emit(op.logical_and(below, going))
+        branches = [self._step(name, params), self._end(params)]
+        result = builder.emit(If(again, *branches))
+        block = builder.end_block()
+        builder.end_scope()
+        function = Function(params, SeqExpr([block], result), info)
+        builder.emit_normalized(VarBinding(name, function))
+        first = context.constant(True).expr if condition is None else context.emit(
+            op.reshape(condition.expr, [])
+        )  # fmt: skip
+        empty = [
+            context.emit(op.full([0, *state.dims[1:]], context.constant(0, state.dtype).expr,
+                                 state.dtype))
+            for state in scanned
+        ]  # fmt: skip
+        start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
+        made = builder.emit(Call(name, start))
+        return [self._result(made, index, state) for index, state in enumerate(everything)]
+
+    def _step(self, name: Var, params: Sequence[Var]) -> SeqExpr:
+        """The body, and the call of the function with what it made."""
+        context, builder = self.context, self.context.builder
+        builder.begin_scope(None)
+        builder.begin_binding_block()
+        count = len(self.states)
+        made = self._body(params[: 2 + count])
+        one = context.constant(1, "int64").expr
+        rows = []
+        for old, new in zip(params[2 + count :], made[1 + count :], strict=True):
+            row = context.emit(op.expand_dims(new.expr, [0]))
+            rows.append(context.emit(op.concat([old, row], 0)))
+        following = context.emit(op.add(params[0], one))
+        going = context.emit(op.reshape(made[0].expr, []))
+        states = [value.expr for value in made[1 : 1 + count]]
+        result = builder.emit(Call(name, [following, going, *states, *rows]))
+        block = builder.end_block()
+        builder.end_scope()
+        return SeqExpr([block], result)
+
+    def _end(self, params: Sequence[Var]) -> SeqExpr:
+        builder = self.context.builder
+        builder.begin_binding_block()
+        result = builder.emit(Tuple(list(params[2:])))
+        return SeqExpr([builder.end_block()], result)
+
+    def _result(self, made: Any, index: int, state: State) -> Value:
+        context = self.context
+        part = context.emit(made[index])
+        if None in state.dims:
+            dims = [context.new_dim("loop") if dim is None else dim for dim in state.dims]
+            part = context.matched(part, dims)
+        return Value(context.builder, part, None, state.elem)
