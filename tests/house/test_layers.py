@@ -64,6 +64,7 @@ SLOTS = {
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",
+    "relax_build": "weft.driver.build",
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
     "module_json": "weft.tir.array_json",

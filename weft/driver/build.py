@@ -25,6 +25,7 @@ from weft.runtime.object_code import ObjectCode
 from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
+from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.target.features import required_features
 from weft.target.target import Target
@@ -248,3 +249,4 @@ def relax_build(
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)
+slots.relax_build.fill(relax_build)

@@ -42,11 +42,11 @@ def compile(  # noqa: A001 - TVM's name
     Args:
         model: a ``torch.nn.Module`` (also a ``torch.fx.GraphModule``), a
             ``torch.export.ExportedProgram`` or the path of one (``.pt2``), an ONNX ``ModelProto``
-            or the path of one, an IRModule. A module of PrimFuncs only, or one PrimFunc, becomes a
-            runtime module, as ``weft.build`` makes it.
-        example_inputs: arguments of a call, for models from torch: one tensor, a tuple of
-            arguments by position, or a dict of arguments by name. A target here means ``target``,
-            as TVM has it.
+            or the path of one, a ``relax.frontend.nn.Module``, an IRModule. A module of PrimFuncs
+            only, or one PrimFunc, becomes a runtime module, as ``weft.build`` makes it.
+        example_inputs: arguments of a call, for models from torch and nn modules: one tensor, a
+            tuple of arguments by position, or a dict of arguments by name; for nn modules also
+            specs (``nn.spec.Tensor``). A target here means ``target``, as TVM has it.
         target: as for ``weft.build``; default: this machine's CPU.
         dynamic_shapes: which dimensions of the example inputs vary, as ``torch.export.export``
             takes them.

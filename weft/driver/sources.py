@@ -69,6 +69,10 @@ SOURCES: Final = (
         ("torch.nn.modules.module:Module",), key="weft.driver.torch_keys:key_of_module",
     ),
     Source(
+        "relax.frontend.nn.Module", "weft.driver.nn_models:import_nn",
+        ("weft.relax.frontend.nn.core:Module",),
+    ),
+    Source(
         "a .pt2 file", "weft.driver.torch_models:import_pt2", suffixes=(".pt2",),
         key="weft.driver.torch_keys:key_of_file",
     ),

@@ -74,6 +74,22 @@ def _print(*values: Any) -> tuple[()]:
     return ()
 
 
+def _debug_print(line: str, tensor: Any) -> None:
+    print(f"[{line}]:\n{_shown(tensor)}")  # noqa: T201 - nn.print_ prints
+
+
+def _invoke_debug_func(io: Any, name: str, line: str, *args: Any) -> Any:
+    """Call a registered function beside the program; ``io`` keeps such calls in order."""
+    found = get_global_func(name, allow_missing=True)
+    if found is None:
+        raise RuntimeFault(
+            f"debug_func at {line}: no function is registered under the name {name!r}; "
+            f"weft.register_func({name!r}, function) does that"
+        )
+    found(line, *args)
+    return io
+
+
 def _assert_op(condition: Any, *values: Any) -> tuple[()]:
     if not _to_condition(condition):
         fmt, rest = ("", values) if not values else (values[0], values[1:])
@@ -122,7 +138,9 @@ BUILTINS: Final[dict[str, Callable[..., Any]]] = {
     "assert_op": _assert_op,
     "check_limit": check_limit,
     "copy": _copy,
+    "debug_print": _debug_print,
     "identity": lambda value: value,
+    "invoke_debug_func": _invoke_debug_func,
     "null_value": lambda: None,
     "print": _print,
     "shape_of": _shape_of,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.kv_cache import BUILTINS as KV_CACHE
 from weft.runtime.memory import aligned_empty
 from weft.runtime.memory_plan import plan_offsets
 from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
@@ -264,9 +265,10 @@ LIBRARY: Final[dict[str, Callable[..., Any]]] = {
     "view": view,
     **{
         name: BUILTINS[name]
-        for name in ("assert_op", "copy", "null_value", "print", "shape_of", "shape_to_tensor",
-                     "tensor_to_shape", "tuple_getitem")
+        for name in ("assert_op", "copy", "debug_print", "invoke_debug_func", "null_value", "print",
+                     "shape_of", "shape_to_tensor", "tensor_to_shape", "tuple_getitem")
     },
+    **KV_CACHE,
 }  # fmt: skip
 """Name without ``vm.builtin.`` -> function."""
 

@@ -1,4 +1,4 @@
-"""The five late-bound slots: the only calls from a lower room to a higher one (design.md 2).
+"""The late-bound slots: the only calls from a lower room to a higher one (design.md 2).
 
 Each slot is filled exactly once, by its owner, at the owner's import; reading an empty one imports
 the owner by name. A house test lists them.
@@ -48,6 +48,9 @@ relax_operators: Final = Slot("relax_operators", "weft.relax.op")
 
 evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 """``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
+
+relax_build: Final = Slot("relax_build", "weft.driver.build")
+"""``relax.build``, for ``nn.Module.jit``: owner weft.driver."""
 
 reference: Final = Slot("reference", "weft.relax.reference.verify")
 """The class of the instrument behind ``PassContext(verify=True)``: owner

@@ -1,0 +1,141 @@
+"""Models of ``relax.frontend.nn`` for ``weft.compile``.
+
+Example inputs are arrays, or specs (``nn.spec.Tensor``, ``int`` ...) where a shape has symbols: by
+position, by name, or as ``export_tvm`` takes them, ``{"forward": {"x": spec.Tensor(...)}}``.
+Parameters that hold data become constants, the others inputs after the method's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from weft.driver.sources import Imported, Request
+from weft.relax.frontend.nn import spec as specs
+from weft.relax.frontend.nn.core import Effect, Module
+from weft.relax.frontend.nn.exporter import Exporter
+from weft.relax.transform.bind import BindParams
+from weft.runtime.signature import Parameter, Signature
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+
+_OPTIONS: Final = frozenset({"method"})
+
+
+def import_nn(request: Request) -> Imported:
+    """A module's ``forward``, or the method that the option ``method`` or the spec names.
+
+    Raises IRTypeError for inputs that are no arrays and no specs, UnsupportedError for a module
+    with effects, whose state ``jit`` keeps.
+    """
+    unknown = set(request.options) - _OPTIONS
+    if unknown:
+        raise IRTypeError(
+            f"compile: an nn.Module takes no option {', '.join(map(repr, sorted(unknown)))}; there "
+            f"is {', '.join(sorted(_OPTIONS))}"
+        )
+    model: Module = request.model
+    name = type(model).__name__
+    effects = [place for place, _ in model._named_items(Effect)]
+    if effects:
+        raise UnsupportedError(
+            f"compile: {name} has effects ({', '.join(effects[:4])}), whose state calls hand on; "
+            "use jit, which keeps it, or export_tvm and the virtual machine"
+        )
+    entry, method = _method(model, request)
+    mod, params = Exporter(plain_integers=True).build(specs.ModuleSpec(model, [entry], [method]))
+    own = mod[entry].params[len(method.arg_specs) :]
+    bound = {
+        var: param.data
+        for var, (_, param) in zip(own, params, strict=True)
+        if param.data is not None
+    }
+    free = [place for place, param in params if param.data is None]
+    mod = BindParams(entry, bound)(mod)
+    return Imported(mod, _signature(name, entry, method, free), entry=entry)
+
+
+def _signature(
+    name: str, entry: str, method: specs.MethodSpec, free: Sequence[str]
+) -> Signature:
+    title = name if entry == "forward" else f"{name}.{entry}"
+    keyed = [item.replace(".", "_") for item in free]
+    names = [*method.arg_names, *keyed]
+    parameters = [Parameter(item, ("leaf", index)) for index, item in enumerate(names)]
+    return Signature(title, tuple(parameters), (*method.arg_names, *free), ("leaf", 0))
+
+
+def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
+    """The method to compile, with the spec of its arguments, parameters passed one by one."""
+    chosen = request.options.get("method")
+    given = _whole_spec(model, request)
+    if given is None:
+        name = chosen or "forward"
+        method = getattr(model, name, None)
+        if not callable(method):
+            raise IRTypeError(f"compile: {type(model).__name__} has no method {name!r}")
+        found = specs.MethodSpec.from_raw(_of_examples(method, request), method)
+    else:
+        methods = dict(zip(given.method_names, given.method_specs, strict=True))
+        if chosen is None and len(methods) != 1:
+            raise IRValueError(
+                f"compile: expected a spec of one method, got {', '.join(methods)}; say which as "
+                "method=, or compile all with export_tvm and relax.build"
+            )
+        name = chosen or next(iter(methods))
+        if name not in methods:
+            raise IRValueError(
+                f"compile: the spec has no method {name!r}; it has {', '.join(methods)}"
+            )
+        found = methods[name]
+    made = [_with_symbols(item, arg, request.dynamic_shapes)
+            for arg, item in zip(found.arg_names, found.arg_specs, strict=True)]  # fmt: skip
+    return name, specs.MethodSpec(found.method, found.arg_names, made, "plain", "none")
+
+
+def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
+    """The spec of a module where one was given, not that of one method's arguments."""
+    if len(request.args) == 1 and isinstance(request.args[0], specs.ModuleSpec):
+        return request.args[0]
+    values = request.kwargs.values()
+    if request.kwargs and all(isinstance(item, Mapping | specs.MethodSpec) for item in values):
+        return specs.ModuleSpec.from_raw(request.kwargs, model)
+    return None
+
+
+def _of_examples(method: Callable[..., Any], request: Request) -> dict[str, Any]:
+    """The specs of arguments by name, from example inputs by position and by name."""
+    names = list(inspect.signature(method).parameters)
+    if len(request.args) > len(names):
+        raise IRTypeError(
+            f"compile: {method.__name__} takes {', '.join(names) or 'no arguments'}; got "
+            f"{len(request.args)} example inputs"
+        )
+    given = {**dict(zip(names, request.args, strict=False)), **request.kwargs}
+    return {name: _spec_of(value, name) for name, value in given.items()}
+
+
+def _spec_of(value: Any, name: str) -> Any:
+    if isinstance(value, list | tuple):
+        made = [_spec_of(item, f"{name}_{index}") for index, item in enumerate(value)]
+        return specs.Tuple(name, made if isinstance(value, list) else tuple(made))
+    is_spec = isinstance(value, specs.Tensor | specs.Int | specs.Object | specs.Tuple | type | str)
+    return specs.as_spec(value, name) if is_spec else specs.of_example(value, name)
+
+
+def _with_symbols(item: Any, name: str, dynamic: Any) -> Any:
+    """A spec with names of symbols where ``dynamic_shapes`` says: ``{argument: {axis: name}}``."""
+    if dynamic is None:
+        return item
+    if not isinstance(dynamic, Mapping):
+        raise IRTypeError(
+            "compile: dynamic_shapes of an nn.Module is {argument: {axis: name}}, got "
+            f"{type(dynamic).__name__}"
+        )
+    axes = dynamic.get(name)
+    if not axes or not isinstance(item, specs.Tensor):
+        return item
+    shape = list(item.shape)
+    for axis, symbol in axes.items():
+        shape[axis] = getattr(symbol, "__name__", str(symbol))
+    return specs.Tensor(shape, item.dtype)

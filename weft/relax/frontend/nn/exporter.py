@@ -1,0 +1,233 @@
+"""From an nn module to an IRModule: each method of the spec runs once on symbolic tensors.
+
+A function takes the method's own arguments, then the effects, then the parameters; it returns the
+method's result, and beside it the effects where there are any. The attribute ``num_input`` counts
+arguments and effects. A name stands for one symbol within a function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from weft.ir.module import IRModule
+from weft.relax.analysis.well_formed import find_problem
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Tuple, TupleGetItem, Var
+from weft.relax.frontend.nn import spec as specs
+from weft.relax.frontend.nn.effect import Effect, IOEffect
+from weft.relax.frontend.nn.tensor import Object, Parameter, Tensor
+from weft.relax.struct_info import (
+    ObjectStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    TupleStructInfo,
+)
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.expr import Var as TirVar
+
+if TYPE_CHECKING:
+    from weft.relax.frontend.nn.core import Module
+
+
+class Exporter:
+    """Builds the functions of a ModuleSpec.
+
+    ``debug`` adds the effect that orders prints. Integers are shapes of one extent, as in TVM, or
+    with ``plain_integers`` scalars.
+    """
+
+    _state: ClassVar[threading.local] = threading.local()
+
+    def __init__(self, debug: bool = False, *, plain_integers: bool = False) -> None:
+        self.builder = BlockBuilder()
+        self.plain_integers = plain_integers
+        self.io_effect = IOEffect() if debug else None
+
+    @staticmethod
+    def current() -> Exporter | None:
+        """The exporter that is at work in this thread, or None."""
+        return getattr(Exporter._state, "current", None)
+
+    def __enter__(self) -> Exporter:
+        if Exporter.current() is not None:
+            raise IRValueError("export: a module is being exported already in this thread")
+        Exporter._state.current = self
+        return self
+
+    def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
+        Exporter._state.current = None
+
+    def build(self, spec: specs.ModuleSpec) -> tuple[IRModule, list[tuple[str, Parameter]]]:
+        """The module, and its parameters by name, in the order in which functions take them."""
+        effects = self._effects(spec.module)
+        params = list(spec.module.named_parameters())
+        before = [(param, param._expr) for _, param in params]
+        try:
+            with self:
+                if effects:
+                    self._initialize_effects(effects)
+                for name, method in zip(spec.method_names, spec.method_specs, strict=True):
+                    self._method(name, method, params, effects)
+        finally:
+            for param, expr in before:
+                param._expr = expr
+        mod = self.builder.finalize()
+        problem = find_problem(mod)
+        if problem is not None:
+            raise IRValueError(f"export_tvm: what the methods built is not well-formed: {problem}")
+        return mod, params
+
+    def _effects(self, module: Module) -> list[tuple[str, Effect]]:
+        found: list[tuple[str, Effect]] = []
+        if self.io_effect is not None:
+            found.append(("", self.io_effect))
+        return [*found, *module._named_items(Effect)]
+
+    def _initialize_effects(self, effects: Sequence[tuple[str, Effect]]) -> None:
+        builder = self.builder
+        with builder.function("_initialize_effect", []):
+            with builder.dataflow():
+                states = [
+                    state for name, effect in effects for state in effect.emit_init(name, builder)
+                ]
+                output = builder.emit_output(builder.emit(Tuple(states)))
+            builder.emit_func_output(output)
+
+    def _method(
+        self,
+        name: str,
+        spec: specs.MethodSpec,
+        params: Sequence[tuple[str, Parameter]],
+        effects: Sequence[tuple[str, Effect]],
+    ) -> None:
+        carried = {"plain": len(effects), "packed": 1, "none": 0}[spec.effect_mode]
+        attrs = {"num_input": len(spec.arg_specs) + carried}
+        with self.builder.function(name, attrs=attrs):
+            with self.builder.dataflow():
+                output, inputs = _Method(self, name, spec).emit(params, effects)
+            self.builder.emit_func_output(output, inputs)
+
+
+class _Method:
+    """One method while it is exported."""
+
+    def __init__(self, exporter: Exporter, name: str, spec: specs.MethodSpec) -> None:
+        self.builder, self.name, self.spec = exporter.builder, name, spec
+        self.plain_integers = exporter.plain_integers
+        self.symbols: dict[str, TirVar] = {}
+
+    def emit(
+        self,
+        params: Sequence[tuple[str, Parameter]],
+        effects: Sequence[tuple[str, Effect]],
+    ) -> tuple[Any, list[Any]]:
+        """Run the method: the variable of the result, and the function's parameters."""
+        variables, arguments = [], []
+        for name, item in zip(self.spec.arg_names, self.spec.arg_specs, strict=True):
+            made = self.symbols_named(item, name)
+            variables.append(made)
+            arguments.append((item, made, name))
+        inputs = [*variables, *self.effects(effects), *self.parameters(params)]
+        values = [self.value(item, made, name) for item, made, name in arguments]
+        result = unwrapped(self.call(values), self.name)
+        states = [state for _, effect in effects for state in effect.finalize()]
+        if states and self.spec.effect_mode != "none":
+            result = Tuple([result, Tuple(states)])
+        return self.builder.emit_output(result), inputs
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """The method on its arguments, by name where some before them are left out."""
+        names = self.spec.arg_names
+        known = list(inspect.signature(self.spec.method).parameters)
+        if known[: len(names)] == names or not set(names) <= set(known):
+            return self.spec.method(*values)
+        return self.spec.method(**dict(zip(names, values, strict=True)))
+
+    def symbol(self, name: str) -> TirVar:
+        """The symbol that a name stands for in this function."""
+        return self.symbols.setdefault(name, TirVar(name, "int64"))
+
+    def symbols_named(self, item: Any, name: str) -> Any:
+        """The function's parameter for an argument."""
+        if isinstance(item, specs.Int):
+            symbol = self.symbol(name)
+            plain = self.plain_integers
+            return Var(name, PrimStructInfo(symbol) if plain else ShapeStructInfo([symbol]))
+        if isinstance(item, specs.Tensor):
+            dims = [self.symbol(dim) if isinstance(dim, str) else dim for dim in item.shape]
+            for dim in dims:
+                if isinstance(dim, TirVar):
+                    self.symbols.setdefault(dim.name, dim)
+            return Tensor.placeholder(dims, item.dtype, name)._expr
+        if isinstance(item, specs.Object):
+            return Var(name, ObjectStructInfo())
+        if isinstance(item, specs.Tuple):
+            fields = [
+                self.symbols_named(element, f"{name}_{index}")
+                for index, element in enumerate(item.elements)
+            ]
+            return Var(name, TupleStructInfo([field.struct_info for field in fields]))
+        raise IRTypeError(f"Invalid spec for argument {name}: {item!r}")
+
+    def value(self, item: Any, var: Any, name: str) -> Any:
+        """What the method gets for an argument; the fields of a tuple are emitted."""
+        if isinstance(item, specs.Int):
+            return self.symbol(name)
+        if isinstance(item, specs.Tensor):
+            return Tensor(_expr=var)
+        if isinstance(item, specs.Object):
+            return item.object_type(_expr=var, _name=name)
+        fields = []
+        for index, element in enumerate(item.elements):
+            place = f"{name}_{index}"
+            field = self.builder.emit(TupleGetItem(var, index), place)
+            fields.append(self.value(element, field, place))
+        return fields if isinstance(item.elements, list) else tuple(fields)
+
+    def parameters(self, params: Sequence[tuple[str, Parameter]]) -> list[Any]:
+        """The function's parameters for the module's; each Parameter now means its variable."""
+        made = []
+        for name, param in params:
+            dims = [self.symbol(dim.name) if isinstance(dim, TirVar) else dim
+                    for dim in param.shape]  # fmt: skip
+            param._expr = Tensor.placeholder(dims, param.dtype, name)._expr
+            made.append(param._expr)
+        if self.spec.param_mode != "packed":
+            return made if self.spec.param_mode == "plain" else []
+        packed = Var("packed_params", TupleStructInfo([var.struct_info for var in made]))
+        for index, (name, param) in enumerate(params):
+            param._expr = self.builder.emit(TupleGetItem(packed, index), name)
+        return [packed]
+
+    def effects(self, effects: Sequence[tuple[str, Effect]]) -> list[Any]:
+        """The function's parameters for the effects; each effect has its state from them."""
+        groups = [(effect, effect.create(name)) for name, effect in effects]
+        for effect, states in groups:
+            effect.set_state(states)
+        made = [state for _, states in groups for state in states]
+        if self.spec.effect_mode != "packed":
+            return made if self.spec.effect_mode == "plain" else []
+        packed = Var("packed_effects", TupleStructInfo([var.struct_info for var in made]))
+        position = 0
+        for effect, states in groups:
+            fields = []
+            for state in states:
+                fields.append(self.builder.emit(TupleGetItem(packed, position), state.name_hint))
+                position += 1
+            effect.set_state(fields)
+        return [packed]
+
+
+def unwrapped(value: Any, where: str) -> Any:
+    """The expression of a result: a tensor, an object, or a tuple or list of them."""
+    if isinstance(value, Tensor | Object):
+        return value._expr
+    if isinstance(value, tuple | list):
+        return Tuple([unwrapped(item, where) for item in value])
+    raise IRTypeError(
+        f"{where}: Unsupported return type: {type(value).__name__}; a method returns nn.Tensor, "
+        "nn.Object, or tuples or lists of them"
+    )

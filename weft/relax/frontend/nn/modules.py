@@ -1,0 +1,442 @@
+"""The layers: modules whose parameters and results are those of torch's layers of these names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import PrimExpr
+from weft.relax.frontend.nn import op
+from weft.relax.frontend.nn.core import Effect, Module, ModuleList, Parameter, Tensor
+from weft.relax.frontend.nn.effect import IOEffect, KVCache
+from weft.relax.frontend.nn.tensor import Dim
+from weft.support.errors import IRValueError, UnsupportedError
+from weft.tir.op import floordiv
+
+
+class ReLU(Module):
+    """max(x, 0)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.relu(x)
+
+
+class SiLU(Module):
+    """x * sigmoid(x)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.silu(x)
+
+
+class GELU(Module):
+    """x times the normal distribution's cumulative function."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.gelu(x)
+
+
+class Identity(Module):
+    """x itself."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Linear(Module):
+    """x (..., in_features) times weight (out_features, in_features) transposed, plus bias.
+
+    With ``out_dtype`` the sums, the bias and the result are of that type.
+    """
+
+    def __init__(
+        self,
+        in_features: Dim,
+        out_features: Dim,
+        bias: bool = True,
+        dtype: str | None = None,
+        out_dtype: str | None = None,
+    ) -> None:
+        self.in_features = in_features
+        self.out_features = out_features
+        self.out_dtype = out_dtype
+        self.weight = Parameter((out_features, in_features), dtype)
+        self.bias = Parameter((out_features,), out_dtype or dtype) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = op.matmul(x, op.permute_dims(self.weight), self.out_dtype)
+        return made if self.bias is None else op.add(made, self.bias)
+
+    def to(self, dtype: str | None = None) -> None:
+        """Change the data type; a bias of ``out_dtype`` keeps its own."""
+        self.weight.to(dtype)
+        if self.bias is not None and self.out_dtype is None:
+            self.bias.to(dtype)
+        if dtype is not None and isinstance(getattr(self, "dtype", None), str):
+            self.dtype = dtype
+
+
+class _Convolution(Module):
+    """What the convolutions share: their numbers, weight and bias."""
+
+    stride: Any
+    padding: Any
+    output_padding: Any
+    dilation: Any
+    groups: int
+    data_layout: str
+
+    def __init__(
+        self,
+        channels: tuple[Any, Any],
+        kernel_size: Any,
+        rank: int,
+        options: dict[str, Any],
+        *,
+        bias: bool,
+        dtype: str | None,
+    ) -> None:
+        self.in_channels, self.out_channels = channels
+        is_number = isinstance(kernel_size, int)
+        self.kernel_size: Any = [kernel_size] * rank if is_number else list(kernel_size)
+        if rank == 1:
+            self.kernel_size = self.kernel_size[0]
+        for name, value in options.items():
+            setattr(self, name, value)
+        window = [self.kernel_size] if rank == 1 else self.kernel_size
+        self.weight = Parameter([*self._channels(options["groups"]), *window], dtype)
+        self.bias = Parameter((self.out_channels,), dtype) if bias else None
+
+    def _channels(self, groups: int) -> tuple[Any, Any]:
+        """The first two extents of the weight."""
+        return self.out_channels, _in_groups(self.in_channels, groups, type(self).__name__)
+
+
+def _in_groups(channels: Any, groups: int, where: str) -> Any:
+    if isinstance(channels, PrimExpr):
+        return floordiv(channels, groups)
+    if channels % groups:
+        raise IRValueError(f"{where}: {channels} channels are not a multiple of groups={groups}")
+    return channels // groups
+
+
+class Conv1D(_Convolution):
+    """Convolution of x (n, in_channels, width); the weight is (out, in // groups, kernel)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: str | None = None,
+    ) -> None:
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        super().__init__(
+            (in_channels, out_channels), kernel_size, 1, options, bias=bias, dtype=dtype
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.conv1d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+class Conv2D(_Convolution):
+    """Convolution of images; the weight is (out, in // groups, height, width)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: str | None = None,
+        data_layout: str = "NCHW",
+    ) -> None:
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
+                   "data_layout": data_layout}  # fmt: skip
+        super().__init__(
+            (in_channels, out_channels), kernel_size, 2, options, bias=bias, dtype=dtype
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.conv2d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
+            self.data_layout,
+        )  # fmt: skip
+
+
+class Conv3D(_Convolution):
+    """Convolution of volumes; the weight is (out, in // groups, depth, height, width)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: str | None = None,
+        data_layout: str = "NCDHW",
+    ) -> None:
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
+                   "data_layout": data_layout}  # fmt: skip
+        super().__init__(
+            (in_channels, out_channels), kernel_size, 3, options, bias=bias, dtype=dtype
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.conv3d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
+            self.data_layout,
+        )  # fmt: skip
+
+
+class ConvTranspose1D(_Convolution):
+    """The transpose of Conv1D; the weight is (in, out // groups, kernel)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: str | None = None,
+    ) -> None:
+        options = {"stride": stride, "padding": padding, "output_padding": output_padding,
+                   "dilation": dilation, "groups": groups}  # fmt: skip
+        super().__init__(
+            (in_channels, out_channels), kernel_size, 1, options, bias=bias, dtype=dtype
+        )
+
+    def _channels(self, groups: int) -> tuple[Any, Any]:
+        return self.in_channels, _in_groups(self.out_channels, groups, type(self).__name__)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.conv1d_transpose(
+            x, self.weight, self.bias, self.stride, self.padding, self.output_padding,
+            self.dilation, self.groups,
+        )  # fmt: skip
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last axis, times weight, plus bias."""
+
+    def __init__(
+        self,
+        normalized_shape: int,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        dtype: str | None = None,
+    ) -> None:
+        self.normalized_shape = normalized_shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        shape = (normalized_shape,)
+        self.weight = Parameter(shape, dtype) if elementwise_affine else None
+        self.bias = Parameter(shape, dtype) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(Module):
+    """x divided by the root of its mean square over ``axes``, times weight, plus bias."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        axes: int | Sequence[int],
+        epsilon: float = 1e-5,
+        bias: bool = True,
+        dtype: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.axes = axes
+        self.weight = Parameter((hidden_size,), dtype)
+        self.bias = Parameter((hidden_size,), dtype) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = op.rms_norm(x, self.weight, self.axes, self.epsilon)
+        return made if self.bias is None else op.add(made, self.bias)
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 in each group of channels, times weight, plus bias."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: str | None = None,
+    ) -> None:
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.weight = Parameter((num_channels,), dtype) if affine else None
+        self.bias = Parameter((num_channels,), dtype) if affine else None
+
+    def forward(
+        self, x: Tensor, channel_axis: int = 1, axes: Sequence[int] | None = None
+    ) -> Tensor:
+        return op.group_norm(
+            x, self.num_groups, self.weight, self.bias, self.eps, channel_axis, axes
+        )
+
+
+class Embedding(Module):
+    """The rows of weight (num, dim) at indices: the shape of the indices and ``dim``."""
+
+    def __init__(self, num: Dim, dim: Dim, dtype: str | None = None) -> None:
+        self.num = num
+        self.dim = dim
+        self.weight = Parameter((num, dim), dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == 1:
+            return op.take(self.weight, x, axis=0)
+        rows = op.take(self.weight, op.reshape(x, [-1]), axis=0)
+        return op.reshape(rows, [*x.shape, self.weight.shape[1]])
+
+
+class TimestepEmbedding(Module):
+    """Two linear layers with SiLU between them, for embeddings of diffusion steps."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        time_embed_dim: int,
+        act_fn: str = "silu",
+        out_dim: int | None = None,
+        post_act_fn: str | None = None,
+        cond_proj_dim: int | None = None,
+    ) -> None:
+        for name, given in (("act_fn", act_fn), ("post_act_fn", post_act_fn)):
+            if given not in ("silu", None):
+                raise UnsupportedError(
+                    f"TimestepEmbedding: {name}: expected 'silu', the only activation, got "
+                    f"{given!r}"
+                )
+        self.linear_1 = Linear(in_channels, time_embed_dim)
+        self.cond_proj = (
+            None if cond_proj_dim is None else Linear(cond_proj_dim, in_channels, bias=False)
+        )
+        self.act = SiLU()
+        self.linear_2 = Linear(time_embed_dim, time_embed_dim if out_dim is None else out_dim)
+        self.post_act = None if post_act_fn is None else SiLU()
+
+    def forward(self, sample: Tensor, condition: Tensor | None = None) -> Tensor:
+        if condition is not None:
+            if self.cond_proj is None:
+                raise IRValueError(
+                    "TimestepEmbedding: a condition is given, but cond_proj_dim was not"
+                )
+            sample = op.add(sample, self.cond_proj(condition))
+        made: Tensor = self.linear_2(self.act(self.linear_1(sample)))
+        return made if self.post_act is None else self.post_act(made)
+
+
+class Timesteps(Module):
+    """Sines and cosines of time steps: (n,) to (n, num_channels)."""
+
+    def __init__(
+        self, num_channels: int, flip_sin_to_cos: bool = False, downscale_freq_shift: float = 1
+    ) -> None:
+        self.num_channels = num_channels
+        self.flip_sin_to_cos = flip_sin_to_cos
+        self.downscale_freq_shift = downscale_freq_shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        return op.get_timestep_embedding(
+            x, self.num_channels, self.flip_sin_to_cos, self.downscale_freq_shift
+        )
+
+
+class Attention(Module):
+    """Attention of hidden states to themselves, or to ``encoder_hidden_states``.
+
+    Args:
+        query_dim: channels of the hidden states (batch, sequence, query_dim).
+        cross_attention_dim: channels of the encoder's; ``query_dim`` if None.
+        heads: how many heads.
+        dim_head: channels of each head.
+        bias: whether query, key and value have a bias.
+        norm_num_groups: groups of a GroupNorm before all else; none if None.
+        out_bias: whether the last layer has a bias.
+        scale_qk: whether products are divided by the root of ``dim_head``.
+    """
+
+    def __init__(
+        self,
+        query_dim: int,
+        cross_attention_dim: int | None = None,
+        heads: int = 8,
+        dim_head: int = 64,
+        bias: bool = False,
+        norm_num_groups: int | None = None,
+        out_bias: bool = True,
+        scale_qk: bool = True,
+    ) -> None:
+        self.query_dim = query_dim
+        self.cross_attention_dim = cross_attention_dim or query_dim
+        self.heads = heads
+        self.dim_head = dim_head
+        self.bias = bias
+        self.norm_num_groups = norm_num_groups
+        self.out_bias = out_bias
+        self.scale_qk = scale_qk
+        self.scale = dim_head**-0.5 if scale_qk else 1.0
+        self.inner_dim = dim_head * heads
+        self.to_q = Linear(query_dim, self.inner_dim, bias=bias)
+        self.to_k = Linear(self.cross_attention_dim, self.inner_dim, bias=bias)
+        self.to_v = Linear(self.cross_attention_dim, self.inner_dim, bias=bias)
+        self.group_norm = None if norm_num_groups is None else GroupNorm(norm_num_groups, query_dim)
+        self.to_out = ModuleList([Linear(self.inner_dim, query_dim, bias=out_bias)])
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        encoder_hidden_states: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        **cross_attention_kwargs: Any,
+    ) -> Tensor:
+        if attention_mask is not None:
+            raise UnsupportedError(
+                "nn.Attention: Attention mask not yet supported; op.scaled_dot_product_attention "
+                "takes one"
+            )
+        if self.group_norm is not None:
+            hidden_states = self.group_norm(hidden_states, channel_axis=2, axes=[1])
+        source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        projected = [self.to_q(hidden_states), self.to_k(source), self.to_v(source)]
+        query, key, value = [
+            op.reshape(item, [0, -1, self.heads, self.dim_head]) for item in projected
+        ]
+        scale = None if self.scale_qk else self.scale
+        made = op.scaled_dot_product_attention(query, key, value, scale=scale)
+        return self.to_out[0](op.reshape(made, [0, -1, self.inner_dim]))
+
+
+__all__ = [
+    "GELU", "Attention", "Conv1D", "Conv2D", "Conv3D", "ConvTranspose1D", "Effect", "Embedding",
+    "GroupNorm", "IOEffect", "Identity", "KVCache", "LayerNorm", "Linear", "Module", "ModuleList",
+    "RMSNorm", "ReLU", "SiLU", "TimestepEmbedding", "Timesteps",
+]  # fmt: skip

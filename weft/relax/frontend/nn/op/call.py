@@ -1,0 +1,197 @@
+"""Functions of the user's own inside of a module: tensor expressions, TensorIR, packed functions.
+
+Also what concerns more than one process (ccl) and debugging.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.relax import op as relax_op
+from weft.relax.expr import PrimValue, ShapeExpr, StringImm, Tuple
+from weft.relax.frontend.nn.exporter import Exporter
+from weft.relax.frontend.nn.tensor import Tensor, current_builder, emit, expr_of, wrap_nested
+from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.function import PrimFunc
+
+
+def tensor_expr_op(
+    tensor_expr_func: Callable[..., Any],
+    name_hint: str,
+    args: Sequence[Any],
+    *,
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """What a function on ``te`` tensors computes: a Tensor, or a tuple of them.
+
+    ``args`` are Tensors, symbols and numbers; ``attrs`` become attributes of the PrimFunc.
+
+    >>> from weft import te
+    >>> from weft.relax.frontend import nn
+    >>> class Twice(nn.Module):
+    ...     def forward(self, x: nn.Tensor):
+    ...         def twice(a):
+    ...             return te.compute(a.shape, lambda i: a[i] * 2)
+    ...         return nn.tensor_expr_op(twice, "twice", [x])
+    >>> mod, _ = Twice().export_tvm({"forward": {"x": nn.spec.Tensor(["n"], "int32")}})
+    >>> sorted(var.name_hint for var in mod.functions)
+    ['forward', 'twice']
+    """
+    made = current_builder(name_hint).emit_te(
+        tensor_expr_func,
+        *[arg._expr if isinstance(arg, Tensor) else arg for arg in args],
+        primfunc_name_hint=name_hint,
+        primfunc_attrs=attrs,
+    )
+    return wrap_nested(made, name_hint)
+
+
+def tensor_ir_op(func: PrimFunc, name_hint: str, args: Any, out: Any) -> Any:
+    """A call of a PrimFunc, whose last buffers are its outputs.
+
+    Args:
+        func: the PrimFunc.
+        name_hint: its name in the module.
+        args: Tensors, and after them the values of its scalar parameters.
+        out: placeholders (``Tensor.placeholder``) of the outputs: one or several.
+    """
+    tensors, scalars = _kernel_arguments(args, "tensor_ir_op")
+    builder = current_builder(name_hint)
+    gvar = builder.add_func(_checked(func, "tensor_ir_op"), name_hint)
+    made = relax_op.call_tir(gvar, tensors, _out_infos(out, "tensor_ir_op"), scalars or None)
+    return wrap_nested(builder.emit(made), name_hint)
+
+
+def tensor_ir_inplace_op(
+    func: PrimFunc, name_hint: str, args: Any, inplace_indices: int | Sequence[int], out: Any
+) -> Any:
+    """As ``tensor_ir_op``; output i is written into argument ``inplace_indices[i]`` (-1: new)."""
+    tensors, scalars = _kernel_arguments(args, "tensor_ir_inplace_op")
+    builder = current_builder(name_hint)
+    gvar = builder.add_func(_checked(func, "tensor_ir_inplace_op"), name_hint)
+    infos = _out_infos(out, "tensor_ir_inplace_op")
+    made = relax_op.call_tir_inplace(gvar, tensors, inplace_indices, infos, scalars or None)
+    return wrap_nested(builder.emit(made), name_hint)
+
+
+def _checked(func: Any, where: str) -> PrimFunc:
+    if not isinstance(func, PrimFunc):
+        raise IRTypeError(f"{where}: expected a PrimFunc, got {type(func).__name__}")
+    return func
+
+
+def _kernel_arguments(args: Any, where: str) -> tuple[list[Any], list[Any]]:
+    tensors: list[Any] = []
+    scalars: list[Any] = []
+    for arg in args if isinstance(args, list | tuple) else [args]:
+        if isinstance(arg, Tensor):
+            tensors.append(arg._expr)
+        elif isinstance(arg, ShapeExpr | PrimExpr):
+            scalars.append(arg)
+        else:
+            raise IRTypeError(
+                f"Unsupported type: {where} args expect Tensor or ShapeExpr or PrimExpr, but got "
+                f"{type(arg).__name__}"
+            )
+    return tensors, scalars
+
+
+def _out_infos(out: Any, where: str) -> list[Any]:
+    outs = out if isinstance(out, list | tuple) else [out]
+    return [expr_of(item, f"{where}: out").struct_info for item in outs]
+
+
+def extern(name: str, args: Sequence[Any], out: Any) -> Any:
+    """A call of a registered function that writes its last arguments (``call_dps_packed``).
+
+    Args:
+        name: the function's name, as ``weft.register_func`` has it.
+        args: Tensors, numbers, texts, symbols, or lists of them.
+        out: placeholders of the outputs: one, or a tuple or list of them.
+    """
+    operands = [_operand(arg, "extern") for arg in args]
+    return wrap_nested(relax_op.call_dps_packed(name, operands, _out_info(out)), name)
+
+
+def _out_info(out: Any) -> Any:
+    if isinstance(out, list | tuple):
+        return TupleStructInfo([_out_info(item) for item in out])
+    return expr_of(out, "extern: out").struct_info
+
+
+def _operand(arg: Any, where: str, float_type: str = "float64") -> Any:
+    if isinstance(arg, Tensor):
+        return arg._expr
+    if isinstance(arg, int):
+        return PrimValue(IntImm("int64", int(arg)))
+    if isinstance(arg, float):
+        return PrimValue(FloatImm(float_type, arg))
+    if isinstance(arg, str):
+        return StringImm(arg)
+    if isinstance(arg, PrimExpr):
+        return PrimValue(arg)
+    if isinstance(arg, list | tuple):
+        return Tuple([_operand(item, where, float_type) for item in arg])
+    raise IRTypeError(
+        f"{where}: Unsupported input type: {type(arg).__name__}; expected an nn.Tensor, a number, "
+        "a text or a symbol"
+    )
+
+
+def debug_func(name: str, *args: Any, _line_info: str | None = None) -> None:
+    """Call a registered function when the model runs: ``function(line, *args)``.
+
+    ``line`` is the file and the line of this call. Raises IRValueError unless the module is
+    exported with ``debug=True``.
+    """
+    exporter = Exporter.current()
+    io = None if exporter is None else exporter.io_effect
+    if io is None or io.effect is None:
+        raise IRValueError(
+            "debug_func: Debugging is only supported when debug mode is on: "
+            "export_tvm(spec, debug=True), or jit(spec, debug=True)"
+        )
+    line = _line_info or _line_of_caller()
+    operands = [_operand(arg, "debug_func", "float32") for arg in args]
+    io.effect = current_builder("debug_func").emit(
+        relax_op.call_pure_packed(
+            "vm.builtin.invoke_debug_func", io.effect, StringImm(name), StringImm(line),
+            *operands, sinfo_args=[ObjectStructInfo()],
+        ),
+        io.effect.name_hint,
+    )  # fmt: skip
+
+
+def print_(tensor: Tensor) -> None:
+    """Print a tensor when the model runs, with the line of this call (see ``debug_func``)."""
+    debug_func("vm.builtin.debug_print", tensor, _line_info=_line_of_caller())
+
+
+def _line_of_caller() -> str:
+    """File and line of whoever called the caller of this function."""
+    frame: Any = inspect.currentframe()
+    for _ in range(2):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def ccl_allreduce(
+    x: Tensor, op_type: str = "sum", in_group: bool = True, name: str = "ccl_allreduce"
+) -> Tensor:
+    """The sum (or prod, min, max, avg) of x over the processes."""
+    return emit(relax_op.ccl.allreduce(expr_of(x, "ccl_allreduce"), op_type, in_group), name)
+
+
+def ccl_allgather(x: Tensor, num_workers: int, name: str = "ccl_allgather") -> Tensor:
+    """The tensors of all processes, one after the other along the first axis."""
+    return emit(relax_op.ccl.allgather(expr_of(x, "ccl_allgather"), num_workers), name)
+
+
+def ccl_broadcast_from_worker0(x: Tensor, name: str = "broadcast_from_worker") -> Tensor:
+    """The tensor of the first process, in all of them."""
+    made = relax_op.ccl.broadcast_from_worker0(expr_of(x, "ccl_broadcast_from_worker0"))
+    return emit(made, name)
