@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft import ir, nd, relax, te, tir, topi
+from weft.ir import json_text
 from weft.ir.json_text import FORMAT
 from weft.support.span import SourceName, Span
 from weft.testing.generate import random_prim_func
@@ -146,3 +147,21 @@ def text(*entries, root=(0,)):
 def test_other_texts_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         ir.load_json(given)
+
+
+def test_values_that_are_kept_elsewhere():
+    const, save_json, load_json = relax.const, json_text.save_json, json_text.load_json
+    kept = const(np.arange(3, dtype="float32"))
+    arrays = [kept.data]
+
+    def aside(value):
+        return 0 if value is arrays[0] else None
+
+    text = save_json([kept, kept, const(1.0)], aside=aside)
+    assert "aside" in text
+    first, second, other = load_json(text, aside=arrays.__getitem__)
+    assert first.data is arrays[0]
+    assert second is first
+    assert isinstance(other.data, nd.NDArray)
+    with pytest.raises(ValueError, match="the text leaves out values that stand elsewhere"):
+        load_json(text)

@@ -284,3 +284,49 @@ def test_in_a_fresh_process(backend, part):
         text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def parts(x):
+    return len(set(x.tolist()))
+
+
+def test_a_thread_may_have_a_number_of_its_own(lib):
+    fill = lib.function(spec("fill"))
+    before = threads.num_threads()
+    threads.set_num_threads(2)
+    try:
+        seen = {}
+
+        def work(count):
+            x = zeros(60)
+            with threads.own_num_threads(count):
+                barrier.wait()
+                fill(x, 0)
+                assert threads.num_threads() == count
+            seen[count] = parts(x)
+
+        barrier = threading.Barrier(3)
+        workers = [threading.Thread(target=work, args=(count,)) for count in (1, 3, 5)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        x = zeros(60)
+        fill(x, 0)
+        assert seen == {1: 1, 3: 3, 5: 5}
+        assert parts(x) == 2
+    finally:
+        threads.set_num_threads(before)
+
+
+def test_numbers_of_ones_own_nest(lib):
+    fill = lib.function(spec("fill"))
+    with threads.own_num_threads(4):
+        with threads.own_num_threads(2):
+            x = zeros(60)
+            fill(x, 0)
+        y = zeros(60)
+        fill(y, 0)
+    assert (parts(x), parts(y)) == (2, 4)
+    with pytest.raises(ValueError, match="expected a number of threads from 1 to 4096, got 0"):
+        threads.own_num_threads(0)
