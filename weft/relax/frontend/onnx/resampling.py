@@ -70,7 +70,7 @@ def position(place: Any, extent: Any, count: Any, scale: Any, how: tuple[str, An
         return (place + 0.5) / scale
     centre = (place + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
-        return centre + extent / 2 * (1 - count / width)
+        return extent / 2 * (1 - count / width) + (place + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
         return _unless_one(width, centre, -0.5)
     return centre
@@ -195,9 +195,15 @@ def along_symbolic(data: Tensor, axis: Axis, method: Method) -> Tensor:
         index = tir.cast("int64", whole)
         return tir.max(tir.min(index, as_prim(axis.extent) - 1), tir.const(0, "int64"))
 
+    def at_index(index: Any) -> Any:
+        place = tir.cast("float64", index)
+        return position(place, extent, count, scale, (method.positions, axis.part))
+
+    # a stage of its own: each position is read by several taps
+    positions = compute([as_prim(axis.count)], at_index, "positions")
+
     def element(*point: Any) -> Any:
-        place = tir.cast("float64", point[axis.axis])
-        at = position(place, extent, count, scale, (method.positions, axis.part))
+        at = positions(point[axis.axis])
 
         def read(whole: Any) -> Any:
             moved = list(point)

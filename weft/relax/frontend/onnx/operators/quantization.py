@@ -23,7 +23,10 @@ from weft.relax.frontend.onnx.element_types import (
 )
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.small_floats import decode, encode
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Value, as_prim
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
 
 _BITS: Final = {21: 4, 22: 4, 25: 2, 26: 2}
 _SIGNED_SMALL: Final = frozenset({22, 26})
@@ -64,10 +67,15 @@ def spread(context: Context, x: Value, parameter: Expr, axis: int, block: int) -
         return emit(op.reshape(parameter, [1] * place + [-1] + [1] * (whole - place - 1)))
     if not block:
         context.fail(f"block_size: expected a positive number for a scale of {rank} dimensions")
-    place = context.axis(x, axis)
-    size = context.shape(x, "x")[place]
-    wide = emit(op.repeat(parameter, block, place))
-    return emit(op.strided_slice(wide, [place], [0], [size]))
+    place, shape = context.axis(x, axis), context.shape(x, "x")
+
+    def spread_blocks(blocks: Tensor) -> Tensor:
+        def element(*point: Any) -> Any:
+            return blocks(*point[:place], tir.floordiv(point[place], block), *point[place + 1 :])
+
+        return compute([as_prim(dim) for dim in shape], element, "blocks")
+
+    return context.te(spread_blocks, parameter)
 
 
 def quantized(

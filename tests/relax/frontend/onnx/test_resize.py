@@ -1,0 +1,104 @@
+"""Resize and Upsample against ONNX's reference."""
+
+import numpy as np
+import pytest
+
+from weft.relax.frontend.onnx import from_onnx
+from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.testing.onnx_models import check, info, model, node, run, uniform
+
+pytestmark = pytest.mark.onnx
+
+POSITIONS = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+             "asymmetric"]  # fmt: skip
+ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+
+
+def resizes(choices, dims, constants):
+    """One model with a node for each choice of attributes."""
+    nodes = [
+        node("Resize", f"x - {inputs}", f"y{number}", **attributes)
+        for number, (inputs, attributes) in enumerate(choices)
+    ]
+    names = [f"y{number}" for number in range(len(choices))]
+    return model(nodes, [info("x", shape=dims)], names, constants=constants)
+
+
+CONSTANTS = {
+    "up": np.array([1, 1, 1.5, 2.25], "float32"), "down": np.array([1, 1, 0.6, 0.75], "float32"),
+    "twice": np.array([1, 1, 2, 3], "float32"), "sizes": np.array([1, 2, 7, 3]),
+}  # fmt: skip
+WAYS = {
+    "nearest": [
+        ("up", {"coordinate_transformation_mode": mode, "nearest_mode": rounding})
+        for mode in POSITIONS for rounding in ROUNDINGS
+    ],
+    "linear": [
+        *[(name, {"mode": "linear", "coordinate_transformation_mode": mode})
+          for mode in POSITIONS for name in ("up", "down")],
+        ("- sizes", {"mode": "linear", "exclude_outside": 1}),
+    ],
+    "cubic": [
+        *[("up", {"mode": "cubic", "coordinate_transformation_mode": mode, "cubic_coeff_a": -0.5})
+          for mode in POSITIONS],
+        ("- sizes", {"mode": "cubic", "exclude_outside": 1}),
+    ],
+    "antialias": [
+        (name, {"mode": mode, "antialias": 1}) for mode in ("linear", "cubic")
+        for name in ("up", "down", "- sizes")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_modes(way):
+    check(resizes(WAYS[way], [1, 2, 5, 4], CONSTANTS), uniform(1, 2, 5, 4))
+
+
+def test_symbolic_extents():
+    choices = [
+        (name, {"mode": mode, "coordinate_transformation_mode": position})
+        for mode, position in (
+            ("nearest", "asymmetric"), ("linear", "align_corners"), ("cubic", "pytorch_half_pixel"),
+        )
+        for name in ("down", "- sizes")
+    ]
+    proto = resizes(choices, ["n", 2, "h", "w"], CONSTANTS)
+    check(proto, uniform(1, 2, 5, 4))
+
+
+def test_parts_of_the_image():
+    roi = np.array([0, 0, 0.4, -0.2, 1, 1, 0.6, 1.1], "float32")
+    nodes = [
+        node("Resize", "x roi - sizes", name, mode=mode, extrapolation_value=10.0,
+             coordinate_transformation_mode="tf_crop_and_resize")
+        for name, mode in (("a", "linear"), ("b", "cubic"))
+    ]  # fmt: skip
+    proto = model(nodes, [info("x", shape=[1, 2, 5, 4])], ["a", "b"],
+                  constants={"roi": roi, "sizes": np.array([1, 2, 3, 6])})  # fmt: skip
+    check(proto, uniform(1, 2, 5, 4))
+
+
+def test_sizes_that_keep_the_ratio_of_some_axes():
+    nodes = [
+        node("Resize", "x - - sizes", name, axes=[3, 2], keep_aspect_ratio_policy=policy)
+        for name, policy in (("a", "not_larger"), ("b", "not_smaller"))
+    ]
+    proto = model(nodes, [info("x", shape=[1, 2, 5, 4])], ["a", "b"],
+                  constants={"sizes": np.array([7, 8])})  # fmt: skip
+    check(proto, uniform(1, 2, 5, 4))
+
+
+@pytest.mark.parametrize(("name", "opset"), [("Upsample", 9), ("Resize", 10)])
+def test_early_forms_take_left_edges(name, opset):
+    proto = model([node(name, "x s", "y", mode="nearest")], [info("x", shape=[1, 1, 2, "w"])],
+                  ["y"], opset, {"s": np.array([1, 1, 2, 1.5], "float32")})  # fmt: skip
+    x = uniform(1, 1, 2, 2)
+    assert np.array_equal(run(from_onnx(proto), x), x[:, :, [0, 0, 1, 1]][..., [0, 0, 1]])
+
+
+def test_an_unknown_mode():
+    proto = resizes([("up", {"coordinate_transformation_mode": "corners"})], [1, 2, 5, 4],
+                    CONSTANTS)  # fmt: skip
+    with pytest.raises(OnnxNodeError, match="coordinate_transformation_mode: expected one of"):
+        from_onnx(proto)

@@ -1,0 +1,277 @@
+"""Fused operators of com.microsoft that exporters emit: activations, norms, products.
+
+Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.normalization import layer_norm, rms_norm
+from weft.relax.frontend.onnx.operators.quantization import (
+    as_type,
+    dequantize_linear,
+    matmul_integer,
+    quantize_linear,
+    spread,
+)
+from weft.relax.frontend.onnx.registry import AI_ONNX, MICROSOFT, converter
+from weft.relax.frontend.onnx.value import Value
+
+# Activations
+
+
+def added(context: Context, x: Expr, bias: Value | None) -> Expr:
+    """With a bias, where there is one."""
+    return x if bias is None else context.emit(op.add(x, bias.expr))
+
+
+@converter("Gelu", domain=MICROSOFT)
+@converter("BiasGelu", domain=MICROSOFT)
+def gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
+    """x * Phi(x), of x with a bias."""
+    return context.emit(op.nn.gelu(added(context, x.expr, bias)))
+
+
+@converter("FastGelu", domain=MICROSOFT)
+def fast_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
+    """The approximation of x * Phi(x) with tanh."""
+    return context.emit(op.nn.gelu_tanh(added(context, x.expr, bias)))
+
+
+@converter("QuickGelu", domain=MICROSOFT)
+def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
+    """x * sigmoid(alpha * x)."""
+    scaled = context.emit(op.multiply(x.expr, context.constant(alpha, x.dtype).expr))
+    return context.emit(op.multiply(x.expr, context.emit(op.sigmoid(scaled))))
+
+
+# Norms
+
+
+@converter("SkipLayerNormalization", domain=MICROSOFT)
+def skip_layer_norm(
+    context: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None,
+    bias: Value | None = None, *, epsilon: float = 1e-12,
+) -> list[Expr]:  # fmt: skip
+    """The layer norm of x + skip + bias; also mean, 1 / deviation, and the sum itself."""
+    total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
+    made = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
+    return [*made, total]
+
+
+@converter("SimplifiedLayerNormalization", domain=AI_ONNX)
+@converter("SimplifiedLayerNormalization", domain=MICROSOFT)
+def simplified_layer_norm(
+    context: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Expr:  # fmt: skip
+    """The norm by the root of the mean square."""
+    return rms_norm(context, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
+
+
+@converter("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
+def skip_simplified_layer_norm(
+    context: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *,
+    epsilon: float = 1e-12,
+) -> list[Expr | None]:  # fmt: skip
+    """The norm of x + skip + bias by the root of the mean square; the fourth result is the sum."""
+    if context.wants(1) or context.wants(2):
+        context.fail("its outputs mean and inv_std_var are not supported")
+    total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
+    made = rms_norm(context, context.value(total), gamma, epsilon=epsilon)
+    return [made, None, None, total]
+
+
+@converter("EmbedLayerNormalization", domain=MICROSOFT)
+def embed_layer_norm(
+    context: Context, ids: Value, segments: Value | None, words: Value, positions: Value,
+    kinds: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
+    places: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 1,
+) -> list[Expr]:  # fmt: skip
+    """The layer norm of word, position and segment embeddings; how many tokens the mask leaves."""
+    emit = context.emit
+    length = context.shape(ids, "input_ids")[1]
+    total = emit(op.take(words.expr, ids.expr, 0))
+    if places is None:
+        here = emit(op.strided_slice(positions.expr, [0], [0], [length]))
+    else:
+        here = emit(op.take(positions.expr, places.expr, 0))
+    total = emit(op.add(total, here))
+    if kinds is not None and segments is not None:
+        total = emit(op.add(total, emit(op.take(kinds.expr, segments.expr, 0))))
+    made = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)[0]
+    batch = context.shape(ids, "input_ids")[0]
+    if mask is None or not mask_index_type:
+        count = emit(op.zeros([batch], "int32"))
+    else:
+        count = emit(op.sum(as_type(context, mask.expr, "int32"), [1]))
+    return [made, count, total]
+
+
+# Products
+
+
+@converter("FusedMatMul", domain=MICROSOFT)
+@converter("TransposeMatMul", domain=MICROSOFT)
+def fused_matmul(
+    context: Context, a: Value, b: Value, *, alpha: float = 1.0,
+    transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
+) -> Expr:  # fmt: skip
+    """alpha * A' * B', where ' turns the last two axes round if asked for."""
+    lhs, rhs = (
+        _transposed(context, value) if turned else value.expr
+        for value, turned in ((a, transA), (b, transB))
+    )
+    made = context.emit(op.matmul(lhs, rhs))
+    if alpha == 1:
+        return made
+    return context.emit(op.multiply(made, context.constant(alpha, a.dtype).expr))
+
+
+def _transposed(context: Context, x: Value) -> Expr:
+    rank = context.rank(x, "input")
+    if rank < 2:
+        return x.expr
+    return context.emit(op.permute_dims(x.expr, [*range(rank - 2), rank - 1, rank - 2]))
+
+
+@converter("FusedConv", domain=MICROSOFT)
+def fused_conv(
+    context: Context, x: Value, weight: Value, bias: Value | None = None, z: Value | None = None,
+    *, activation: str = "", activation_params: Any = (), **attributes: Any,
+) -> Any:  # fmt: skip
+    """A convolution, what is added to it, an activation."""
+    made = context.run("Conv", x, weight, bias, **attributes)
+    if z is not None:
+        made = context.value(op.add(made.expr, z.expr))
+    return _activated(context, made, activation, list(activation_params))
+
+
+@converter("FusedGemm", domain=MICROSOFT)
+def fused_gemm(
+    context: Context, a: Value, b: Value, c: Value | None = None, *, activation: str = "",
+    activation_alpha: float | None = None, activation_beta: float | None = None,
+    activation_gamma: float | None = None, **attributes: Any,  # noqa: ARG001 - of no activation here
+) -> Any:  # fmt: skip
+    """A Gemm and an activation."""
+    made = context.run("Gemm", a, b, c, **attributes)
+    params = [item for item in (activation_alpha, activation_beta) if item is not None]
+    return _activated(context, made, activation, params)
+
+
+PARAMETERS = {
+    "": (), "Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+}  # fmt: skip
+"""Activation -> the attributes that its parameters are."""
+
+
+def _activated(context: Context, x: Value, name: str, params: list[float]) -> Any:
+    if name == "Clip" and len(params) == 2:
+        return op.clip(x.expr, params[0], params[1])
+    if name not in PARAMETERS:
+        context.fail(f"activation: expected one of {', '.join(PARAMETERS)}, Clip, got {name!r}")
+    if not name:
+        return x
+    return context.run(name, x, **dict(zip(PARAMETERS[name], params, strict=False)))
+
+
+# Quantized
+
+
+@converter("MatMulNBits", domain=MICROSOFT)
+def matmul_n_bits(
+    context: Context, a: Value, b: Value, scales: Value, zeros: Value | None = None,
+    g_idx: Value | None = None, bias: Value | None = None, *,
+    K: int, N: int, bits: int = 4, block_size: int = 32,  # noqa: N803 - ONNX's names
+    accuracy_level: int = 0,  # noqa: ARG001 - a hint: sums are always float32 here
+) -> Expr:  # fmt: skip
+    """A times the transpose of a matrix (N, K) of small integers, which is unpacked at import."""
+    if g_idx is not None:
+        context.fail("its input g_idx is not supported")
+    if bits not in (2, 4, 8):
+        context.fail(f"bits: expected 2, 4 or 8, got {bits}")
+    packed = context.array(b, "B").reshape(N, -1)
+    factors = context.array(scales, "scales").reshape(N, -1).astype("float32")
+    blocks = factors.shape[1]
+    offset: Any = float(1 << (bits - 1))
+    if zeros is not None:
+        offset = context.array(zeros, "zero_points").reshape(N, -1)
+        if offset.dtype == np.uint8:
+            offset = unpacked(offset, bits)[:, :blocks]
+        offset = offset.astype("float32")[..., None]
+    numbers = unpacked(packed, bits).reshape(N, blocks, block_size).astype("float32")
+    weight = ((numbers - offset) * factors[..., None]).reshape(N, -1)[:, :K]
+    matrix = context.constant(np.ascontiguousarray(weight.T).astype(a.dtype)).expr
+    return added(context, context.emit(op.matmul(a.expr, matrix)), bias)
+
+
+def unpacked(packed: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """The integers of rows of bytes, those in the low bits first."""
+    shifts = np.arange(0, 8, bits, dtype="uint8")
+    mask = np.uint8((1 << bits) - 1)
+    spread_out = (packed[..., None] >> shifts) & mask
+    return spread_out.reshape(*packed.shape[:-1], -1)
+
+
+@converter("MatMulIntegerToFloat", domain=MICROSOFT)
+def matmul_integer_to_float(
+    context: Context, a: Value, b: Value, a_scale: Value, b_scale: Value,
+    a_zero: Value | None = None, b_zero: Value | None = None, bias: Value | None = None,
+) -> Expr:  # fmt: skip
+    """The product of integers less their zero points, times both scales."""
+    emit = context.emit
+    made = emit(op.astype(matmul_integer(context, a, b, a_zero, b_zero), a_scale.dtype))
+    made_value = context.value(made)
+    factors = [spread(context, made_value, item.expr, -1, 0) for item in (a_scale, b_scale)]
+    scale = emit(op.multiply(factors[0], factors[1]))
+    return added(context, emit(op.multiply(made, scale)), bias)
+
+
+@converter("DynamicQuantizeMatMul", domain=MICROSOFT)
+def dynamic_quantize_matmul(
+    context: Context, a: Value, b: Value, b_scale: Value, b_zero: Value | None = None,
+    bias: Value | None = None,
+) -> Expr:  # fmt: skip
+    """A quantized to uint8 by its own range, times a quantized matrix."""
+    emit, constant = context.emit, context.constant
+    zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
+    low = emit(op.minimum(emit(op.min(a.expr)), zero))
+    high = emit(op.maximum(emit(op.max(a.expr)), zero))
+    scale = emit(op.divide(emit(op.subtract(high, low)), most))
+    offset = emit(op.negative(emit(op.divide(low, scale))))
+    place = emit(op.astype(emit(op.round(emit(op.clip(offset, 0, 255)))), "uint8"))
+    factor, zero_point = context.value(scale), context.value(place)
+    whole = quantize_linear(context, a, factor, zero_point)
+    return matmul_integer_to_float(context, whole, b, factor, b_scale, zero_point, b_zero, bias)
+
+
+def _enter_quantized(name: str, count: int) -> None:
+    """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
+
+    @converter(f"QLinear{name}", domain=MICROSOFT)
+    def convert(context: Context, *values: Value | None, **attributes: Any) -> Value:
+        triples = [values[3 * index : 3 * index + 3] for index in range(count)]
+        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]  # type: ignore[arg-type]  # zero points may be None
+        made = context.run(name, *real, **attributes)
+        scale, zero = (*values[3 * count :], None)[:2]
+        assert scale is not None
+        return quantize_linear(context, made, scale, zero)
+
+
+for _name, _count in (("Add", 2), ("Mul", 2), ("Sigmoid", 1), ("LeakyRelu", 1), ("Softmax", 1)):
+    _enter_quantized(_name, _count)
+
+
+@converter("QLinearConcat", domain=MICROSOFT)
+def qlinear_concat(context: Context, scale: Value, zero: Value, *values: Any, axis: int) -> Value:
+    """Quantized tensors joined, quantized anew."""
+    triples = [values[index : index + 3] for index in range(0, len(values), 3)]
+    real = [dequantize_linear(context, *triple) for triple in triples]
+    return quantize_linear(context, context.value(op.concat(real, axis)), scale, zero)

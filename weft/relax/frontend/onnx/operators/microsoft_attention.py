@@ -1,0 +1,261 @@
+"""Attention as com.microsoft has it: Attention, MultiHeadAttention, GroupQueryAttention, rotations.
+
+Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md). Tensors
+are (batch, length, heads, features) here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.attention import split_heads
+from weft.relax.frontend.onnx.operators.quantization import as_type
+from weft.relax.frontend.onnx.registry import MICROSOFT, converter
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.shape_arith import simplified
+
+FILTER = -10000.0
+"""What ONNX Runtime adds to the scores of keys that a mask leaves out."""
+
+
+def _turned(context: Context, x: Expr) -> Expr:
+    """From (batch, heads, length, features) to (batch, length, heads, features), and back."""
+    return context.emit(op.permute_dims(x, [0, 2, 1, 3]))
+
+
+def _length(context: Context, x: Expr, axis: int = 1) -> Dim:
+    return context.shape(context.value(x), "input")[axis]
+
+
+def _merged(context: Context, x: Expr) -> Expr:
+    """(batch, length, heads * features)."""
+    batch, length, heads, features = context.shape(context.value(x), "output")
+    return context.emit(op.reshape(x, [batch, length, as_prim(heads) * as_prim(features)]))
+
+
+def padding_bias(context: Context, mask: Value, keys: Dim, dtype: str, filler: float) -> Expr:
+    """What a mask of keys adds to scores: lengths (batch), or flags (batch[, queries], keys)."""
+    emit = context.emit
+    rank = context.rank(mask, "mask")
+    if rank == 1:
+        places = emit(op.reshape(emit(op.arange(0, keys, 1, "int64")), [1, keys]))
+        ends = emit(op.expand_dims(as_type(context, mask.expr, "int64"), 1))
+        seen = emit(op.less(places, ends))
+    elif rank in (2, 3):
+        seen = as_type(context, mask.expr, "bool")
+    else:
+        context.fail(f"mask: expected 1 to 3 dimensions, got {rank}")
+    axes = [1] if rank == 3 else [1, 2]
+    seen = emit(op.expand_dims(seen, axes))
+    zero, low = (context.constant(value, dtype).expr for value in (0.0, filler))
+    return emit(op.where(seen, zero, low))
+
+
+def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) -> list[Expr]:
+    """Keys and values after those of the past, (batch, heads, length, features)."""
+    return [
+        context.emit(op.concat([_turned(context, old), new], 1))
+        for old, new in zip(past, parts, strict=True)
+    ]
+
+
+def _total(context: Context, biases: Sequence[Expr | None]) -> Expr | None:
+    found = [item for item in biases if item is not None]
+    if not found:
+        return None
+    made = found[0]
+    for item in found[1:]:
+        made = context.emit(op.add(made, item))
+    return made
+
+
+@converter("Attention", domain=MICROSOFT, ignores=["do_rotary_cache"])
+def attention(
+    context: Context, x: Value, weights: Value, bias: Value | None = None,
+    mask: Value | None = None, past: Value | None = None, more: Value | None = None, *,
+    num_heads: int, unidirectional: int = 0, qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None, mask_filter_value: float = FILTER,
+) -> list[Expr]:  # fmt: skip
+    """Queries, keys and values by one product, then attention; the keys and values that it used."""
+    emit = context.emit
+    whole = emit(op.matmul(x.expr, weights.expr))
+    if bias is not None:
+        whole = emit(op.add(whole, bias.expr))
+    width = context.extent(weights, 1, "weights")
+    sizes = list(qkv_hidden_sizes or [width // 3] * 3)
+    parts = emit(op.split(whole, [sizes[0], sizes[0] + sizes[1]], 2))
+    q, k, v = (split_heads(context, context.value(parts[index]), num_heads) for index in range(3))
+    if past is not None:
+        old = [emit(op.take(past.expr, context.constant(i, "int64").expr, 0)) for i in range(2)]
+        k, v = _with_past(context, [k, v], old)
+    masked = None
+    if mask is not None:
+        masked = padding_bias(context, mask, _length(context, k), x.dtype, mask_filter_value)
+    bias_sum = _total(context, [masked, None if more is None else more.expr])
+    order = "BottomRight" if unidirectional else None
+    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale, order)))
+    if not context.wants(1):
+        return [made]
+    return [made, emit(op.stack([_turned(context, k), _turned(context, v)], 0))]
+
+
+@converter("MultiHeadAttention", domain=MICROSOFT)
+def multi_head_attention(
+    context: Context, query: Value, key: Value | None = None, value: Value | None = None,
+    bias: Value | None = None, mask: Value | None = None, more: Value | None = None,
+    past_key: Value | None = None, past_value: Value | None = None, *, num_heads: int,
+    scale: float | None = None, mask_filter_value: float = FILTER, unidirectional: int = 0,
+) -> list[Expr]:  # fmt: skip
+    """Attention of queries, keys and values, which may be packed; also the keys and values used."""
+    emit = context.emit
+    parts = _unpacked(context, (query, key, value), num_heads)
+    if bias is not None:
+        parts = _biased(context, parts, bias)
+    q, k, v = parts
+    if past_key is not None and past_value is not None:
+        k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
+    masked = None
+    if mask is not None:
+        masked = padding_bias(context, mask, _length(context, k), query.dtype, mask_filter_value)
+    bias_sum = _total(context, [masked, None if more is None else more.expr])
+    order = "BottomRight" if unidirectional else None
+    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale, order)))
+    present = [_turned(context, k), _turned(context, v)] if context.wants(1) else []
+    return [made, *present]
+
+
+def _unpacked(context: Context, given: Sequence[Value | None], heads: int) -> list[Expr]:
+    """Queries, keys and values from tensors of their own, or packed in one of five dimensions."""
+    query, key, value = given
+    assert query is not None
+    if key is None:
+        return _slices(context, query, 3)
+    q = split_heads(context, query, heads)
+    if value is None:
+        return [q, *_slices(context, key, 2)]
+    if key.rank == 4:
+        return [q, _turned(context, key.expr), _turned(context, value.expr)]
+    return [q, split_heads(context, key, heads), split_heads(context, value, heads)]
+
+
+def _slices(context: Context, packed: Value, count: int) -> list[Expr]:
+    if context.rank(packed, "query") != 5:
+        context.fail(f"expected packed tensors of 5 dimensions, got {packed.rank}")
+    return [
+        context.emit(op.take(packed.expr, context.constant(index, "int64").expr, 3))
+        for index in range(count)
+    ]
+
+
+def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
+    """The parts with their pieces of a bias."""
+    made, start = [], 0
+    for part in parts:
+        heads, features = (
+            context.number(dim, bias, "bias") for dim in context.shape(context.value(part), "q")[2:]
+        )
+        end = start + heads * features
+        piece = context.emit(op.strided_slice(bias.expr, [0], [start], [end]))
+        piece = context.emit(op.reshape(piece, [heads, features]))
+        made.append(context.emit(op.add(part, piece)))
+        start = end
+    return made
+
+
+@converter("GroupQueryAttention", domain=MICROSOFT)
+def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
+    context: Context, query: Value, key: Value | None, value: Value | None,
+    past_key: Value | None, past_value: Value | None, lengths: Value,
+    total: Value | None = None, cos: Value | None = None, sin: Value | None = None, *,
+    num_heads: int, kv_num_heads: int, scale: float | None = None, do_rotary: int = 0,
+    rotary_interleaved: int = 0, local_window_size: int = -1,
+) -> list[Expr]:  # fmt: skip
+    """Causal attention with fewer heads of keys; ``lengths`` is each sequence's length less 1."""
+    emit = context.emit
+    if key is None or value is None:
+        query, key, value = _packed_heads(context, query, num_heads, kv_num_heads)
+    q = split_heads(context, query, num_heads)
+    k, v = (split_heads(context, item, kv_num_heads) for item in (key, value))
+    offset: Dim = 0 if past_key is None else context.shape(past_key, "past_key")[2]
+    if do_rotary:
+        assert cos is not None
+        assert sin is not None
+        length = _length(context, q)
+        end = simplified(as_prim(offset) + as_prim(length))
+        tables = [emit(op.strided_slice(item.expr, [0], [offset], [end])) for item in (cos, sin)]
+        q, k = (rotated(context, item, tables, bool(rotary_interleaved)) for item in (q, k))
+    if past_key is not None and past_value is not None:
+        k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
+    one = context.constant(1, lengths.dtype).expr
+    ends = context.value(op.reshape(emit(op.add(lengths.expr, one)), [-1]))
+    bias = padding_bias(context, ends, _length(context, k), query.dtype, FILTER)
+    window = local_window_size if local_window_size > 0 else None
+    made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
+    return [_merged(context, made), _turned(context, k), _turned(context, v)]
+
+
+def _packed_heads(
+    context: Context, packed: Value, heads: int, owners: int
+) -> tuple[Value, Value, Value]:
+    """Queries, keys and values that lie side by side in one tensor."""
+    features = context.extent(packed, 2, "query") // (heads + 2 * owners)
+    places = [heads * features, (heads + owners) * features]
+    parts = context.emit(op.split(packed.expr, places, 2))
+    first, second, third = (context.value(parts[index]) for index in range(3))
+    return first, second, third
+
+
+def rotated(context: Context, x: Expr, tables: Sequence[Expr], interleaved: bool) -> Expr:
+    """Features turned in pairs by angles: (length, pairs) or (batch, length, pairs) tables."""
+    emit = context.emit
+    dims = context.shape(context.value(x), "input")
+    pairs = context.shape(context.value(tables[0]), "cos_cache")[-1]
+    features = dims[3]
+    cos, sin = (emit(op.expand_dims(table, table.struct_info.ndim - 1)) for table in tables)
+    turned_part, rest = x, None
+    width = pairs * 2
+    if not (isinstance(features, int) and isinstance(width, int) and features == width):
+        turned_part = emit(op.strided_slice(x, [3], [0], [width]))
+        rest = emit(op.strided_slice(x, [3], [width], [features]))
+    if interleaved:
+        split = emit(op.reshape(turned_part, [*dims[:3], pairs, 2]))
+        first, second = (
+            emit(op.take(split, context.constant(index, "int64").expr, 4)) for index in range(2)
+        )
+    else:
+        first = emit(op.strided_slice(turned_part, [3], [0], [pairs]))
+        second = emit(op.strided_slice(turned_part, [3], [pairs], [width]))
+    real = emit(op.subtract(emit(op.multiply(first, cos)), emit(op.multiply(second, sin))))
+    imaginary = emit(op.add(emit(op.multiply(first, sin)), emit(op.multiply(second, cos))))
+    if interleaved:
+        made = emit(op.reshape(emit(op.stack([real, imaginary], 4)), [*dims[:3], width]))
+    else:
+        made = emit(op.concat([real, imaginary], 3))
+    return made if rest is None else emit(op.concat([made, rest], 3))
+
+
+@converter("RotaryEmbedding", domain=MICROSOFT, ignores=["is_packed_batching"])
+def rotary_embedding(
+    context: Context, x: Value, places: Value, cos: Value, sin: Value, *, interleaved: int = 0,
+    num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,  # noqa: ARG001 - the tables' extent tells the dimension
+) -> Expr:  # fmt: skip
+    """Features turned by the angles of their places (batch, length), or from a first place on."""
+    if scale != 1:
+        context.fail(f"scale: expected 1, got {scale}")
+    emit, rank = context.emit, context.rank(x, "input")
+    if rank == 4:
+        data = _turned(context, x.expr)
+    else:
+        pairs = context.extent(cos, 1, "cos_cache")
+        heads = num_heads or context.extent(x, 2, "input") // (2 * pairs)
+        data = split_heads(context, x, heads)
+    index = as_type(context, places.expr, "int64")
+    if places.rank == 1:
+        steps = emit(op.arange(0, _length(context, data), 1, "int64"))
+        index = emit(op.expand_dims(emit(op.add(steps, index)), 0))
+    tables = [emit(op.take(item.expr, index, 0)) for item in (cos, sin)]
+    made = rotated(context, data, tables, bool(interleaved))
+    return _turned(context, made) if rank == 4 else _merged(context, made)
