@@ -1,6 +1,7 @@
 """The score of ONNX's backend suite on weft: each case that does not pass, with its reason.
 
-    python benchmarks/onnx_backend.py                     # all cases, in two processes
+    python benchmarks/onnx_backend.py                     # in two processes
+    python benchmarks/onnx_backend.py --light             # nine whole networks too: minutes each
     python benchmarks/onnx_backend.py --filter attention  # those whose name matches
 
 A worker that dies or hangs costs the case it was at; the others go on in a new worker. The exit
@@ -11,13 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from weft.testing.onnx_suite import slices, suite_cases, why_it_fails
+from weft.testing.onnx_suite import LIGHT, slices, suite_cases, why_it_fails
 
 TABLE = Path(__file__).parents[1] / "tests" / "relax" / "frontend" / "onnx" / "not_passing.txt"
 
@@ -38,26 +41,40 @@ def run_slice(names: list[str], seconds: int) -> dict[str, tuple[str, float]]:
     results: dict[str, tuple[str, float]] = {}
     left = list(names)
     while left:
-        command = [sys.executable, __file__, "--worker"]
-        try:
-            done = subprocess.run(
-                command, input=json.dumps(left), capture_output=True, text=True, timeout=seconds,
-                check=False,
-            )  # fmt: skip
-            output, how = done.stdout, f"the process died with code {done.returncode}"
-        except subprocess.TimeoutExpired as expired:
-            output = (expired.stdout or b"").decode()
-            how = f"no result within {seconds} seconds"
-        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        for line in lines:
-            if "case" in line:
-                results[line["case"]] = (line["reason"], line["seconds"])
-        left = [name for name in left if name not in results]
-        if left:
-            at = lines[-1].get("start", left[0]) if lines else left[0]
+        worker = subprocess.Popen(
+            [sys.executable, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=read_lines, args=(worker, lines), daemon=True).start()
+        worker.stdin.write(json.dumps(left))
+        worker.stdin.close()
+        at, how = left[0], ""
+        while not how:
+            try:
+                line = lines.get(timeout=seconds)
+            except queue.Empty:
+                how = f"no result within {seconds} seconds"
+                worker.kill()
+                break
+            if line is None:
+                how = f"the process died with code {worker.wait()}"
+            elif "start" in (told := json.loads(line)):
+                at = told["start"]
+            else:
+                results[told["case"]] = (told["reason"], told["seconds"])
+        if at not in results:
             results[at] = (how, float(seconds))
-            left = [name for name in left if name != at]
+        left = [name for name in left if name not in results]
     return results
+
+
+def read_lines(worker: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    """Hand over what a worker writes, None at its end."""
+    for line in worker.stdout:
+        if line.startswith("{"):
+            lines.put(line)
+    lines.put(None)
 
 
 def read_table(path: Path) -> dict[str, str]:
@@ -72,13 +89,14 @@ def main() -> int:
     parser.add_argument("--filter", default="", help="a regular expression on names of cases")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--slices", type=int, default=8, help="parts that the suite is cut into")
-    parser.add_argument("--timeout", type=int, default=540, help="seconds for each part")
+    parser.add_argument("--timeout", type=int, default=180, help="seconds for each case")
+    parser.add_argument("--light", action="store_true", help="the nine whole networks too")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         work(json.load(sys.stdin))
         return 0
-    names = list(suite_cases(options.filter))
+    names = [name for name in suite_cases(options.filter) if options.light or not LIGHT.match(name)]
     parts = [list(slices(names, i, options.slices)) for i in range(options.slices)]
     with ThreadPoolExecutor(options.jobs) as pool:
         made = list(pool.map(lambda part: run_slice(part, options.timeout), parts))
@@ -91,6 +109,8 @@ def main() -> int:
     if surprising:
         print(f"pass though the table names them: {', '.join(surprising)}")
     print(f"{len(results) - len(failing)} of {len(results)} cases pass")
+    slow = sorted(results.items(), key=lambda item: -item[1][1])[:5]
+    print("slowest:", ", ".join(f"{name} {spent:.1f} s" for name, (_, spent) in slow))
     return 1 if surprising or set(failing) - set(known) else 0
 
 
