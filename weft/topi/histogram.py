@@ -30,9 +30,8 @@ def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
             value = ib.let("value", source[i])
             inside = op.logical_and(op.less_equal(start, value), op.less_equal(value, end))
             with ib.if_scope(inside):
-                kind = "float64"
-                part = op.cast(kind, value - start) * op.const(float(bins), kind)
-                place = op.cast("int64", part / op.cast(kind, end - start))
+                part = (value - start) / (end - start) * op.const(float(bins), data.dtype)
+                place = op.cast("int64", part)
                 place = ib.let("place", op.minimum(place, op.const(bins - 1, "int64")))
                 target[place] = target[place] + one
         return ib.get()

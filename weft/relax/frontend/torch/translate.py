@@ -18,12 +18,12 @@ from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import dtype_name
-from weft.relax.frontend.torch.registry import IGNORED, Converter, overload_name
+from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import differ, same_dims
 from weft.relax.struct_info import TensorStructInfo
-from weft.support.errors import InternalError, TVMError, UnsupportedError
+from weft.support.errors import InternalError, IRTypeError, TVMError, UnsupportedError
 
 SKIPPED: Final = frozenset({
     "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default",
@@ -33,6 +33,9 @@ SKIPPED: Final = frozenset({
 """Checks that torch.export leaves in a graph: weft checks shapes where a function is entered."""
 _TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
+
+_PLAIN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What a converter raises of Python's own."""
 
 Handler = Callable[["GraphTranslator", fx.Node], Any]
 HIGHER_ORDER: Final[dict[str, Handler]] = {}
@@ -135,9 +138,9 @@ class GraphTranslator:
     def call(self, node: fx.Node) -> Any:
         """The value of a call: expressions, checked against what torch deduced."""
         result = node.meta.get("val")
-        if is_symbolic(result):
-            return self.number(result)
         name = overload_name(node.target)
+        if is_symbolic(result) and (name not in self.converters or isinstance(result, int | float)):
+            return self.number(result)
         if node.target is operator.getitem:
             return self.item(self.env[node.args[0]], node.args[1])
         if name in SKIPPED:
@@ -155,9 +158,22 @@ class GraphTranslator:
         try:
             return self.converters[name](self.context, *arguments, **keywords)
         except TVMError as error:
-            place = source_place(node)
-            error.add_note(f"while importing {name}" + (f" at {place}" if place else ""))
+            error.add_note(f"while importing {name}{_at(node)}")
             raise
+        except _PLAIN as error:
+            custom = self.is_custom(node)
+            if custom and error.__traceback__ is not None and error.__traceback__.tb_next:
+                raise  # what a converter of the user's raises stays as it is
+            kind = IRTypeError if custom else InternalError
+            raise kind(
+                f"converter of {name}{_at(node)}: it cannot take these arguments "
+                f"({type(error).__name__}: {str(error)[:160]})"
+            ) from error
+
+    def is_custom(self, node: fx.Node) -> bool:
+        """Whether the node's converter is the caller's own."""
+        name = overload_name(node.target)
+        return self.converters.get(name) is not CONVERTERS.get(name)
 
     def number(self, value: Any) -> Any:
         """A number, or the expression of a symbolic one."""
@@ -182,6 +198,11 @@ class GraphTranslator:
             ]
         if isinstance(expected, torch.Tensor) and isinstance(result, Expr):
             return self.agreeing(node, result, expected)
+        if isinstance(expected, torch.Tensor) and self.is_custom(node):
+            raise IRTypeError(
+                f"converter of {overload_name(node.target)}{_at(node)}: expected one expression "
+                f"(relax.Expr), got {type(result).__name__}"
+            )
         if isinstance(result, Call):
             result = self.builder.emit(result)
         return result
@@ -199,10 +220,17 @@ class GraphTranslator:
             raise InternalError(f"converter of {node.target}: expected a tensor, got {info}")
         mine, its = tensor_dims(info), tensor_dims(wanted) or ()
         if str(info.dtype) != dtype or (mine is not None and _contradict(mine, its)):
-            raise InternalError(
-                f"converter of {overload_name(node.target)}: torch deduced {wanted}, weft {info}"
+            kind = IRTypeError if self.is_custom(node) else InternalError
+            raise kind(
+                f"converter of {overload_name(node.target)}{_at(node)}: torch deduced {wanted}, "
+                f"weft {info}"
             )
         return value if same_dims(mine, its) else self.builder.match_cast(value, wanted)
+
+
+def _at(node: fx.Node) -> str:
+    place = source_place(node)
+    return f" at {place}" if place else ""
 
 
 def _contradict(mine: Sequence[Any], its: Sequence[Any]) -> bool:
@@ -215,4 +243,7 @@ def number_output(value: Any) -> Expr:
         return PrimValue(value)
     if isinstance(value, Expr):
         return value
-    raise UnsupportedError(f"a model that gives {type(value).__name__} cannot be imported")
+    raise UnsupportedError(
+        "expected a model that gives tensors, numbers or None (in tuples, lists and dicts), got "
+        f"{type(value).__name__} among its results; take it out of what forward returns"
+    )

@@ -1,0 +1,39 @@
+"""Numbers that only the data tell: ``tensor.item()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.registry import converter
+from weft.relax.struct_info import ShapeStructInfo
+from weft.support.errors import UnsupportedError
+
+
+@converter("aten._local_scalar_dense.default", "aten.item.default")
+def item(context: Context, self: Expr) -> Any:
+    """The number in a tensor of one element.
+
+    An integer becomes the variable of torch's symbol, defined where the program comes to it; a
+    float stays a tensor without dimensions, which promotes as a number does.
+    """
+    value = context.node.meta["val"]
+    flat = context.emit(op.reshape(self, [1]))
+    if isinstance(value, torch.SymFloat):
+        dtype = "float64" if context.dtype_of(self) == "float64" else "float32"
+        return context.emit(op.reshape(context.cast(flat, dtype), []))
+    symbol = value.node.expr
+    if not isinstance(value, torch.SymInt) or not isinstance(symbol, sympy.Symbol):
+        raise UnsupportedError(
+            f"item(): expected an integer or a float that only the data tell, got {value} of "
+            f"{context.dtype_of(self)}; use torch.where with the tensor itself"
+        )
+    shape = context.emit(op.tensor_to_shape(context.cast(flat, "int64")))
+    variable = context.symbols.define(symbol)
+    context.builder.match_cast(shape, ShapeStructInfo([variable]))
+    return variable
