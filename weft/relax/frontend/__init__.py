@@ -1,4 +1,4 @@
-"""Importers: models of other frameworks as modules of graph functions (docs/design/0009)."""
+"""Importers: models of other frameworks, and Python classes, as modules of graph functions."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from weft.support.facade import module_getattr
 if TYPE_CHECKING:
     from weft.relax.frontend.common import detach_params as detach_params
 
-_NAMES = {"detach_params": "weft.relax.frontend.common"}
-__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("nn", "onnx", "torch"))
+__getattr__, __dir__ = module_getattr(
+    __name__, {"detach_params": "weft.relax.frontend.common"}, ("nn", "onnx", "torch")
+)

@@ -12,7 +12,130 @@
     mod, params = Model().export_tvm({"forward": {"x": nn.spec.Tensor(["n", 784], "float32")}})
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from weft.support.facade import module_getattr
+
+if TYPE_CHECKING:
+    from weft.relax.frontend.nn import spec
+    from weft.relax.frontend.nn.core import (
+        Module,
+        ModuleDict,
+        ModuleList,
+    )
+    from weft.relax.frontend.nn.effect import (
+        Effect,
+        IOEffect,
+        KVCache,
+    )
+    from weft.relax.frontend.nn.modules import (
+        GELU,
+        Attention,
+        Conv1D,
+        Conv2D,
+        Conv3D,
+        ConvTranspose1D,
+        Embedding,
+        GroupNorm,
+        Identity,
+        LayerNorm,
+        Linear,
+        ReLU,
+        RMSNorm,
+        SiLU,
+        TimestepEmbedding,
+        Timesteps,
+    )
+    from weft.relax.frontend.nn.op import (
+        add,
+        argsort,
+        astype,
+        broadcast_to,
+        ccl_allgather,
+        ccl_allreduce,
+        ccl_broadcast_from_worker0,
+        chunk,
+        concat,
+        conv1d,
+        conv1d_transpose,
+        conv2d,
+        conv3d,
+        cumsum,
+        debug_func,
+        divide,
+        empty,
+        equal,
+        exp,
+        extern,
+        full,
+        gelu,
+        get_timestep_embedding,
+        greater,
+        greater_equal,
+        group_norm,
+        interpolate,
+        layer_norm,
+        less,
+        less_equal,
+        matmul,
+        max,  # noqa: A004 - TVM's name
+        maximum,
+        min,  # noqa: A004 - TVM's name
+        minimum,
+        multinomial_from_uniform,
+        multiply,
+        negative,
+        not_equal,
+        ones,
+        pad,
+        permute,
+        permute_dims,
+        print_,
+        relu,
+        renormalize_top_p_top_k_prob,
+        repeat,
+        reshape,
+        rms_norm,
+        sample_top_p_top_k_from_sorted_prob,
+        scaled_dot_product_attention,
+        sigmoid,
+        silu,
+        softmax,
+        softplus,
+        sort,
+        split,
+        sqrt,
+        square,
+        squeeze,
+        subtract,
+        sum,  # noqa: A004 - TVM's name
+        take,
+        tanh,
+        tensor_expr_op,
+        tensor_ir_inplace_op,
+        tensor_ir_op,
+        topk,
+        triu,
+        unsqueeze,
+        where,
+        zeros,
+    )
+    from weft.relax.frontend.nn.subroutine import (
+        SubroutineMixin,
+    )
+    from weft.relax.frontend.nn.tensor import (
+        Object,
+        Parameter,
+        Tensor,
+        get_default_dtype,
+        set_default_dtype,
+        wrap_nested,
+    )
+    from weft.relax.frontend.nn.visitor import (
+        Mutator,
+    )
 
 _TENSOR = "Object Parameter Tensor get_default_dtype set_default_dtype wrap_nested"
 _CORE = "Module ModuleDict ModuleList"
