@@ -1,5 +1,8 @@
 """The user's own functions in a module: te, TensorIR, packed functions, debugging."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -186,3 +189,16 @@ def test_operators_work_in_a_function_of_a_block_builder():
         bb.emit_func_output(made._expr)
     vm = relax.VirtualMachine(relax.build(bb.get()), weft.cpu())
     assert vm["main"](np.array([1, 2], "float32")).numpy().tolist() == [2, 4]
+
+
+def test_whole_te_tensors_have_operators_in_a_fresh_process():
+    """These come with topi, which the program need not import."""
+    program = (
+        "from weft.relax.frontend import nn\n"
+        "class M(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return nn.tensor_expr_op(lambda a: a + 1, 'plus', [x])\n"
+        "M().export_tvm({'forward': {'x': nn.spec.Tensor(['n'], 'float32')}})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

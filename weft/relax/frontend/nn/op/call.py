@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from weft import topi  # noqa: F401 - gives whole te tensors their operators
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.relax import op as relax_op
 from weft.relax.expr import PrimValue, ShapeExpr, StringImm, Tuple
