@@ -151,9 +151,10 @@ def _is_target(value: Any) -> bool:
 
 def _as_module(model: Any) -> Any:
     """Functions and collections of functions as an IRModule; every other model as it is."""
-    if isinstance(model, Function | PrimFunc | dict | list | tuple):
-        return as_module(model)
-    return model
+    items = model.values() if isinstance(model, dict) else model
+    if isinstance(model, dict | list | tuple):
+        return as_module(model) if all(isinstance(x, Function | PrimFunc) for x in items) else model
+    return as_module(model) if isinstance(model, Function | PrimFunc) else model
 
 
 def _request(

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft.driver.sources import Imported, Request
 from weft.relax.frontend.onnx import importer
+from weft.relax.frontend.onnx.checks import check_options
 from weft.relax.frontend.onnx.model import load_model
 from weft.runtime.ndarray import NDArray
 from weft.runtime.signature import Signature
@@ -37,6 +38,10 @@ def import_onnx(request: Request) -> Imported:
     initialized = {item.name for item in model.graph.initializer}
     inputs = [name for name in names if name not in initialized]
     options = dict(request.options)
+    check_options(
+        options.get("shape_dict"), options.get("dtype_dict") or "float32", options.get("opset"),
+        options.get("custom_converters"),
+    )  # fmt: skip
     shapes, dtypes = _described(request, inputs)
     shapes.update(options.pop("shape_dict", None) or {})
     given = options.pop("dtype_dict", None) or dtypes or "float32"
@@ -101,6 +106,11 @@ def _make_dynamic(shapes: dict[str, Sequence[Any]], dynamic: Any) -> None:
     for name, axes in dynamic.items():
         extents = list(shapes[name])
         for axis, symbol in dict(axes or {}).items():
+            if not isinstance(axis, int) or not -len(extents) <= axis < len(extents):
+                raise IRValueError(
+                    f"compile: dynamic_shapes: input {name!r} has {len(extents)} dimensions, there "
+                    f"is no axis {axis!r}"
+                )
             extents[axis] = getattr(symbol, "__name__", str(symbol))
         shapes[name] = extents
 

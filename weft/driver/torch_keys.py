@@ -3,8 +3,8 @@
 Of a module, ``torch.fx`` traces the forward pass in a twentieth of the time that ``torch.export``
 takes. The text of that trace, the plain attributes of its leaf modules, the tensors, and the files
 of the model's own classes and of all that is loaded from their packages tell the model. A module
-that cannot be traced so, or holds what is no plain value (a hook, a function), has no such key:
-it is exported, and the exported program is digested instead.
+that cannot be traced so, or holds what is no plain value (a hook, a function), is exported, and the
+exported program is digested instead; it is not exported again where that is not found.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import fx
 
 from weft.driver.sources import Request
+from weft.relax.frontend.torch.capture import capture
 
 _HOOKS: Final = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
@@ -42,29 +43,42 @@ def key_of_module(request: Request) -> bytes | None:
     """Bytes that tell a module, its weights and its example inputs; None where that fails."""
     if not request.has_examples:
         return None
+    try:
+        return _key_of_trace(request)
+    except (_Untold, TypeError, RuntimeError):
+        pass  # torch.export takes more than a trace does, and says what is wrong with a model
+    program = capture(request.model, request.args, request.kwargs, request.dynamic_shapes)
+    request.found["program"] = program
+    described = _key_of_program(program)
+    called = f"{_called(request.model)}{request.dynamic_shapes}"
+    return None if described is None else called.encode() + described
+
+
+def _key_of_trace(request: Request) -> bytes:
+    """The key without torch.export; _Untold where a trace does not tell the model."""
     digest = hashlib.blake2b(digest_size=20)
     model = request.model
-    try:
-        digest.update(_surroundings().encode())
-        digest.update(_traced(request).encode())
-        digest.update(repr(_described((request.args, dict(request.kwargs)))).encode())
-        digest.update(repr(_described(request.dynamic_shapes)).encode())
-        for line in sorted(_class_files(model)):
-            digest.update(line.encode())
-        _update(digest, {**dict(model.named_parameters()), **dict(model.named_buffers())})
-    except _Untold:
-        return None
+    digest.update(_surroundings().encode())
+    digest.update(_traced(request).encode())
+    digest.update(repr(_described((request.args, dict(request.kwargs)))).encode())
+    digest.update(repr(_described(request.dynamic_shapes)).encode())
+    for line in sorted(_class_files(model)):
+        digest.update(line.encode())
+    _update(digest, {**dict(model.named_parameters()), **dict(model.named_buffers())})
     return digest.digest()
 
 
 def key_of_exported(request: Request) -> bytes | None:
     """Bytes that tell an ExportedProgram."""
-    program = request.model
+    return _key_of_program(request.model)
+
+
+def _key_of_program(program: Any) -> bytes | None:
     digest = hashlib.blake2b(_surroundings().encode(), digest_size=20)
     try:
         digest.update(f"{program}{program.call_spec}{program.module_call_graph}".encode())
         _update(digest, {**program.state_dict, **program.constants})
-    except _Untold:
+    except (_Untold, RuntimeError):
         return None
     return digest.digest()
 
@@ -77,6 +91,16 @@ def key_of_file(request: Request) -> bytes | None:
         while block := file.read(1 << 24):
             digest.update(block)
     return digest.digest()
+
+
+def _called(model: Any) -> str:
+    """How a model is called: its class and the parameters of its forward pass."""
+    kind = type(model)
+    try:
+        declared = str(inspect.signature(model.forward))
+    except (TypeError, ValueError):
+        declared = ""
+    return f"{kind.__module__}.{kind.__qualname__}{declared}"
 
 
 def _surroundings() -> str:
@@ -98,7 +122,7 @@ def _traced(request: Request) -> str:
     except Exception as error:  # user code ran on proxies: anything
         raise _Untold from error
     known = {*dict(model.named_parameters()), *dict(model.named_buffers())}
-    lines = [str(graph), type(model).__qualname__]
+    lines = [str(graph), _called(model)]
     for node in graph.nodes:
         if node.op == "call_module":
             lines.append(_leaf(model.get_submodule(node.target)))

@@ -20,6 +20,7 @@ from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.support.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ def input_variable(node: fx.Node, symbols: SymbolTable) -> Any:
     """The parameter that a placeholder becomes; a number or None stays itself."""
     fake = node.meta.get("val")
     if isinstance(fake, torch.Tensor):
+        if fake.layout is not torch.strided:
+            raise UnsupportedError(
+                f"input {node.name}: expected a dense tensor, got one of {fake.layout}; give "
+                "x.to_dense()"
+            )
         shape = [symbols.extent(size) for size in fake.shape]
         return Var(node.name, TensorStructInfo(shape, dtype_name(fake.dtype)))
     if isinstance(fake, torch.SymInt):

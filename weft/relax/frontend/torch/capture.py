@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from typing import Any, Final
 
 import torch
 
 from weft.support.errors import TVMError
 
-_SHOWN: Final = 5
+_SHOWN: Final = 4
+_WIDTH: Final = 240
+_NOISE: Final = (
+    "TORCHDYNAMO", 'File "/', "Caused by:", "For more information", "For extended logs",
+    "The error above occurred when calling torch.export", "Use tlparse", "Original traceback:",
+    "While executing %", "None", "If you suspect the guard", "For more debugging help",
+)  # fmt: skip
+"""Beginnings of lines of torch's reports that tell a user of weft nothing."""
+_ON_DATA: Final = ("data-dependent", "Data dependent", "data dependent", "zuf0", "u0")
+_REWRITE: Final = (
+    "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
+    "torch.compile(model, backend=\"weft\"), which splits the model there"
+)
+_INPUTS: Final = "check the example inputs against the parameters of the model's forward"
+_DYNAMIC: Final = (
+    "check the example inputs and dynamic_shapes: a tuple like the arguments, or a dict by their "
+    "names, of {axis: torch.export.Dim(name)}"
+)
+_RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
 
 
 class CaptureError(TVMError):
@@ -27,27 +48,38 @@ def capture(
 
     Raises CaptureError with the head of torch's own report.
     """
+    printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            return torch.export.export(
-                model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False
-            )
+            with redirect_stderr(printed):
+                found = torch.export.export(
+                    model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
+                    strict=False,
+                )  # fmt: skip
         except TVMError:
             raise
         except Exception as error:
-            raise CaptureError(_report(model, error)) from error
+            raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
+    sys.stderr.write(printed.getvalue())
+    return found
 
 
-def _report(model: torch.nn.Module, error: Exception) -> str:
-    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
-    lines = [line for line in lines if not line.lstrip().startswith(("TORCHDYNAMO", "File \"/"))]
-    shown = "\n".join(f"  {line[:160]}" for line in lines[:_SHOWN])
+def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(_NOISE)]
+    shown = "\n".join(f"  {line[:_WIDTH]}" for line in lines[:_SHOWN])
     name, kind = type(model).__name__, type(error).__name__
     told = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
-    if isinstance(error, TypeError) and "argument" in str(error):
-        return told + "check the example inputs against the parameters of the model's forward"
-    return told + (
-        "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
-        "torch.compile(model, backend=\"weft\"), which splits the model there"
-    )
+    return told + _advice(kind, str(error), dynamic)
+
+
+def _advice(kind: str, text: str, dynamic: bool) -> str:
+    """What to do about an error of torch.export."""
+    if "DataDependent" in kind or any(word in text for word in _ON_DATA):
+        return _REWRITE
+    if dynamic:
+        return _DYNAMIC
+    if kind == "TypeError" and "argument" in text:
+        return _INPUTS
+    return _RUN

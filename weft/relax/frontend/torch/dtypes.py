@@ -10,7 +10,7 @@ import torch
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Expr, PrimValue
 from weft.relax.struct_info import TensorStructInfo
-from weft.support.errors import UnsupportedError
+from weft.support.errors import IRValueError, UnsupportedError
 
 _NAMES: Final = {
     torch.bool: "bool", torch.uint8: "uint8", torch.int8: "int8", torch.int16: "int16",
@@ -36,8 +36,11 @@ def dtype_name(dtype: Any) -> str:
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """The torch data type of a name."""
-    return _TORCH[name]
+    """The torch data type of a name; IRValueError for a name that torch does not know."""
+    found = _TORCH.get(name)
+    if found is None:
+        raise IRValueError(f"expected a data type that torch has ({', '.join(_TORCH)}), got {name}")
+    return found
 
 
 def result_dtype(operands: Sequence[Any]) -> str:

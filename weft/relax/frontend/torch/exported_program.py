@@ -112,6 +112,7 @@ def import_exported_program(
         )
     if fallback not in (None, "torch"):
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
+    check_converters(custom_converters)
     converters = {**CONVERTERS, **(custom_converters or {})}
     decomposed = decompose(program, converters)
     if fallback == "torch":
@@ -120,6 +121,21 @@ def import_exported_program(
     build = _ProgramBuilder(decomposed, converters, keep_params_as_input, extents or ())
     build.keep_states = states_as_input
     return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
+
+
+def check_converters(custom: Any) -> None:
+    """Raise IRTypeError for what is no dict from names of overloads to functions."""
+    if custom is not None and not isinstance(custom, Mapping):
+        raise IRTypeError(
+            f"{SOURCE}: custom_converters: expected a dict such as {{\"aten.foo.default\": "
+            f"function}}, got {type(custom).__name__}"
+        )
+    for name, function in (custom or {}).items():
+        if not isinstance(name, str) or not callable(function):
+            raise IRTypeError(
+                f"{SOURCE}: custom_converters: expected functions by the name of an overload, got "
+                f"{name!r:.60}: {type(function).__name__}"
+            )
 
 
 def decompose(

@@ -54,6 +54,7 @@ def from_fx(
             "torch.fx.symbolic_trace(model) makes one"
         )
     placeholders = [node for node in model.graph.nodes if node.op == "placeholder"]
+    _check_inputs(input_info)
     if len(input_info) > len(placeholders):
         raise IRValueError(
             f"from_fx: expected at most {len(placeholders)} inputs, got {len(input_info)}"
@@ -69,6 +70,31 @@ def from_fx(
         no_bind_return_tuple=no_bind_return_tuple, custom_converters=custom_convert_map,
         extents=[shape for shape, _ in input_info],
     ).mod  # fmt: skip
+
+
+def _check_inputs(input_info: Any) -> None:
+    """Raise IRTypeError or IRValueError for what is no list of (shape, data type)."""
+    if isinstance(input_info, str) or not isinstance(input_info, Sequence):
+        raise IRTypeError(
+            "from_fx: input_info: expected a list of (shape, data type), one for each input, got "
+            f"{type(input_info).__name__}"
+        )
+    for index, item in enumerate(input_info):
+        where = f"from_fx: input_info[{index}]"
+        if not isinstance(item, tuple | list) or len(item) != 2 or isinstance(item[0], str) or (
+            not isinstance(item[0], Sequence)
+        ):
+            raise IRTypeError(
+                f"{where}: expected a shape and a data type, such as ((1, 3), \"float32\"), got "
+                f"{item!r:.60}"
+            )
+        for extent in item[0]:
+            if not isinstance(extent, int | PrimExpr):
+                raise IRTypeError(
+                    f"{where}: expected ints and tir.Vars as extents, got {extent!r:.60}"
+                )
+            if isinstance(extent, int) and extent < 0:
+                raise IRValueError(f"{where}: expected extents of at least 0, got {extent}")
 
 
 class _Sizes:
@@ -105,7 +131,14 @@ def _example(shape: Sequence[Any], dtype: Any, sizes: _Sizes) -> torch.Tensor:
                 f"from_fx: expected ints and tir.Vars as extents of an input, got {extent}"
             )
     known = [sizes.size(extent) for extent in shape]
-    return torch.zeros(known, dtype=torch_dtype(dtype_name(dtype)))
+    kind = torch_dtype(dtype_name(dtype))
+    try:
+        return torch.zeros(known, dtype=kind)
+    except RuntimeError as error:
+        raise IRValueError(
+            f"from_fx: torch cannot make an example of shape {tuple(known)}: "
+            f"{str(error).splitlines()[0][:120]}"
+        ) from error
 
 
 def _returns_sequence(model: fx.GraphModule) -> bool:
