@@ -24,6 +24,21 @@ def only(func, kind):
     return found[0]
 
 
+def test_comparisons_keep_their_sides_where_python_would_ask_the_right_one():
+    @T.prim_func
+    def func(a: T.handle):
+        n = T.int64(is_size_var=True)
+        A = T.match_buffer(a, (n,), "bool")
+        for i in range(n):
+            A[i] = i < n
+        for i in range(n):
+            A[i] = n > i
+
+    kinds = [type(store.value).__name__ for store in collect(func.body, S.BufferStore)]
+    assert kinds == ["LT", "GT"]
+    assert_round_trip(func)
+
+
 def test_loops_of_every_kind():
     @T.prim_func
     def func(A: T.Buffer((64,), "float32")):

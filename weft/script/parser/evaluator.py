@@ -43,10 +43,18 @@ _REFLECTED: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     **COMPARE, ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
     ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
 }  # fmt: skip
-"""``1 <= x`` as written: Python would ask ``x`` and so swap the sides."""
+"""``1 <= x`` and ``var < size_var`` as written: Python would ask the right, and swap the sides."""
 UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
     ast.USub: operator.neg, ast.UAdd: lambda value: value, ast.Invert: operator.invert,
 }  # fmt: skip
+
+
+def _asks_right(left: Any, right: Any) -> bool:
+    """Whether Python asks the right side of a comparison: its class is the narrower (SizeVar)."""
+    if not isinstance(right, ExprOp):
+        return False
+    is_number = isinstance(left, bool | int | float)
+    return is_number or (type(right) is not type(left) and isinstance(right, type(left)))
 
 
 _CONVERSIONS: Final[dict[int, Callable[[Any], str]]] = {97: ascii, 114: repr, 115: str}
@@ -181,8 +189,7 @@ class Evaluator:
         result: Any = None
         for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = operand(self.evaluate(item))
-            reflected = isinstance(left, bool | int | float) and isinstance(right, ExprOp)
-            table = _REFLECTED if reflected else COMPARE
+            table = _REFLECTED if _asks_right(left, right) else COMPARE
             value = table[type(op)](literal(left, right), literal(right, left))
             result = value if not position else join(result, value, True)
             left = right
