@@ -185,7 +185,9 @@ def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the o
         assert sin is not None
         length = _length(context, q)
         end = simplified(as_prim(offset) + as_prim(length))
-        tables = [emit(op.strided_slice(item.expr, [0], [offset], [end])) for item in (cos, sin)]
+        rows = [emit(op.strided_slice(item.expr, [0], [offset], [end])) for item in (cos, sin)]
+        # checked when it runs: the tables hold as many places as there are
+        tables = [context.matched(item, [length, _length(context, item)]) for item in rows]
         q, k = (rotated(context, item, tables, bool(rotary_interleaved)) for item in (q, k))
     if past_key is not None and past_value is not None:
         k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])

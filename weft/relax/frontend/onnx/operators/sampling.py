@@ -33,10 +33,29 @@ def grid_sample(
     turned = context.emit(op.permute_dims(grid.expr, [0, rank - 1, *range(1, rank - 1)]))
     if grid.dtype != x.dtype:
         turned = context.emit(op.astype(turned, x.dtype))
+    if mode in ("cubic", "bicubic") and padding_mode == "border":
+        turned = context.te(_kept_inside, turned, x.expr, bool(align_corners))
     return context.emit(op.image.grid_sample(
         x.expr, turned, METHODS.get(mode, mode), "NC" + "DHW"[5 - rank :], padding_mode,
         bool(align_corners),
     ))  # fmt: skip
+
+
+def _kept_inside(grid: Tensor, data: Tensor, align_corners: bool) -> Tensor:
+    """Points outside of the image moved to its outermost pixels, as ONNX does before it samples."""
+    kind, last = str(grid.dtype), data.ndim - 1
+
+    def element(n: Any, row: Any, *point: Any) -> Any:
+        here, edge = grid(n, row, *point), tir.const(1, kind)
+        if not align_corners:
+            size = data.shape[last]
+            for column in range(1, last - 1):
+                size = tir.select(tir.equal(row, column), data.shape[last - column], size)
+            edge = edge - edge / tir.cast(kind, size)
+        one = tir.const(1, kind)
+        return tir.if_then_else(here > one, edge, tir.if_then_else(here < -one, -edge, here))
+
+    return compute(grid.shape, element, "kept_inside")
 
 
 @converter("AffineGrid", since=20)
