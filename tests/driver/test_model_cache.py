@@ -152,12 +152,25 @@ def hooked():
 
 
 @pytest.mark.parametrize("make", [hooked, Wild, lambda: Wild(function=len)])
-def test_a_model_that_has_no_quick_key_is_not_found_by_one(folder, make, imports):
-    assert key(make().eval(), X) is None
+def test_a_model_that_a_trace_does_not_tell_is_exported(folder, make, imports, monkeypatch):
+    from weft.driver import torch_keys, torch_models
+
+    exports = []
+    for module in (torch_keys, torch_models):
+        real = module.capture
+        monkeypatch.setattr(
+            module, "capture", lambda *a, real=real: exports.append(1) or real(*a)
+        )
     torch.manual_seed(0)
     model = make().eval()
-    for _ in range(2):
+    for count in (1, 2):
         torch.testing.assert_close(weft.compile(model, (X,))(X), model(X).detach())
+        assert len(exports) == count
+    assert len(imports) == 1
+    with torch.no_grad():
+        model.linear.bias[0] += 1
+    torch.testing.assert_close(weft.compile(model, (X,))(X), model(X).detach())
+    assert len(imports) == 2
 
 
 def test_what_a_key_cannot_see_turns_the_cache_off(folder, imports, monkeypatch):

@@ -30,6 +30,8 @@ class Request:
     has_examples: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the importer takes beside (``custom_converters``, ``opset`` ...)."""
+    found: dict[str, Any] = field(default_factory=dict)
+    """What was found out on the way and is not to be found out again (``program``: an export)."""
 
 
 @dataclass

@@ -43,7 +43,9 @@ def import_torch_module(request: Request) -> Imported:
             f"compile: a {type(model).__name__} needs example_inputs, whose shapes and types it is "
             "compiled for: weft.compile(model, (tensor,)); () if it takes none"
         )
-    program = capture(model, request.args, request.kwargs, request.dynamic_shapes)
+    program = request.found.pop("program", None)
+    if program is None:
+        program = capture(model, request.args, request.kwargs, request.dynamic_shapes)
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     return _imported(program, request, type(model).__name__, tensors, model.forward)
 
