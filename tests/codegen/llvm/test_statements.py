@@ -408,6 +408,25 @@ def test_functions_call_each_other():
     assert list(run(mod, np.zeros(4, "i4"))[0]) == [0, 10, 0, 0]
 
 
+def test_calls_that_run_once_are_not_inlined():
+    x = decl_buffer((64,), "float32", "x")
+    i, j = e.Var("i", "int32"), e.Var("j", "int32")
+    body = s.For(i, 0, 64, s.ForKind.SERIAL, s.BufferStore(x, x[i] * x[i], [i]))
+    mod = IRModule({"square": PrimFunc([x], body, attrs={"global_symbol": "square"})})
+    for name in ("once", "often"):
+        y = decl_buffer((64,), "float32", "y")
+        body = s.Evaluate(e.Call("int32", mod.get_global_var("square"), [y.data]))
+        if name == "often":
+            body = s.For(j, 0, 3, s.ForKind.SERIAL, body)
+        mod[name] = PrimFunc([y], body, attrs={"global_symbol": name})
+    text = weft.build(mod).get_source("opt")
+    once, often = (
+        re.split(rf"@\S*{name}\(", text)[1].split("\n}")[0] for name in ("once", "often")
+    )
+    assert "square(" in once
+    assert "square(" not in often
+
+
 def test_names_of_the_c_library_do_no_harm():
     @T.prim_func
     def main(x: T.Buffer((4,), "float64")):

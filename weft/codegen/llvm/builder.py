@@ -101,10 +101,12 @@ class FunctionBuilder:
         callee = self.context.declare(name, result, kinds, attributes)
         return self.call_operand(callee, result, args)
 
-    def call_operand(self, callee: str, result: str, args: list[tuple[str, str]]) -> str:
+    def call_operand(
+        self, callee: str, result: str, args: list[tuple[str, str]], attributes: str = ""
+    ) -> str:
         """Call ``callee``, which is declared or defined already."""
         values = ", ".join([f"{kind} {value}" for kind, value in args])
-        text = f"call {result} {callee}({values})"
+        text = f"call {result} {callee}({values})" + (f" {attributes}" if attributes else "")
         if result == "void":
             self.do(text)
             return ""

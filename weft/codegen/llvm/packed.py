@@ -156,7 +156,10 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
     if signature.ret is not None:
         slot = em.b.alloca(f"{memory_type(signature.ret)}, align 8")
         values.append(("ptr", slot))
-    em.b.check_code(em.b.call_operand(signature.operand, "i32", values))
+    # A call that runs once gains nothing from a copy of its callee, and a host function that holds
+    # a copy for each of a model's hundreds of calls takes LLVM minutes.
+    inline = "" if em.loops or em.parent is not None else "noinline"
+    em.b.check_code(em.b.call_operand(signature.operand, "i32", values, inline))
     if not slot:
         return "0"
     loaded = em.b.op(f"load {memory_type(signature.ret)}, ptr {slot}")
