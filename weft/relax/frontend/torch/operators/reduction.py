@@ -28,7 +28,8 @@ def reduced_axes(context: Context, tensor: Expr, dim: Axes) -> list[int]:
         return []
     if dim is None or (isinstance(dim, list | tuple) and not dim):
         return list(range(rank))
-    return [int(axis) % rank for axis in (dim if isinstance(dim, list | tuple) else [dim])]
+    given = [dim] if isinstance(dim, int) else dim
+    return [int(axis) % rank for axis in given]
 
 
 def reduce_with(
