@@ -170,3 +170,22 @@ def test_without_the_compiler_the_error_says_what_is_missing():
     )
     assert "relax.exp works on a tensor of unknown rank, dtype or shape" in done.stdout
     assert "import weft.driver.build" in done.stdout
+
+
+def test_constants_without_dimensions_are_known_when_an_operator_is_compiled():
+    """Found by a random graph: one_hot is compiled for its values, which came as tensors."""
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((4,), "int64")) -> R.Tensor(dtype="float32", ndim=2):
+            with R.dataflow():
+                found: R.Tensor(dtype="int64", ndim=1) = R.unique(x)
+                gv = R.one_hot(found, R.const(2.0, "float32"), R.const(-1.0, "float32"), 3)
+                R.output(gv)
+            return gv
+
+    for pipeline in ("default", "default_build"):
+        machine = relax.VirtualMachine(relax.build(Module, relax_pipeline=pipeline), weft.cpu())
+        found = machine["main"](np.array([2, 0, 2, 0])).numpy()
+        np.testing.assert_array_equal(found, [[2, -1, -1], [-1, -1, 2]])

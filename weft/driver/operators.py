@@ -17,6 +17,7 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, DataTypeImm, PrimValue, ShapeExpr, StringImm, Tuple, Var
+from weft.relax.expr import const as relax_const
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm import Executable, VirtualMachine
@@ -26,7 +27,8 @@ from weft.tir.op import const
 KEPT: Final = 256
 
 Described = tuple[Any, ...]
-"""An argument as a key: ``("tensor", shape, dtype)``, ``("tuple", fields)`` or (kind, value)."""
+"""An argument as a key: ``("tensor", shape, dtype)``, ``("scalar", value, dtype)`` of a constant
+without dimensions, ``("tuple", fields)`` or (kind, value)."""
 
 
 class OperatorRunner:
@@ -79,6 +81,8 @@ def _described(kind: Any, value: Any, tensors: list[NDArray]) -> Described:
     if isinstance(kind, list | tuple):
         fields = zip(kind, value, strict=True)
         return ("tuple", tuple([_described(sub, item, tensors) for sub, item in fields]))
+    if kind == "scalar":
+        return (kind, value.numpy().item(), str(value.dtype))
     if kind != "tensor":
         return (kind, tuple(value) if kind == "shape" else value)
     if not isinstance(value, NDArray):
@@ -93,6 +97,8 @@ def _expression(described: Described, params: list[Var]) -> Any:
     if kind == "tensor":
         params.append(Var(f"x{len(params)}", TensorStructInfo(value, described[2])))
         return params[-1]
+    if kind == "scalar":
+        return relax_const(value, described[2])
     if kind == "tuple":
         return Tuple([_expression(item, params) for item in value])
     if kind == "shape":

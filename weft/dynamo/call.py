@@ -9,9 +9,8 @@ from torch import fx
 
 from weft.driver.build import relax_build
 from weft.relax.frontend.torch.aten_graph import ImportedGraph
-from weft.runtime.device import Device
-from weft.runtime.ndarray import NDArray, from_dlpack
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.model import CompiledModel
+from weft.runtime.signature import Parameter, Signature
 
 
 class GraphCall:
@@ -23,29 +22,36 @@ class GraphCall:
     def __init__(
         self, graph_module: fx.GraphModule, imported: ImportedGraph, pipeline: Any, target: Any
     ) -> None:
-        executable = relax_build(imported.mod, target, None, pipeline)
-        self._main = VirtualMachine(executable, Device(1, 0))["main"]
-        self._places = imported.results
         nodes = list(graph_module.graph.nodes)
+        placeholders = [node for node in nodes if node.op == "placeholder"]
         self._taken = tuple(
-            isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt)
-            for node in nodes
-            if node.op == "placeholder"
+            isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt) for node in placeholders
         )
+        names = [node.name for node, taken in zip(placeholders, self._taken, strict=True) if taken]
+        places = [("value", None) if i is None else ("leaf", i) for i in imported.results]
+        signature = Signature(
+            "a graph of torch.compile",
+            tuple(Parameter(name, ("leaf", i), "position") for i, name in enumerate(names)),
+            tuple(names), ("list", tuple(places)), source="torch", unpacked=True,
+        )  # fmt: skip
+        self._model = CompiledModel(relax_build(imported.mod, target, None, pipeline), signature)
         results = nodes[-1].args[0]
         results = results if isinstance(results, list | tuple) else (results,)
-        self._strides = tuple(_strides(result) for result in results)
+        self._strided = tuple(
+            (index, strides)
+            for index, strides in enumerate(map(_strides, results))
+            if strides is not None
+        )
 
     def __call__(self, *args: Any) -> list[Any]:
         """The graph's results, in order; None where the graph gives None."""
-        inputs = [
-            _as_ndarray(arg) for arg, taken in zip(args, self._taken, strict=True) if taken
-        ]
-        found = self._main(*inputs)
-        return [
-            None if place is None else _as_torch(found[place], strides)
-            for place, strides in zip(self._places, self._strides, strict=True)
-        ]
+        inputs = [arg for arg, taken in zip(args, self._taken, strict=True) if taken]
+        found: list[Any] = self._model(*inputs)
+        for index, strides in self._strided:
+            compact = found[index]
+            shaped = torch.empty_strided(compact.shape, strides, dtype=compact.dtype)
+            found[index] = shaped.copy_(compact)
+        return found
 
 
 def _strides(result: Any) -> tuple[int, ...] | None:
@@ -55,22 +61,3 @@ def _strides(result: Any) -> tuple[int, ...] | None:
         return None
     strides = fake.stride()
     return tuple(strides) if all(isinstance(step, int) for step in strides) else None
-
-
-def _as_ndarray(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return int(value)
-    compact = value.detach().contiguous()
-    if compact.dtype is torch.bool:
-        return NDArray(compact.numpy())
-    return from_dlpack(compact)
-
-
-def _as_torch(value: Any, strides: tuple[int, ...] | None) -> Any:
-    if not isinstance(value, NDArray):
-        return value
-    tensor = torch.from_dlpack(value)
-    if strides is None:
-        return tensor
-    shaped = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
-    return shaped.copy_(tensor)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.json_text import save_json
 from weft.ir.node import Map
 from weft.ir.op import Op
-from weft.relax.expr import Call, DataTypeImm, StringImm
+from weft.relax.expr import Call, Constant, DataTypeImm, StringImm
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -57,6 +57,8 @@ def _kind(arg: Any) -> Any:
     """How the value of an argument is to be taken: a name, or those of a tuple's fields."""
     if isinstance(arg, StringImm):
         return "string"
+    if isinstance(arg, Constant) and not arg.data.shape:
+        return "scalar"  # some operators need its value when they are compiled
     return "dtype" if isinstance(arg, DataTypeImm) else _kind_of(arg.struct_info)
 
 
