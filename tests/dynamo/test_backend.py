@@ -201,3 +201,16 @@ def test_capturing_subgraphs_keeps_weights_inside_or_as_inputs():
     outside = dynamo_capture_subgraphs(model_of(), x, keep_params_as_input=True)
     assert len(outside["subgraph_0"].params) == 3
     assert len(outside["subgraph_0"].attrs["params"]) == 2
+
+
+def test_options_are_the_backends_own():
+    x = torch.ones(3)
+    fast = torch.compile(lambda x: x + 1, backend="weft", options={"target": "llvm"})
+    assert fast(x).tolist() == [2.0] * 3
+    for options, told in (
+        ({"nonsense": 1}, "there is no option 'nonsense'; there are the options relax_pipeline"),
+        ({"target": "nonsense"}, "target kind 'nonsense' is not known"),
+    ):
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=told):
+            torch.compile(lambda x: x + 1, backend="weft", options=options)(x)

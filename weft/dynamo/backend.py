@@ -8,22 +8,26 @@ arrives here is a graph of ATen operators on flat arguments.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
+from weft.driver.build import as_target
 from weft.dynamo.call import GraphCall
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
-from weft.support.errors import TVMError
+from weft.support.errors import IRTypeError, TVMError
 
 Compiled = Callable[..., Any]
+
+
+_OPTIONS: Final = frozenset({"relax_pipeline", "target"})
 
 
 class FallbackWarning(UserWarning):
@@ -31,17 +35,28 @@ class FallbackWarning(UserWarning):
 
 
 def weft_backend(
-    graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
-) -> Compiled:
-    """Compile one graph that Dynamo captured; its options are those of ``torch.compile``.
+    graph_module: fx.GraphModule, example_inputs: Sequence[Any], *,
+    options: Mapping[str, Any] | None = None, mode: str | None = None,
+) -> Compiled:  # fmt: skip
+    """Compile one graph that Dynamo captured.
 
-    A graph that weft cannot take runs in PyTorch, which a FallbackWarning says once.
+    ``options`` are those of ``torch.compile(options=...)``: ``target`` and ``relax_pipeline``, as
+    ``make_backend`` takes them. A graph that weft cannot take runs in PyTorch, which a
+    FallbackWarning says once. Raises IRTypeError for other options, and for a ``mode``.
     """
-    return make_backend(**options)(graph_module, example_inputs)
+    unknown = sorted(set(options or {}) - _OPTIONS)
+    if unknown or mode is not None:
+        found = f"option {unknown[0]!r}" if unknown else f"mode {mode!r}"
+        raise IRTypeError(
+            f"torch.compile(backend=\"weft\"): there is no {found}; there are the options "
+            f"{', '.join(sorted(_OPTIONS))}"
+        )
+    return make_backend(**(options or {}))(graph_module, example_inputs)
 
 
 def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
+    as_target(target)  # refuses what is no target, before a graph falls back to PyTorch for it
 
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         return compile_aten(graph_module, relax_pipeline, target)
