@@ -38,6 +38,7 @@ from weft.support.errors import (
     ArtifactError,
     ArtifactFormatError,
     ArtifactVersionError,
+    IRTypeError,
     TVMError,
     UnsupportedError,
 )
@@ -129,6 +130,16 @@ def entry_offset(data: bytes, name: str) -> int:
     return (
         start + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
     )
+
+
+def as_path(path: Any) -> Path:
+    """The path of a file; IRTypeError for what is none, ArtifactError for one without a name."""
+    if not isinstance(path, str | os.PathLike):
+        raise IRTypeError(f"expected the path of a file, got {type(path).__name__}")
+    found = Path(path)
+    if not found.name:
+        raise ArtifactError(f"expected the path of a file, got {str(path)!r}")
+    return found
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -255,6 +266,8 @@ def _artifact(manifest: dict[str, Any], entries: dict[str, bytes]) -> Artifact:
     tensors = constants_from_bytes(entries[CONSTANTS], manifest["dtypes"])
     count = len(tensors) - manifest["states"]
     functions = program_from_json(json.loads(entries["program.json"]))
+    if manifest["entry"] not in functions:
+        raise ValueError(f"it has no function {manifest['entry']!r}")
     return Artifact(
         Signature.from_json(manifest["signature"]), manifest["entry"],
         Program(functions, list(tensors[:count])), code, tuple(manifest["kernels"]),

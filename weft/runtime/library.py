@@ -53,8 +53,9 @@ def export_library(
     if compiler is None:
         other = path.with_suffix(".weft")
         write_file(other, data)
+        tried = ", ".join(COMPILERS) if cc is None else cc
         raise ArtifactError(
-            f"cannot link {path.name}: there is no C compiler here ({', '.join(COMPILERS)}); "
+            f"cannot link {path.name}: there is no C compiler here ({tried}); "
             f"install one (gcc or clang). The model was saved as {str(other)!r}, which weft.load "
             "and weft.runtime.load read without a compiler"
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.runtime.artifact import Artifact, read_file, write_file
+from weft.runtime.artifact import Artifact, as_path, read_file, write_file
 from weft.runtime.memory_report import MemoryReport, report_memory
 from weft.runtime.module import Module
 from weft.runtime.ndarray import NDArray, from_dlpack
@@ -93,8 +93,7 @@ class CompiledModel(Executable):
     def _run(self, values: list[Any]) -> Any:
         signature = self.signature
         try:
-            for where, source, axis, low, high in self._ranges:
-                check_range(where, values[source].shape[axis], low, high)
+            self._check_ranges(values)
             with self._threads():
                 result = self.machine.callable_of(self.entry)(*values)
         except (TVMError, AttributeError, IndexError):
@@ -107,6 +106,10 @@ class CompiledModel(Executable):
             _write(values[source], outputs[output])
         convert = _to_torch if self._wants_torch(values) else _to_numpy
         return rebuild(signature.result, [_converted(item, convert) for item in outputs])
+
+    def _check_ranges(self, values: Sequence[Any]) -> None:
+        for where, source, axis, low, high in self._ranges:
+            check_range(where, values[source].shape[axis], low, high)
 
     def _threads(self) -> Any:
         return nullcontext() if self.num_threads is None else own_num_threads(self.num_threads)
@@ -162,6 +165,8 @@ class CompiledModel(Executable):
     def profile(self, *args: Any, **kwargs: Any) -> Report:
         """Run once as bytecode after a run to warm up: what each kernel took."""
         values = self._values(args, kwargs)
+        self._explain(values)
+        self._check_ranges(values)
         with self._threads():
             return self.machine.profile(self.entry, *values)
 
@@ -182,6 +187,9 @@ class CompiledModel(Executable):
     def memory(self, *args: Any, **kwargs: Any) -> MemoryReport:
         """Bytes of working memory, constants and outputs; for inputs of these shapes if given."""
         values = self._values(args, kwargs) if args or kwargs else None
+        if values is not None:
+            self._explain(values)
+            self._check_ranges(values)
         limits = {name: high for name, _, high in self.signature.ranges}
         return report_memory(self.program, self.entry, limits, values)
 
@@ -191,7 +199,7 @@ class CompiledModel(Executable):
         Raises ArtifactError where the file cannot be written, UnsupportedError where the model
         holds something that has no form on disk.
         """
-        write_file(Path(path), self.to_bytes())
+        write_file(as_path(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """What ``save`` writes."""
@@ -253,6 +261,10 @@ def _ready(value: Any) -> Any:
         return np.asarray(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
+        if value.is_nested:
+            raise IRTypeError(
+                "expected a dense tensor, got a nested one; torch.nested.to_padded_tensor makes one"
+            )
         if value.layout is torch.strided and not value.is_contiguous():
             value = value.contiguous()
         return value.resolve_neg() if value.is_neg() else value
@@ -317,7 +329,7 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     file (ArtifactFormatError), one of a later weft (ArtifactVersionError) and one for another
     machine (ArtifactTargetError).
     """
-    return from_artifact(read_file(Path(path)), num_threads=num_threads)
+    return from_artifact(read_file(as_path(path)), num_threads=num_threads)
 
 
 def load_module(path: str | Path, fmt: str = "") -> CompiledModel:

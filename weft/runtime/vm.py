@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
-from weft.runtime.artifact import Artifact
+from weft.runtime.artifact import Artifact, as_path
 from weft.runtime.bytecode import Program, VMFunction
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
@@ -139,7 +139,7 @@ class Executable:
         if fcompile is not None or addons:
             raise UnsupportedError("export_library: fcompile and addons are not available; use cc=")
         del workspace_dir
-        export_library(self.to_artifact(), Path(file_name), cc=cc, options=options)
+        export_library(self.to_artifact(), as_path(file_name), cc=cc, options=options)
 
 
 def _first_names(functions: Mapping[str, Any]) -> str:
