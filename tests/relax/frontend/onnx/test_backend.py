@@ -51,6 +51,16 @@ def test_inputs_that_must_be_known_are_bound_for_each_of_their_values():
     assert len(prepared.compiled) == 2
 
 
+def test_integers_that_decide_an_extent_are_bound_after_the_shapes():
+    proto = model([node("Reshape", "x s", "r"), node("Split", "r", "a b", num_outputs=2)],
+                  [info("x", shape=["n"]), info("s", "int64", [2])], ["a", "b"])  # fmt: skip
+    prepared, x = WeftBackend.prepare(proto), uniform(12)
+    for sizes in ([4, 3], [2, 6]):
+        made = prepared.run([x, np.array(sizes)])
+        np.testing.assert_array_equal(np.concatenate(made), x.reshape(sizes))
+    assert prepared.needed == {"s"}
+
+
 def test_an_input_of_unknown_rank_is_compiled_for_each_shape():
     prepared = WeftBackend.prepare(model([node("Relu", "x", "y")], [info("x")], ["y"]))
     for shape in ((2,), (2, 3)):

@@ -43,6 +43,16 @@ def test_symbolic_arithmetic_slices_and_comparisons():
     check(proto, uniform(2, 3), uniform(1))
 
 
+def test_the_parts_of_a_shape_are_known():
+    proto = model(
+        [node("Shape", "x", "s"), node("Split", "s sizes", "a b"),
+         node("Concat", "b a", "t", axis=0), node("Reshape", "x t", "y")],
+        [info("x", shape=["n", "m", 2])], ["y"], constants={"sizes": np.array([1, 2])},
+    )  # fmt: skip
+    assert operators_of(from_onnx(proto)) == ["relax.reshape"]
+    check(proto, uniform(4, 3, 2))
+
+
 def test_a_shape_that_is_a_result_becomes_a_tensor():
     proto = model([node("Shape", "x", "s"), node("Mul", "s s", "y")], [info("x", shape=["n", 3])],
                   ["y"])  # fmt: skip

@@ -117,22 +117,30 @@ class WeftRep(BackendRep):
                 return found
             try:
                 found = _Compiled(import_model(self.model, self._request(feeds)))
-            except ShapeNeededError as error:
-                more = error.sources & feeds.keys() - self.shaped
-                if not more:
-                    raise
-                self.shaped |= more
-                continue
             except ConstantNeededError as error:
-                more = error.sources & feeds.keys() - self.needed
-                if not more:
+                if not self._bind_more(error, feeds):
                     raise
-                self.needed |= more
                 continue
             if len(self.compiled) >= KEPT:
                 self.compiled.pop(next(iter(self.compiled)))
             self.compiled[key] = found
             return found
+
+    def _bind_more(self, error: ConstantNeededError, feeds: Mapping[str, Any]) -> bool:
+        """Bind shapes, then the values, of inputs that an operator must know; False if all are."""
+        sources = error.sources & feeds.keys()
+        if isinstance(error, ShapeNeededError):
+            if sources - self.shaped:
+                self.shaped |= sources
+                return True
+            # extents that are computed of integers: those decide them
+            sources = frozenset(
+                name for name in sources if np.asarray(feeds[name]).dtype.kind in "iub"
+            )
+        if not sources - self.needed:
+            return False
+        self.needed |= sources
+        return True
 
     def _request(self, feeds: Mapping[str, Any]) -> Request:
         request = Request(sanitize=True)

@@ -10,6 +10,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.shape_arith import constant_value
@@ -200,6 +201,9 @@ def _split(
         part = -(-extent // count)
         sizes = [max(min(part, extent - part * index), 0) for index in range(count)]
     ends = np.cumsum(sizes).tolist()
+    if x.known is not None:
+        parts = np.split(x.known, ends[:-1], place)
+        return [context.constant(settle(part), elem=x.elem) for part in parts]
     return [
         context.emit(op.strided_slice(x.expr, [place], [end - size], [end], assume_inbound=True))
         for size, end in zip(sizes, ends, strict=True)

@@ -33,12 +33,14 @@ def _as(context: Context, x: Expr, dtype: str) -> Expr:
     return x if str(x.struct_info.dtype) == dtype else context.emit(op.astype(x, dtype))
 
 
-@converter("BatchNormalization", ignores=["consumed_inputs", "is_test", "spatial"])
+@converter("BatchNormalization", ignores=["consumed_inputs", "is_test", "momentum"])
 def batch_norm_inference(
     context: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
-    epsilon: float = 1e-5, momentum: float = 0.9,  # noqa: ARG001 - of training only
+    epsilon: float = 1e-5, spatial: int = 1,
 ) -> Expr:  # fmt: skip
     """Until opset 13 without training: normalized by the running mean and variance."""
+    if not spatial:
+        context.fail("spatial=0 (statistics for each element) is not supported")
     return batch_norm(context, x, scale, bias, mean, variance, epsilon=epsilon)[0]
 
 
@@ -49,6 +51,13 @@ def batch_norm(
 ) -> list[Expr]:  # fmt: skip
     """Each channel normalized: by running statistics, or (training) by those of the batch."""
     emit, rank = context.emit, context.rank(x, "X")
+    parameters = [scale, bias, mean, variance]
+    if not training_mode and x.dtype in ("float32", "float64") and all(
+        value.dtype == x.dtype for value in parameters
+    ):
+        # the operator that passes know: it folds into a convolution before it
+        exprs = [value.expr for value in parameters]
+        return [emit(emit(op.nn.batch_norm(x.expr, *exprs, 1, epsilon, training=False))[0])]
     kind = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
     data = _as(context, x.expr, kind)
     running = [_as(context, value.expr, kind) for value in (mean, variance)]
@@ -91,6 +100,10 @@ def layer_norm(
     emit = context.emit
     axes = list(range(context.axis(x, axis), context.rank(x, "X")))
     kind = STORAGE[stash_type]
+    alone = not context.wants(1) and not context.wants(2)
+    if alone and bias is not None and x.dtype == kind == scale.dtype == bias.dtype:
+        if scale.shape == bias.shape == (context.shape(x, "X")[axes[0] :]):
+            return [emit(op.nn.layer_norm(x.expr, scale.expr, bias.expr, axes, epsilon))]
     data = _as(context, x.expr, kind)
     mean = emit(op.mean(data, axes, True))
     variance = emit(op.variance(data, axes, True))
