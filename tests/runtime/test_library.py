@@ -301,3 +301,32 @@ def test_extents_in_c(text, tmp_path):
     subprocess.run([compiler, "e.c", "-o", "e"], cwd=tmp_path, check=True, timeout=60)
     found = subprocess.run([str(tmp_path / "e")], capture_output=True, text=True, check=True)
     assert int(found.stdout) == evaluate(text, symbols)
+
+
+@needs_cc
+def test_working_memory_that_depends_on_the_input(tmp_path):
+    weights = [
+        weft.relax.const(np.random.default_rng(i).standard_normal((16, 16)).astype("float32"))
+        for i in range(4)
+    ]
+    builder = weft.relax.BlockBuilder()
+    rows = weft.tir.Var("rows", "int64")
+    x = weft.relax.Var("x", weft.relax.TensorStructInfo((rows, 16), "float32"))
+    op = weft.relax.op
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y, kept = x, []
+            for weight in weights:
+                y = builder.emit(op.nn.softmax(op.matmul(y, weight), axis=-1))
+                kept.append(builder.emit(op.matmul(y, weights[0])))
+            z = builder.emit_output(op.add(op.add(kept[0], kept[1]), op.add(kept[2], kept[3])))
+        builder.emit_func_output(z)
+    model = weft.compile(builder.get())
+    planned = model.program.functions["main"].native.planned
+    assert planned is not None
+    assert len(planned.sizes) > 3
+    run = program(model, tmp_path)
+    for count in (1, 7, 300):
+        given = np.random.default_rng(count).random((count, 16), "float32")
+        found = run(given, runs=3)[0]
+        np.testing.assert_allclose(found, model(given).ravel(), rtol=1e-5)
