@@ -8,7 +8,6 @@ from typing import Any
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.expr import Var
@@ -27,7 +26,7 @@ def gather(context: Context, self: Expr, dim: int, index: Expr, *_: Any, **__: A
         return op.zeros(context.shape, context.dtype)
     data = self if ranks[0] else op.reshape(self, [1])
     where = index if ranks[1] else op.reshape(index, [1])
-    made = op.gather_elements(data, where, axis=axis_of(dim, ranks[0]))
+    made = op.gather_elements(data, where, axis=dim)
     return made if ranks[1] else op.reshape(made, [])
 
 

@@ -20,11 +20,10 @@ def slice_(
     context: Context, self: Expr, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Expr:
     """``self[..., start:end:step, ...]`` along one dimension."""
-    axis = axis_of(dim, context.rank(self))
     start, end = 0 if start is None else start, END if end is None else end
     if (start, end, step) == (0, END, 1) and context.static([start, end]):
         return self
-    return op.strided_slice(self, [axis], [start], [end], [step])
+    return op.strided_slice(self, [dim], [start], [end], [step])
 
 
 @converter("aten.narrow.default", "aten.narrow_copy.default")
@@ -33,7 +32,7 @@ def narrow(context: Context, self: Expr, dim: int, start: Any, length: Any) -> E
     axis = axis_of(dim, context.rank(self))
     if isinstance(start, int) and start < 0:
         start = start + context.dims(self)[axis]
-    return op.strided_slice(self, [axis], [start], [start + length], [1])
+    return op.strided_slice(self, [axis], [start], [start + length])
 
 
 @converter("aten.select.int", "aten.select_copy.int")

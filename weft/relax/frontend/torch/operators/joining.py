@@ -38,15 +38,18 @@ def stack(context: Context, tensors: Sequence[Expr], dim: int = 0) -> Expr:
     return op.reshape(op.concat(parts, axis), context.shape)
 
 
-def parts(context: Context, tensor: Expr, sizes: Sequence[Extent], axis: int) -> list[Expr]:
-    """Pieces of these sizes along a dimension."""
+def parts(
+    context: Context, tensor: Expr, sizes: Sequence[Extent], axis: int, by_number: bool = False
+) -> list[Expr]:
+    """Pieces of these sizes along a dimension; equal ones by their number, if wanted."""
     if len(sizes) == 1:
         return [tensor]
     ends = [sizes[0]]
     for size in sizes[1:]:
         ends.append(ends[-1] + size)
     if context.static(ends):
-        whole = context.emit(op.split(tensor, ends[:-1], axis))
+        even = by_number and all(size == sizes[0] for size in sizes) and sizes[0] != 0
+        whole = context.emit(op.split(tensor, len(sizes) if even else ends[:-1], axis))
         return [context.emit(TupleGetItem(whole, index)) for index in range(len(sizes))]
     begins: list[Extent] = [0, *ends[:-1]]
     return [
@@ -64,7 +67,8 @@ def parts(context: Context, tensor: Expr, sizes: Sequence[Extent], axis: int) ->
 def split(context: Context, self: Expr, sizes: Any = None, dim: int = 0, **_: Any) -> list[Expr]:
     """Pieces along a dimension, of the sizes that torch deduced."""
     axis = axis_of(dim, context.rank(self))
-    return parts(context, self, [shape[axis] for shape, _ in context.results], axis)
+    pieces = [shape[axis] for shape, _ in context.results]
+    return parts(context, self, pieces, axis, by_number=isinstance(sizes, int))
 
 
 @converter("aten.unbind.int", "aten.unbind_copy.int")

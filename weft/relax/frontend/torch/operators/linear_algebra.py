@@ -26,14 +26,14 @@ def outer(context: Context, self: Expr, vec2: Expr) -> Expr:
     return op.outer(context.cast(self, context.dtype), context.cast(vec2, context.dtype))
 
 
-@converter(
-    "aten.addmm.default", "aten.baddbmm.default", "aten.addmv.default",
-)  # fmt: skip
+@converter("aten.addmm.default", "aten.baddbmm.default", "aten.addmv.default")
 def addmm(
     context: Context, self: Expr, first: Expr, second: Expr, *, beta: float = 1, alpha: float = 1
 ) -> Expr:
     """``beta * self + alpha * (first @ second)``."""
-    product = op.matmul(first, second, out_dtype=context.dtype)
+    product = op.matmul(
+        first, second, out_dtype=context.dtype if context.rank(first) == 2 else None
+    )
     return plus_scaled(context, self, product, beta, alpha)
 
 
@@ -57,8 +57,9 @@ def addr(
 
 def plus_scaled(context: Context, start: Expr, product: Expr, beta: float, alpha: float) -> Expr:
     """``beta * start + alpha * product``; without the start for a beta of 0, as in torch."""
+    product = context.emit(product)
     if alpha != 1:
-        product = op.multiply(product, context.operand(alpha, context.dtype))
+        product = context.emit(op.multiply(product, context.operand(alpha, context.dtype)))
     if beta == 0:
         return op.broadcast_to(product, context.shape)
     if beta != 1:

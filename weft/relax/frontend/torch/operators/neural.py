@@ -11,4 +11,4 @@ from weft.relax.frontend.torch.registry import converter
 @converter("aten.linear.default")
 def linear(context: Context, input: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
     """``input @ weight.T + bias``."""
-    return op.linear(input, weight, bias)
+    return op.linear(input, weight, bias, context.dtype)

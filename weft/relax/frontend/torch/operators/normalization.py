@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.relax import op
-from weft.relax.expr import Expr, TupleGetItem
+from weft.relax.expr import Expr, TupleGetItem, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 
 
 def filled(context: Context, shape: Sequence[Any], value: float, dtype: str) -> Expr:
-    """A tensor of one number."""
+    """A tensor of one number; a constant where its extents are."""
+    if context.static(shape):
+        return const(np.full(tuple(shape), value, dtype="float64"), dtype)
     return context.emit(op.full(list(shape), context.operand(value, dtype), dtype))
 
 

@@ -102,7 +102,7 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
                                                                    context.dtype)))  # fmt: skip
         made = AVERAGE[rank](
             data, pool_size=kernel, strides=steps, padding=around, ceil_mode=ceil_mode,
-            count_include_pad=count_include_pad,
+            count_include_pad=count_include_pad and any(around),
         )  # fmt: skip
         return fitted(context, made)
 

@@ -76,8 +76,8 @@ def lstm(
     """(outputs, last hidden, last cell)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        operands = [data, *weights, *states]
-        return op.nn.lstm(*operands, reverse)
+        hidden, cell = states
+        return op.nn.lstm(data, *weights[:4], hidden, cell, reverse)
 
     return layers(context, input, hx, params, options, layer)
 
@@ -89,8 +89,8 @@ def gru(
     """(outputs, last hidden)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        operands = [data, *weights, *states]
-        return op.nn.gru(*operands, reverse)
+        (hidden,) = states
+        return op.nn.gru(data, *weights[:4], hidden, reverse)
 
     return layers(context, input, [hx], params, options, layer)
 
@@ -100,8 +100,8 @@ def _plain(activation: str) -> Callable[..., list[Expr]]:
         context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
     ) -> list[Expr]:
         def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-            operands = [data, *weights, *states]
-            return op.nn.rnn(*operands, activation, reverse)
+            (hidden,) = states
+            return op.nn.rnn(data, *weights[:4], hidden, activation, reverse)
 
         return layers(context, input, [hx], params, options, layer)
 

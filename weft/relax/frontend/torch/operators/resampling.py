@@ -103,8 +103,9 @@ def _resized(tensor: Expr, size: Sequence[Any], kind: str, corners: bool) -> Exp
             tensor, list(size), layout=layout, method="nearest_neighbor",
             coordinate_transformation_mode="asymmetric", rounding_method="floor",
         )  # fmt: skip
+    cubic = {"cubic_alpha": _CUBIC} if kind == "cubic" else {}
     return _RESIZE[rank](
-        tensor, list(size), layout=layout, method=kind, cubic_alpha=_CUBIC,
+        tensor, list(size), layout=layout, method=kind, **cubic,
         coordinate_transformation_mode="align_corners" if corners else "half_pixel",
     )  # fmt: skip
 

@@ -96,6 +96,8 @@ def squeeze(context: Context, self: Expr, dim: Any = None) -> Expr:
     axes = [axis for axis in axes_of(dim, len(dims)) if axis < len(dims) and _is_one(dims[axis])]
     if len(dims) - len(axes) != len(context.shape):
         return op.reshape(self, context.shape)
+    if dim is None and context.static(dims):
+        return op.squeeze(self)
     return op.squeeze(self, axes) if axes else self
 
 
@@ -106,8 +108,7 @@ def _is_one(extent: Any) -> bool:
 @converter("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
 def unsqueeze(context: Context, self: Expr, dim: int) -> Expr:
     """With a new dimension of extent 1 before ``dim``."""
-    rank = context.rank(self)
-    return op.expand_dims(self, dim + rank + 1 if dim < 0 else dim)
+    return op.expand_dims(self, dim)
 
 
 @converter("aten.repeat.default", "aten.tile.default")
