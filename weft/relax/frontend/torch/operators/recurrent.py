@@ -76,8 +76,9 @@ def lstm(
     """(outputs, last hidden, last cell)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
+        w_ih, w_hh, b_ih, b_hh = weights
         hidden, cell = states
-        return op.nn.lstm(data, *weights[:4], hidden, cell, reverse)
+        return op.nn.lstm(data, w_ih, w_hh, b_ih, b_hh, hidden, cell, reverse)
 
     return layers(context, input, hx, params, options, layer)
 
@@ -89,8 +90,9 @@ def gru(
     """(outputs, last hidden)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
+        w_ih, w_hh, b_ih, b_hh = weights
         (hidden,) = states
-        return op.nn.gru(data, *weights[:4], hidden, reverse)
+        return op.nn.gru(data, w_ih, w_hh, b_ih, b_hh, hidden, reverse)
 
     return layers(context, input, [hx], params, options, layer)
 
@@ -100,8 +102,9 @@ def _plain(activation: str) -> Callable[..., list[Expr]]:
         context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
     ) -> list[Expr]:
         def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
+            w_ih, w_hh, b_ih, b_hh = weights
             (hidden,) = states
-            return op.nn.rnn(data, *weights[:4], hidden, activation, reverse)
+            return op.nn.rnn(data, w_ih, w_hh, b_ih, b_hh, hidden, activation, reverse)
 
         return layers(context, input, [hx], params, options, layer)
 
