@@ -10,6 +10,7 @@ after the product, as in cuDNN and PyTorch).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.expr import PrimExpr
@@ -65,6 +66,59 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
+@dataclass
+class _Step:
+    """One step of one sequence, as statements; the buffers that it reads and writes."""
+
+    ib: Any
+    sizes: tuple[Any, int, Any]
+    operands: tuple[Any, Any, Any]
+    running: list[Any]
+    scratch: tuple[Any, Any]
+    extras: list[Any]
+
+    def add_up(self, low: Any, high: Any, hidden: Any) -> None:
+        """What the state adds to the gates of some rows."""
+        size, _, kind = self.sizes
+        _, weights, biases = self.operands
+        sums = self.scratch[0]
+        with self.ib.for_range(low, high, "g") as g:
+            sums[g] = op.cast(kind, biases[g])
+            with self.ib.for_range(0, size, "k") as k:
+                sums[g] = sums[g] + op.cast(kind, weights[g, k]) * hidden[k]
+
+    def parts(self, at: Any, b: Any, j: Any) -> tuple[Part, Part]:
+        """What data and state add to the gates of element j."""
+        size, mine, sums = self.sizes[0], self.operands[0], self.scratch[0]
+        return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
+
+    def take(self, at: Any, b: Any, how: tuple[Cell, Any], out: Any) -> None:
+        """The step: the gates, then the new states and the output."""
+        (size, gates, _), (cell, reset), hidden = self.sizes, how, self.running[0]
+        scaled, ib = self.scratch[1], self.ib
+        plain = gates if reset is None else gates - 1
+        self.add_up(0, plain * size, hidden)
+        if reset is not None:
+            with ib.for_range(0, size, "j") as j:
+                scaled[j] = reset(*self.parts(at, b, j)) * hidden[j]
+            self.add_up(plain * size, gates * size, scaled)
+        with ib.for_range(0, size, "j") as j:
+            value = cell(*self.parts(at, b, j), hidden[j], (self.running[1:], j, self.extras))
+            hidden[j] = value
+            out[at, b, j] = op.cast(out.dtype, hidden[j])
+
+
+def _clear(ib: Any, out: Any, where: tuple[Any, Any], extents: tuple[Any, Any]) -> None:
+    """Zeros in the outputs of a sequence from its end on."""
+    b, end = where
+    steps, size = extents
+    with (
+        ib.for_range(0, steps, "t") as t, ib.if_scope(op.greater_equal(t, end)),
+        ib.for_range(0, size, "j") as j,
+    ):  # fmt: skip
+        out[t, b, j] = op.const(0, out.dtype)
+
+
 def recurrence(
     name: str, gates: int, tensors: Sequence[Tensor], cell: Cell, reverse: bool = False,
     lengths: Tensor | None = None, extras: Sequence[Tensor] = (),
@@ -87,7 +141,6 @@ def recurrence(
     ready = _of_data(data, weight, bias)
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
-    first_gates = gates if reset is None else gates - 1
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
@@ -97,27 +150,7 @@ def recurrence(
         running = [ib.allocate(kind, [size], "running") for _ in last]
         sums = ib.allocate(kind, [gates * size], "sums")
         scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
-
-        def add_up(low: Any, high: Any, hidden: Any) -> None:
-            with ib.for_range(low, high, "g") as g:
-                sums[g] = op.cast(kind, biases[g])
-                with ib.for_range(0, size, "k") as k:
-                    sums[g] = sums[g] + op.cast(kind, weights[g, k]) * hidden[k]
-
-        def parts(at: Any, b: Any, j: Any) -> tuple[Part, Part]:
-            return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
-
-        def step(at: Any, b: Any) -> None:
-            add_up(0, first_gates * size, running[0])
-            if reset is not None:
-                with ib.for_range(0, size, "j") as j:
-                    scaled[j] = reset(*parts(at, b, j)) * running[0][j]
-                add_up(first_gates * size, gates * size, scaled)
-            with ib.for_range(0, size, "j") as j:
-                value = cell(*parts(at, b, j), running[0][j], (running[1:], j, more))
-                running[0][j] = value
-                out[at, b, j] = op.cast(data.dtype, running[0][j])
-
+        one = _Step(ib, (size, gates, kind), (mine, weights, biases), running, (sums, scaled), more)
         with ib.for_range(0, batch, "b") as b:
             with ib.for_range(0, size, "j") as j:
                 for state, start in zip(running, first, strict=True):
@@ -125,13 +158,9 @@ def recurrence(
             end = steps
             if lengths is not None:
                 end = ib.let("end", op.cast("int64", more[-1][b]))
-                with (
-                    ib.for_range(0, steps, "t") as t, ib.if_scope(op.greater_equal(t, end)),
-                    ib.for_range(0, size, "j") as j,
-                ):  # fmt: skip
-                    out[t, b, j] = op.const(0, data.dtype)
+                _clear(ib, out, (b, end), (steps, size))
             with ib.for_range(0, end, "t") as t:
-                step(end - 1 - t if reverse else t, b)
+                one.take(end - 1 - t if reverse else t, b, (cell, reset), out)
             with ib.for_range(0, size, "j") as j:
                 for state, result in zip(running, last, strict=True):
                     result[b, j] = op.cast(data.dtype, state[j])

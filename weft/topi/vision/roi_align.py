@@ -109,7 +109,7 @@ def roi_align(
                             starts, steps, (ph, pw), (iy, ix), samples, strict=True
                         )
                     ]
-                    value = image.bilinear(batch, c, *point, largest=mode == "max_neighbour")
+                    value = image.bilinear(batch, c, point[0], point[1], mode == "max_neighbour")
                     total[0] = op.maximum(total[0], value) if is_max else total[0] + value
                 taken = op.maximum(samples[0] * samples[1], op.const(1, "int64"))
                 mean = total[0] if is_max else op.div(total[0], op.cast(kind, taken))

@@ -157,7 +157,7 @@ def fused_conv(
 def fused_gemm(
     context: Context, a: Value, b: Value, c: Value | None = None, *, activation: str = "",
     activation_alpha: float | None = None, activation_beta: float | None = None,
-    activation_gamma: float | None = None, **attributes: Any,  # noqa: ARG001 - of no activation here
+    activation_gamma: float | None = None, **attributes: Any,  # noqa: ARG001 - of none here
 ) -> Any:  # fmt: skip
     """A Gemm and an activation."""
     made = context.run("Gemm", a, b, c, **attributes)
@@ -179,7 +179,8 @@ def _activated(context: Context, x: Value, name: str, params: list[float]) -> An
         context.fail(f"activation: expected one of {', '.join(PARAMETERS)}, Clip, got {name!r}")
     if not name:
         return x
-    return context.run(name, x, **dict(zip(PARAMETERS[name], params, strict=False)))
+    attributes: dict[str, Any] = dict(zip(PARAMETERS[name], params, strict=False))
+    return context.run(name, x, **attributes)
 
 
 # Quantized
@@ -258,7 +259,7 @@ def _enter_quantized(name: str, count: int) -> None:
     @converter(f"QLinear{name}", domain=MICROSOFT)
     def convert(context: Context, *values: Value | None, **attributes: Any) -> Value:
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
-        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]  # type: ignore[arg-type]  # zero points may be None
+        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
         made = context.run(name, *real, **attributes)
         scale, zero = (*values[3 * count :], None)[:2]
         assert scale is not None

@@ -239,12 +239,17 @@ def rotated(context: Context, x: Expr, tables: Sequence[Expr], interleaved: bool
     return made if rest is None else emit(op.concat([made, rest], 3))
 
 
-@converter("RotaryEmbedding", domain=MICROSOFT, ignores=["is_packed_batching"])
+@converter(
+    "RotaryEmbedding", domain=MICROSOFT, ignores=["is_packed_batching", "rotary_embedding_dim"]
+)
 def rotary_embedding(
     context: Context, x: Value, places: Value, cos: Value, sin: Value, *, interleaved: int = 0,
-    num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,  # noqa: ARG001 - the tables' extent tells the dimension
+    num_heads: int = 0, scale: float = 1.0,
 ) -> Expr:  # fmt: skip
-    """Features turned by the angles of their places (batch, length), or from a first place on."""
+    """Features turned by the angles of their places (batch, length), or from a first place on.
+
+    How many features are turned is twice the columns of the tables.
+    """
     if scale != 1:
         context.fail(f"scale: expected 1, got {scale}")
     emit, rank = context.emit, context.rank(x, "input")
