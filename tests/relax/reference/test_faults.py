@@ -41,3 +41,11 @@ def test_a_transposed_convolution_of_fewer_elements_than_its_padding():
 def test_the_median_of_nothing():
     with pytest.raises(IRValueError, match="median: expected at least one element"):
         REFERENCE[Op.get("relax.median")](np.zeros((2, 0), "float32"), axis=[1])
+
+
+def test_more_parts_than_there_are_elements_for():
+    split = REFERENCE[Op.get("relax.split")]
+    with pytest.raises(IRValueError, match="cannot split an extent of 1 into 3 sections"):
+        split(np.zeros((1, 2)), indices_or_sections=3, axis=0)
+    assert [part.shape for part in split(np.zeros(5), indices_or_sections=3)] == [(2,), (2,), (1,)]
+    assert [part.shape for part in split(np.zeros(0), indices_or_sections=2)] == [(0,), (0,)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.relax.reference.rule import table, wide
 from weft.runtime.ndarray import array
+from weft.support.errors import IRValueError
 
 
 def _concat(tensors: Sequence[Any], axis: int | None = 0) -> Any:
@@ -24,6 +25,10 @@ def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     extent = x.shape[axis]
     if isinstance(indices_or_sections, int):
         size = -(-extent // indices_or_sections)
+        if size * (indices_or_sections - 1) > extent:
+            raise IRValueError(
+                f"relax.split: cannot split an extent of {extent} into {indices_or_sections} sections"
+            )
         ends = [size * number for number in range(1, indices_or_sections)]
     else:
         ends = list(indices_or_sections)
