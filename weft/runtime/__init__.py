@@ -82,6 +82,6 @@ __getattr__, __dir__ = module_getattr(
     NAMES,
     (
         "abi", "arguments", "artifact", "data_dependent", "model", "module", "native", "ndarray",
-        "profiling", "registry", "threads",
+        "profiling", "random", "registry", "threads",
     ),
 )  # fmt: skip
