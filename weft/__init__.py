@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from weft.runtime.device import device as device
     from weft.runtime.model import CompiledModel as CompiledModel
     from weft.runtime.model import load as load
+    from weft.runtime.model import load_module as load_module
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
-    from weft.runtime.model import load_module as load_module
     from weft.runtime.ndarray import NDArray as NDArray
     from weft.runtime.registry import PackedFunc as PackedFunc
     from weft.runtime.registry import convert as convert

@@ -18,7 +18,6 @@ from typing import Any, Final
 from weft.support import slots
 from weft.support.errors import IRAttributeError, UnsupportedError
 
-
 EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
 """Packages that some rooms need and weft does not; each is an extra of the same name."""
 

@@ -27,7 +27,8 @@ def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         size = -(-extent // indices_or_sections)
         if size * (indices_or_sections - 1) > extent:
             raise IRValueError(
-                f"relax.split: cannot split an extent of {extent} into {indices_or_sections} sections"
+                f"relax.split: cannot split an extent of {extent} into {indices_or_sections} "
+                "sections"
             )
         ends = [size * number for number in range(1, indices_or_sections)]
     else:
