@@ -116,6 +116,7 @@ def turned(x, cos, sin, interleaved):
     return np.stack(parts, -1).reshape(x.shape) if interleaved else np.concatenate(parts, -1)
 
 
+@pytest.mark.slow
 def test_group_query_attention_with_rotations():
     q, k, v = uniform(1, 3, 16), uniform(1, 3, 8, seed=1), uniform(1, 3, 8, seed=2)
     past = [uniform(1, 2, 2, 4, seed=seed) for seed in (3, 4)]
@@ -171,6 +172,7 @@ def test_fused_norms():
     np.testing.assert_allclose(z, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_embeddings():
     ids, mask = np.array([[1, 4, 2]], "int32"), np.array([[1, 1, 0]], "int32")
     tables = {"w": uniform(5, 4), "p": uniform(7, 4, seed=1), "k": uniform(2, 4, seed=2),

@@ -80,6 +80,7 @@ def test_quantized_convolution_with_a_scale_for_each_channel():
     )
 
 
+@pytest.mark.slow
 def test_fused_quantized_operators():
     a, b = uniform(2, 3), uniform(3, 2, seed=1)
     scale, zero = np.array(0.05, "float32"), np.array(128, "uint8")

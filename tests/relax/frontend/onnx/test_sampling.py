@@ -10,6 +10,7 @@ from weft.testing.onnx_models import check, check_node, info, model, node, run, 
 pytestmark = pytest.mark.onnx
 
 
+@pytest.mark.slow
 def test_grids():
     ways = [("nearest", "zeros", 0), ("linear", "reflection", 1), ("cubic", "border", 0)]
     choices = [dict(zip(("mode", "padding_mode", "align_corners"), way, strict=True))
