@@ -91,7 +91,7 @@ class WeftRep(BackendRep):
         self.shaped: frozenset[str] = frozenset()
         self.compiled: dict[Any, _Compiled] = {}
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:  # noqa: ARG002 - the base's signature
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs for inputs in the graph's order (or a dict by name)."""
         feeds = dict(inputs) if isinstance(inputs, Mapping) else self._named(inputs)
         made = self._for(feeds).run(feeds)
@@ -191,7 +191,7 @@ class WeftBackend(Backend):
     """weft as a backend of ONNX, on the CPU."""
 
     @classmethod
-    def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:  # noqa: ARG003 - the base's signature
+    def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
         """Every model is tried; what cannot be done is an error of ``prepare``."""
         return cls.supports_device(device)
 

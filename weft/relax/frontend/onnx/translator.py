@@ -136,8 +136,8 @@ class Translator:
         try:
             outputs = self._outputs(node, scope, inputs)
         except TVMError as error:
-            if not getattr(error, "onnx_node", ""):
-                error.onnx_node = node.name or node.output[0]  # type: ignore[attr-defined]  # told once, by the innermost node
+            notes = getattr(error, "__notes__", ())
+            if not any(note.startswith("ONNX node") for note in notes):  # the innermost tells it
                 error.add_note(f"ONNX node {node.op_type} {node.name!r}, output {node.output[0]!r}")
             raise
         if len(outputs) < len([name for name in node.output if name]):

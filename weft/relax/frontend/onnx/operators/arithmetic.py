@@ -126,7 +126,7 @@ def bit_shift(context: Context, lhs: Value, rhs: Value, *, direction: str) -> Ex
 
 @converter("Clip", ignores=["consumed_inputs"])
 def clip_attributes(
-    context: Context, x: Value, *, min: float | None = None, max: float | None = None  # noqa: A002 - ONNX's names
+    context: Context, x: Value, *, min: float | None = None, max: float | None = None
 ) -> Expr:
     """Until opset 10 the limits are attributes."""
     bounds = [

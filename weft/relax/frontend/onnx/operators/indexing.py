@@ -307,7 +307,7 @@ def eye_like(context: Context, x: Value, *, dtype: int | None = None, k: int = 0
 
 @converter("Unique", since=11)
 def unique(
-    context: Context, x: Value, *, axis: int | None = None, sorted: int = 1  # noqa: A002 - ONNX's name
+    context: Context, x: Value, *, axis: int | None = None, sorted: int = 1
 ) -> list[Any]:
     """The distinct values (or slices), where each stands first, which each is, and how often."""
     data = x.expr if axis is not None else context.emit(op.reshape(x.expr, [-1]))

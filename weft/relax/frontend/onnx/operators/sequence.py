@@ -31,13 +31,13 @@ def _sequence(items: list[Any], *inputs: Any) -> SequenceValue:
 
 
 @converter("SequenceConstruct", since=11)
-def sequence_construct(context: Context, *values: Any) -> SequenceValue:  # noqa: ARG001 - the signature of every converter
+def sequence_construct(context: Context, *values: Any) -> SequenceValue:
     """A sequence of the inputs."""
     return _sequence(list(values), *values)
 
 
 @converter("SequenceEmpty", since=11)
-def sequence_empty(context: Context, *, dtype: int = FLOAT) -> SequenceValue:  # noqa: ARG001 - the signature of every converter
+def sequence_empty(context: Context, *, dtype: int = FLOAT) -> SequenceValue:
     """A sequence of nothing."""
     return SequenceValue([], dtype)
 
@@ -136,7 +136,7 @@ def sequence_map(context: Context, sequence: Any, *others: Any, body: Any) -> li
 
 
 @converter("Optional", since=15)
-def optional(context: Context, value: Any = None, *, type: Any = None) -> OptionalValue:  # noqa: A002, ARG001 - ONNX's name; the signature of every converter
+def optional(context: Context, value: Any = None, *, type: Any = None) -> OptionalValue:
     """An optional of a value, or an empty one."""
     return OptionalValue(value, sources_of([value]))
 

@@ -55,14 +55,14 @@ def size(context: Context, x: Value) -> Value:
 
 
 @converter("Identity")
-def identity(context: Context, x: Any) -> Any:  # noqa: ARG001 - the signature of every converter
+def identity(context: Context, x: Any) -> Any:
     """The value itself, of whatever kind."""
     return x
 
 
 @converter("Reshape")
 def reshape_attribute(
-    context: Context, x: Value, *, shape: Sequence[int], consumed_inputs: Any = None  # noqa: ARG001 - of the first opset
+    context: Context, x: Value, *, shape: Sequence[int], consumed_inputs: Any = None
 ) -> Expr:
     """Until opset 4 the shape is an attribute."""
     return reshaped(context, x, list(shape), False)
