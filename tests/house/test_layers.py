@@ -39,7 +39,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.codegen": (7, "codegen"),
     "weft.relax.vm": (8, "relax vm"),
     "weft.relax.frontend": (8, "frontend"),
-    "weft.relax.frontend.onnx.backend": (10, "onnx backend"),  # builds and runs what it imports
+    "weft.relax.frontend.onnx.backend": (9, "driver"),  # builds and runs what it imports
     "weft.relax.testing": (8, "relax testing"),
     "weft.dlight": (8, "dlight"),
     "weft.tensor_intrin": (8, "tensor_intrin"),

@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from weft.relax.frontend.onnx.backend import WeftBackend
+
 LIGHT: Final = re.compile(
     r"test_(bvlc_alexnet|densenet121|inception_v\d|resnet50|shufflenet|squeezenet|vgg19|zfnet512)$"
 )
@@ -23,8 +25,6 @@ LIGHT: Final = re.compile(
 def suite_cases(pattern: str = "") -> dict[str, Callable[[], None]]:
     """The suite's cases for the CPU by name (without ``_cpu``), those that match a pattern."""
     import onnx.backend.test  # noqa: PLC0415 - an optional package
-
-    from weft.relax.frontend.onnx.backend import WeftBackend  # noqa: PLC0415 - needs onnx
 
     wanted = re.compile(pattern)
     with warnings.catch_warnings():

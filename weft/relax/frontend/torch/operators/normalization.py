@@ -233,8 +233,8 @@ def group_norm(
 
 @converter("aten.native_group_norm.default")
 def native_group_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Any, C: Any,  # noqa: N803 - the schema's names
-    HxW: Any, group: int, eps: float,  # noqa: N803 - the schema's name
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Any, C: Any,
+    HxW: Any, group: int, eps: float,
 ) -> list[Expr | None]:  # fmt: skip
     """(output, mean, 1 / deviation) of each sample's groups."""
     made = group_norm(context, input, group, weight, bias, eps)
