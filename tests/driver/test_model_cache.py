@@ -270,3 +270,19 @@ def test_files_of_models_are_found_by_their_content(folder, imports, tmp_path):
     with pytest.raises(IRValueError, match="the model has no input 'z'"):
         weft.compile(tmp_path / "m.onnx", {"z": [1]})
     assert Path(folder).exists()
+
+
+def test_telling_a_model_leaves_its_buffers_as_they_are():
+    class Assigns(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    model = Assigns()
+    compiled = weft.compile(model, (torch.ones(2),))
+    assert compiled(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]

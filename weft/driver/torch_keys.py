@@ -117,10 +117,16 @@ def _traced(request: Request) -> str:
         if any(isinstance(value, torch.Tensor) for value in vars(module).values()):
             raise _Untold  # no buffer: a trace would change it where the model does
     tracer = _Tracer()
+    before = [(item, dict(vars(item)), dict(item._buffers)) for item in model.modules()]
     try:
         graph = tracer.trace(model, concrete_args=_concrete(model, request))
     except Exception as error:  # user code ran on proxies: anything
         raise _Untold from error
+    finally:  # what forward assigned (self.calls += 1) is a proxy
+        for item, values, buffers in before:
+            vars(item).clear()
+            vars(item).update(values)
+            item._buffers.update(buffers)
     known = {*dict(model.named_parameters()), *dict(model.named_buffers())}
     lines = [str(graph), _called(model)]
     for node in graph.nodes:
