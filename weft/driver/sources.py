@@ -123,6 +123,8 @@ def _listed() -> str:
 def _described(model: Any) -> str:
     if isinstance(model, type):
         return f"the class {model.__name__}; make an object of it"
+    if isinstance(model, Mapping):
+        return f"{type(model).__name__}; weights alone (a state dict) go into their module first"
     if callable(model):
         return f"{type(model).__name__} {getattr(model, '__name__', '')}".strip() + (
             "; wrap a function in a torch.nn.Module whose forward calls it"
