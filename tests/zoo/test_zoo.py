@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import weft  # noqa: E402 - after the question whether torch is there
-from weft.testing.zoo import ZOO  # noqa: E402 - likewise
+from weft.testing.zoo import ZOO, find  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 TOLERANCE = 1e-4
@@ -66,3 +66,55 @@ def assert_close(found, expected, what):
     scale = np.abs(its[finite]).max(initial=0.0) or 1.0
     apart = np.abs(mine[finite] - its[finite]).max(initial=0.0) / scale
     assert apart <= TOLERANCE, f"{what}: {apart:.2e} of its scale"
+
+
+BATCH, LENGTH, TARGET = (torch.export.Dim(name, min=2, max=60) for name in ("b", "n", "m"))
+IMAGES = ({0: BATCH},)
+TEXT = {"input_ids": {0: BATCH, 1: LENGTH}}
+BOTH = {"input_ids": {0: BATCH, 1: LENGTH}, "decoder_input_ids": {0: BATCH, 1: TARGET}}
+
+
+def images(size):
+    return lambda batch: (torch.randn(batch, 3, size, size),)
+
+
+def words(batch, length):
+    return {"input_ids": torch.randint(3, 96, (batch, length))}
+
+
+def both_sides(batch, length, target):
+    return {**words(batch, length), "decoder_input_ids": words(batch, target)["input_ids"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "dynamic_shapes", "inputs", "sizes"),
+    [
+        ("resnet18", IMAGES, images(64), [(2,), (3,), (5,)]),
+        ("mobilenet_v2", IMAGES, images(64), [(2,), (3,), (5,)]),
+        ("unet", IMAGES, images(32), [(2,), (3,), (5,)]),
+        ("hf-vit", IMAGES, images(32), [(2,), (3,), (5,)]),
+        ("bert", TEXT, words, [(2, 12), (3, 7), (5, 31)]),
+        ("gpt2", TEXT, words, [(2, 12), (3, 7), (5, 31)]),
+        ("llama", TEXT, words, [(2, 12), (3, 7), (5, 31)]),
+        ("t5", BOTH, both_sides, [(2, 12, 9), (3, 7, 5), (5, 31, 17)]),
+        ("lstm-language-model", IMAGES, lambda batch: (words(batch, 9)["input_ids"],),
+         [(2,), (3,), (5,)]),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)  # fmt: skip
+def test_one_compilation_serves_all_sizes(name, dynamic_shapes, inputs, sizes):
+    """Compiled for the first size with symbols, called with each of them."""
+    architecture = find(name)
+    if importlib.util.find_spec(architecture.library) is None:
+        pytest.skip(f"{architecture.library} is not installed")
+    model = architecture.model()
+    compiled = weft.compile(model, inputs(*sizes[0]), dynamic_shapes=dynamic_shapes, cache=False)
+    for size in sizes:
+        given = inputs(*size)
+        args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
+        with torch.no_grad():
+            expected = tensors_of(model(*args, **kwargs))
+        found = tensors_of(compiled(*args, **kwargs))
+        for place, value in expected.items():
+            assert_close(found[place], value, f"{name} {size}: {place}")
