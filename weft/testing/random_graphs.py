@@ -55,6 +55,10 @@ FORM_SHARE: Final = 0.12
 """How many of the steps are calls of private functions, branches and match_casts."""
 
 
+ROUNDED: Final = frozenset({"hamming_window"})
+"""Operators whose results are never exact, even where the reference's happen to be eighths."""
+
+
 @dataclass(frozen=True)
 class Given:
     """An input: its dimensions as text over ``n`` and ``m``, its dtype, the seed of its data."""
@@ -137,6 +141,7 @@ class Builder:
         used = [v for name, v in self.values.items() if _mentions(step.text, name)]
         scale = max([_largest(made), *[value.scale for value in used]], default=0.0)
         exact = is_exact(made) and all(value.exact for value in used)
+        exact = exact and step.operator not in ROUNDED
         self.names[step.name] = var
         value = self.values[step.name] = Value(step.name, made, exact, scale)
         return value

@@ -327,7 +327,7 @@ def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool])
     if assume_inbound and not isinstance(value, IntImm):
         return value
     top = extent if step > 0 else extent - 1
-    return value if is_const(value, 0) else op.minimum(value, top)
+    return value if step > 0 and is_const(value, 0) else op.minimum(value, top)
 
 
 def dynamic_strided_slice(
