@@ -112,6 +112,8 @@ def _traced(request: Request) -> str:
     """The text of the forward pass with the plain attributes of the leaf modules."""
     model = request.model
     for module in model.modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            raise _Untold
         if any(getattr(module, table, None) for table in _HOOKS):
             raise _Untold
         if any(isinstance(value, torch.Tensor) for value in vars(module).values()):
@@ -120,6 +122,9 @@ def _traced(request: Request) -> str:
     before = [(item, dict(vars(item)), dict(item._buffers)) for item in model.modules()]
     try:
         graph = tracer.trace(model, concrete_args=_concrete(model, request))
+        return _text_of(tracer, graph, model)  # while constants of the trace are attributes
+    except _Untold:
+        raise
     except Exception as error:  # user code ran on proxies: anything
         raise _Untold from error
     finally:  # what forward assigned (self.calls += 1) is a proxy
@@ -127,6 +132,10 @@ def _traced(request: Request) -> str:
             vars(item).clear()
             vars(item).update(values)
             item._buffers.update(buffers)
+
+
+def _text_of(tracer: fx.Tracer, graph: fx.Graph, model: Any) -> str:
+    """The graph, what it calls, and the attributes of its leaf modules."""
     known = {*dict(model.named_parameters()), *dict(model.named_buffers())}
     lines = [str(graph), _called(model)]
     for node in graph.nodes:
