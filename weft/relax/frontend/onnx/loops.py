@@ -20,6 +20,7 @@ from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
+from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.relax.frontend.onnx.value import Dim, Value
 from weft.relax.shape_arith import same_dim
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
@@ -55,17 +56,20 @@ def dynamic_loop(
             decided = limit if limit is not None and limit.constant is None else condition
             context.need(decided or limit or carried[0], "M or cond, as it carries a sequence,")
     states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in carried]
-    loop = _Loop(context, body, limit, states)
+    deciding = [value.sources for value in (limit, condition) if value is not None]
+    loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
     scanned = loop.trial()
     return loop.build(condition, carried, scanned)
 
 
 class _Loop:
     def __init__(
-        self, context: Context, body: Any, limit: Value | None, states: list[State]
-    ) -> None:
+        self, context: Context, body: Any, limit: Value | None, states: list[State],
+        deciding: frozenset[str],
+    ) -> None:  # fmt: skip
         self.context, self.body, self.states = context, body, states
         self.limit = None
+        self.deciding = deciding
         if limit is not None:
             self.limit = context.emit(op.reshape(limit.expr, []))
 
@@ -101,7 +105,13 @@ class _Loop:
         return made
 
     def _compare(self, state: State, param: Var, after: Value) -> None:
-        dims = self.context.shape(after, "loop state")
+        dims = after.shape
+        if dims is None:  # then the steps are written out, if their number can be known
+            raise ConstantNeededError(
+                f"{self.context.where}: the shape that its body gives to a carried value follows "
+                "only from a known number of steps; bind the input that decides it",
+                self.deciding,
+            )
         before = param.struct_info.shape.values
         if len(dims) != len(state.dims) or after.dtype != state.dtype:
             self.context.fail("its body changes the rank or the type of a carried value")
