@@ -8,7 +8,7 @@ that move little when their arguments do; all others take exact arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -151,13 +151,26 @@ def _einsum(p: Pool) -> str | None:
     x = p.float(ndims[0])
     if x is None:
         return None
-    names = [x.name]
+    operands = [x]
     for ndim in ndims[1:]:
         other = p.pick(partial(_has, x.dtype, ndim))
         if other is None:
             return None
-        names.append(other.name)
-    return f"op.einsum(({', '.join(names)},), {text!r})"
+        operands.append(other)
+    if not _letters_agree(text, [operand.shape for operand in operands]):
+        return None
+    return f"op.einsum(({', '.join([operand.name for operand in operands])},), {text!r})"
+
+
+def _letters_agree(text: str, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether each letter has one size: of symbolic extents that differ, none may turn out 1."""
+    sizes: dict[str, int] = {}
+    letters = text.split("->")[0].split(",")
+    return all(
+        sizes.setdefault(letter, size) == size
+        for term, shape in zip(letters, shapes, strict=True)
+        for letter, size in zip(term, shape, strict=True)
+    )
 
 
 def _has(dtype: str, ndim: int, value: Value) -> bool:

@@ -324,6 +324,29 @@ def test_scans_are_linear_and_take_empty_axes(exclusive):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_slices_of_one_shape_by_other_indices_have_sizes_of_their_own():
+    x = relax.Var("x", TensorStructInfo([4, 6], "float32"))
+    pieces = [((0, 1), (2, 5)), ((1, 0), (4, 2))]
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            found = [
+                bb.emit(op.dynamic_strided_slice(x, *map(indices, (begin, end, (1, 1)))))
+                for begin, end in pieces
+            ]
+            out = bb.emit_output(relax.Tuple(found))
+        bb.emit_func_output(out)
+    data = RNG.normal(size=(4, 6)).astype("float32")
+    machine = relax.VirtualMachine(relax.build(bb.get(), "llvm"), weft.cpu())
+    for got, (begin, end) in zip(machine["main"](weft.nd.array(data)), pieces, strict=True):
+        expected = data[begin[0] : end[0], begin[1] : end[1]]
+        np.testing.assert_array_equal(got.numpy(), expected)
+
+
+def indices(values):
+    return relax.const(np.array(values, "int64"))
+
+
 def test_operators_that_a_rule_uses_are_lowered_too():
     def rule(bb, call):
         negated = bb.emit(op.negative(call.args[1]))

@@ -75,14 +75,18 @@ class LegalizeMutator(PyExprMutator):
         known = self.memo.get((rule, key))
         if known is not None:
             return known.call(leaves)
-        made = self.lowered(rule, call)
-        lowering = lowering_of(made, leaves)
+        made, bound = self.expanded(rule, call)
+        lowering = None if bound else lowering_of(made, leaves)
         if lowering is not None:
             self.memo[rule, key] = lowering
         return made
 
     def lowered(self, rule: Rule, call: Call) -> Any:
         """What the rule makes of the call, lowered itself: rules may use operators."""
+        return self.expanded(rule, call)[0]
+
+    def expanded(self, rule: Rule, call: Call) -> tuple[Any, bool]:
+        """What the rule makes of the call, and whether it has bound variables before that."""
         builder = self.builder_
         if builder.current_block_is_dataflow():
             builder.begin_dataflow_block()
@@ -100,7 +104,8 @@ class LegalizeMutator(PyExprMutator):
             emitted = builder.end_block()
         for binding in emitted.bindings:
             self.visit_binding(binding)
-        return made if made is call else self.visit_expr(made)
+        made = made if made is call else self.visit_expr(made)
+        return made, bool(emitted.bindings)
 
 
 def _known(info: StructInfo | None) -> bool:
