@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from weft.ir.expr import PrimExpr
 from weft.relax.frontend.nn import op
@@ -76,77 +76,68 @@ class Linear(Module):
 
 
 class _Convolution(Module):
-    """What the convolutions share: their numbers, weight and bias."""
+    """What the convolutions share: parameters, numbers, and how they are applied."""
 
-    stride: Any
-    padding: Any
-    output_padding: Any
-    dilation: Any
-    groups: int
-    data_layout: str
+    rank: ClassVar[int]
+    apply: ClassVar[Callable[..., Tensor]]
+    """The operator: (x, weight, bias, then the options in the order of ``_options``)."""
 
     def __init__(
         self,
-        channels: tuple[Any, Any],
+        in_channels: Any,
+        out_channels: Any,
         kernel_size: Any,
-        rank: int,
-        options: dict[str, Any],
-        *,
-        bias: bool,
-        dtype: str | None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: str | None = None,
     ) -> None:
-        self.in_channels, self.out_channels = channels
-        is_number = isinstance(kernel_size, int)
-        self.kernel_size: Any = [kernel_size] * rank if is_number else list(kernel_size)
-        if rank == 1:
-            self.kernel_size = self.kernel_size[0]
-        for name, value in options.items():
-            setattr(self, name, value)
-        window = [self.kernel_size] if rank == 1 else self.kernel_size
-        self.weight = Parameter([*self._channels(options["groups"]), *window], dtype)
-        self.bias = Parameter((self.out_channels,), dtype) if bias else None
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.groups = groups
+        many = not isinstance(kernel_size, int)
+        window = list(kernel_size) if many else [kernel_size] * self.rank
+        self.kernel_size: Any = window[0] if self.rank == 1 else window
+        self.weight = Parameter([*self._channels(), *window[: self.rank]], dtype)
+        self.bias = Parameter((out_channels,), dtype) if bias else None
 
-    def _channels(self, groups: int) -> tuple[Any, Any]:
+    def _channels(self) -> tuple[Any, Any]:
         """The first two extents of the weight."""
-        return self.out_channels, _in_groups(self.in_channels, groups, type(self).__name__)
+        return self.out_channels, self._in_groups(self.in_channels)
 
+    def _in_groups(self, channels: Any) -> Any:
+        if isinstance(channels, PrimExpr):
+            return floordiv(channels, self.groups)
+        if channels % self.groups:
+            raise IRValueError(
+                f"{type(self).__name__}: {channels} channels are not a multiple of "
+                f"groups={self.groups}"
+            )
+        return channels // self.groups
 
-def _in_groups(channels: Any, groups: int, where: str) -> Any:
-    if isinstance(channels, PrimExpr):
-        return floordiv(channels, groups)
-    if channels % groups:
-        raise IRValueError(f"{where}: {channels} channels are not a multiple of groups={groups}")
-    return channels // groups
+    def _options(self) -> tuple[Any, ...]:
+        return self.stride, self.padding, self.dilation, self.groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self).apply(x, self.weight, self.bias, *self._options())
 
 
 class Conv1D(_Convolution):
     """Convolution of x (n, in_channels, width); the weight is (out, in // groups, kernel)."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        dtype: str | None = None,
-    ) -> None:
-        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        super().__init__(
-            (in_channels, out_channels), kernel_size, 1, options, bias=bias, dtype=dtype
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return op.conv1d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+    rank = 1
+    apply = staticmethod(op.conv1d)
 
 
-class Conv2D(_Convolution):
-    """Convolution of images; the weight is (out, in // groups, height, width)."""
+class _ImageConvolution(_Convolution):
+    """Convolutions whose data may be laid out in several ways."""
+
+    layout: ClassVar[str]
 
     def __init__(
         self,
@@ -159,52 +150,41 @@ class Conv2D(_Convolution):
         groups: int = 1,
         bias: bool = True,
         dtype: str | None = None,
-        data_layout: str = "NCHW",
+        data_layout: str | None = None,
     ) -> None:
-        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
-                   "data_layout": data_layout}  # fmt: skip
         super().__init__(
-            (in_channels, out_channels), kernel_size, 2, options, bias=bias, dtype=dtype
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype
         )
+        self.data_layout = self.layout if data_layout is None else data_layout
 
-    def forward(self, x: Tensor) -> Tensor:
-        return op.conv2d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
-            self.data_layout,
-        )  # fmt: skip
+    def _options(self) -> tuple[Any, ...]:
+        return (*super()._options(), self.data_layout)
 
 
-class Conv3D(_Convolution):
-    """Convolution of volumes; the weight is (out, in // groups, depth, height, width)."""
+class Conv2D(_ImageConvolution):
+    """Convolution of images, NCHW by default; the weight is (out, in // groups, height, width)."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        dtype: str | None = None,
-        data_layout: str = "NCDHW",
-    ) -> None:
-        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
-                   "data_layout": data_layout}  # fmt: skip
-        super().__init__(
-            (in_channels, out_channels), kernel_size, 3, options, bias=bias, dtype=dtype
-        )
+    rank = 2
+    layout = "NCHW"
+    apply = staticmethod(op.conv2d)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return op.conv3d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
-            self.data_layout,
-        )  # fmt: skip
+
+class Conv3D(_ImageConvolution):
+    """Convolution of volumes, NCDHW by default.
+
+    The weight is (out, in // groups, depth, height, width).
+    """
+
+    rank = 3
+    layout = "NCDHW"
+    apply = staticmethod(op.conv3d)
 
 
 class ConvTranspose1D(_Convolution):
     """The transpose of Conv1D; the weight is (in, out // groups, kernel)."""
+
+    rank = 1
+    apply = staticmethod(op.conv1d_transpose)
 
     def __init__(
         self,
@@ -219,20 +199,16 @@ class ConvTranspose1D(_Convolution):
         bias: bool = True,
         dtype: str | None = None,
     ) -> None:
-        options = {"stride": stride, "padding": padding, "output_padding": output_padding,
-                   "dilation": dilation, "groups": groups}  # fmt: skip
         super().__init__(
-            (in_channels, out_channels), kernel_size, 1, options, bias=bias, dtype=dtype
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype
         )
+        self.output_padding = output_padding
 
-    def _channels(self, groups: int) -> tuple[Any, Any]:
-        return self.in_channels, _in_groups(self.out_channels, groups, type(self).__name__)
+    def _channels(self) -> tuple[Any, Any]:
+        return self.in_channels, self._in_groups(self.out_channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return op.conv1d_transpose(
-            x, self.weight, self.bias, self.stride, self.padding, self.output_padding,
-            self.dilation, self.groups,
-        )  # fmt: skip
+    def _options(self) -> tuple[Any, ...]:
+        return self.stride, self.padding, self.output_padding, self.dilation, self.groups
 
 
 class LayerNorm(Module):

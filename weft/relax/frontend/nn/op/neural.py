@@ -42,6 +42,16 @@ def _with_bias(made: Any, bias: Tensor | None, layout: str, name: str) -> Tensor
     return emit(relax_op.add(made, shaped), name)
 
 
+def _convolve(
+    kind: str, x: Tensor, weight: Tensor, bias: Tensor | None, options: Sequence[Any], *,
+    layout: str, name: str,
+) -> Tensor:  # fmt: skip
+    """Relax's operator of this kind on x and weight, plus the bias in x's layout."""
+    convolution = getattr(relax_op.nn, kind)
+    made = convolution(expr_of(x, kind), expr_of(weight, f"{kind}: weight"), *options)
+    return _with_bias(made, bias, layout, name)
+
+
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -53,10 +63,8 @@ def conv1d(
     name: str = "conv1d",
 ) -> Tensor:
     """Convolution of x (n, channels, width) by weight (out, channels // groups, kernel)."""
-    made = relax_op.nn.conv1d(
-        expr_of(x, "conv1d"), expr_of(weight, "conv1d: weight"), stride, padding, dilation, groups
-    )
-    return _with_bias(made, bias, "NCW", name)
+    options = (stride, padding, dilation, groups)
+    return _convolve("conv1d", x, weight, bias, options, layout="NCW", name=name)
 
 
 def conv2d(
@@ -71,11 +79,8 @@ def conv2d(
     name: str = "conv2d",
 ) -> Tensor:
     """Convolution of images by weight (out, channels // groups, height, width)."""
-    made = relax_op.nn.conv2d(
-        expr_of(x, "conv2d"), expr_of(weight, "conv2d: weight"), stride, padding, dilation, groups,
-        data_layout,
-    )  # fmt: skip
-    return _with_bias(made, bias, data_layout, name)
+    options = (stride, padding, dilation, groups, data_layout)
+    return _convolve("conv2d", x, weight, bias, options, layout=data_layout, name=name)
 
 
 def conv3d(
@@ -90,11 +95,8 @@ def conv3d(
     name: str = "conv3d",
 ) -> Tensor:
     """Convolution of volumes by weight (out, channels // groups, depth, height, width)."""
-    made = relax_op.nn.conv3d(
-        expr_of(x, "conv3d"), expr_of(weight, "conv3d: weight"), stride, padding, dilation, groups,
-        data_layout,
-    )  # fmt: skip
-    return _with_bias(made, bias, data_layout, name)
+    options = (stride, padding, dilation, groups, data_layout)
+    return _convolve("conv3d", x, weight, bias, options, layout=data_layout, name=name)
 
 
 def conv1d_transpose(
@@ -109,11 +111,8 @@ def conv1d_transpose(
     name: str = "conv1d_transpose",
 ) -> Tensor:
     """The transpose of conv1d; weight is (channels, out // groups, kernel)."""
-    made = relax_op.nn.conv1d_transpose(
-        expr_of(x, "conv1d_transpose"), expr_of(weight, "conv1d_transpose: weight"), stride,
-        padding, output_padding, dilation, groups,
-    )  # fmt: skip
-    return _with_bias(made, bias, "NCW", name)
+    options = (stride, padding, output_padding, dilation, groups)
+    return _convolve("conv1d_transpose", x, weight, bias, options, layout="NCW", name=name)
 
 
 def layer_norm(
