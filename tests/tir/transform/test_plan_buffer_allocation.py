@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+import weft
+from weft import te, tir
+from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.tir.stmt import Block, DeclBuffer
 from weft.tir.transform import PlanAndUpdateBufferAllocationLocation
 
 
@@ -189,3 +197,61 @@ def test_a_diagonal_stays(becomes):
                     c[v] = t[v, w]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+
+def _tail(bound):
+    """Rows of 10 in tiles of 4; the cache of a tile is filled below ``bound`` only."""
+
+    @T.prim_func
+    def main(a: T.Buffer((10,), "int32"), c: T.Buffer((10,), "int32")):
+        t = T.alloc_buffer((10,), "int32")
+        for tile in range(3):
+            for j in range(4):
+                with T.block("t"):
+                    v = T.axis.spatial(10, tile * 4 + j)
+                    T.where(tile * 4 + j < bound)
+                    t[v] = a[v] + 1
+            for j in range(4):
+                with T.block("c"):
+                    v = T.axis.spatial(10, tile * 4 + j)
+                    T.where(tile * 4 + j < bound)
+                    c[v] = t[v] * 2
+
+    return main
+
+
+@pytest.mark.parametrize(("bound", "owner"), [(10, ""), (9, "root")])
+def test_a_guard_that_only_keeps_a_tail_inside_the_buffer_is_none(bound, owner):
+    before = _tail(bound)
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": before}))["main"]
+    owners = [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers]
+    assert owners == [owner]
+    x = np.arange(10, dtype="int32")
+    expected, found, native = np.zeros((3, 10), "int32")
+    weft.tir.interp.run(before, x, expected)
+    weft.tir.interp.run(after, x, found)
+    np.testing.assert_array_equal(found, expected)
+    result = weft.nd.array(native)
+    weft.build(before)["main"](weft.nd.array(x), result)
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_the_tile_of_a_product_with_tails_stays_small():
+    schedule = tir.Schedule(_product(17, 100, 40))
+    block, result = schedule.get_block("C"), schedule.get_block("E")
+    rows, columns = schedule.get_loops(result)
+    row_tile, row = schedule.split(rows, [None, 6])
+    column_tile, column = schedule.split(columns, [None, 32])
+    schedule.reorder(column_tile, row_tile, row, column)
+    schedule.compute_at(block, row_tile)
+    lowered = lower_tir()(schedule.mod)["main"]
+    shapes = {tuple(map(int, decl.buffer.shape)) for decl in collect(lowered.body, DeclBuffer)}
+    assert shapes == {(6, 32)}
+
+
+def _product(m, n, k):
+    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    axis = te.reduce_axis((0, k), "k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis), "C")
+    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 1, "E")])

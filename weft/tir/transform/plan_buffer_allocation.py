@@ -5,8 +5,9 @@ is proved to write, before it reads, every element that it reads: then each iter
 thread of a parallel loop, can have memory of its own. The proof is syntactic: one first,
 unconditional store whose index is, in every dimension, the loop that runs over the whole extent,
 or the same expression as in all other accesses, or covers without gaps an interval in which all
-other accesses stay. Local memory moves into the loops over the threads that own it, shared memory
-into those over blocks.
+other accesses stay. A store counts as unconditional if its guard only keeps it inside the buffer,
+as the guard of a tail does: no access is outside. Local memory moves into the loops over the
+threads that own it, shared memory into those over blocks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
@@ -24,7 +26,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterType, Var
+from weft.tir.expr import LT, BufferLoad, Call, IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
@@ -147,7 +149,10 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     around = [item for item in first.path[: depth + 1] if isinstance(item, For)]
     if any(id(loop.loop_var) in first.reducing for loop in around):
         return False  # init runs in the first of the iterations only
-    if any(isinstance(item, IfThenElse | While | BlockRealize) for item in inner):
+    if any(isinstance(item, IfThenElse | While) for item in inner):
+        return False
+    guards = [item.predicate for item in inner if isinstance(item, BlockRealize)]
+    if not all(_says_inside(guard, first.indices, buffer) for guard in guards):
         return False
     for access in accesses[1:]:
         if access.indices is None:
@@ -169,6 +174,19 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
             return False
         used |= mine  # a variable in two dimensions writes a diagonal
     return True
+
+
+def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
+    """Whether a guard says no more than that an element lies below the extents of the buffer."""
+    analyzer = Analyzer()
+    return all(
+        isinstance(part, LT)
+        and any(
+            analyzer.can_prove_equal(part.a, index) and analyzer.can_prove_equal(part.b, extent)
+            for index, extent in zip(indices, buffer.shape, strict=True)
+        )
+        for part in conjuncts(guard)
+    )
 
 
 def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, int] | None:
