@@ -8,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weft
@@ -158,9 +159,7 @@ def test_a_model_that_a_trace_does_not_tell_is_exported(folder, make, imports, m
     exports = []
     for module in (torch_keys, torch_models):
         real = module.capture
-        monkeypatch.setattr(
-            module, "capture", lambda *a, real=real: exports.append(1) or real(*a)
-        )
+        monkeypatch.setattr(module, "capture", lambda *a, real=real: exports.append(1) or real(*a))
     torch.manual_seed(0)
     model = make().eval()
     for count in (1, 2):
@@ -286,3 +285,76 @@ def test_telling_a_model_leaves_its_buffers_as_they_are():
     compiled = weft.compile(model, (torch.ones(2),))
     assert compiled(torch.ones(2)).tolist() == [1.0, 1.0]
     assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def ir_module(weight=1.0, name="x"):
+    from weft import relax
+
+    x = relax.Var(name, relax.TensorStructInfo((3,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        weights = relax.const(np.array([weight, 2, 3], "float32"))
+        builder.emit_func_output(builder.emit(relax.op.multiply(x, weights)))
+    return builder.get()
+
+
+def test_ir_modules_have_keys(folder, imports):
+    x = np.ones(3, "float32")
+    module = ir_module()
+    first = weft.compile(module)
+    found = weft.compile(ir_module())
+    assert len(imports) == 1
+    np.testing.assert_array_equal(found(x), [1, 2, 3])
+    assert found.to_bytes() == first.to_bytes()
+    assert weft.ir.structural_equal(found.mod, module)
+    np.testing.assert_array_equal(weft.compile(ir_module(weight=5))(x), [5, 2, 3])
+    np.testing.assert_array_equal(weft.compile(ir_module(name="y"))(y=x), [1, 2, 3])
+
+
+def test_code_from_the_cache_has_its_sources(folder):
+    first, found = weft.compile(ir_module()), weft.compile(ir_module())
+    for fmt in ("ll", "asm"):
+        assert found.kernels.get_source(fmt) == first.kernels.get_source(fmt)
+
+
+def test_who_made_a_kernel_is_in_the_key(folder):
+    module = weft.relax.transform.LegalizeOps()(ir_module())
+    key_of = model_cache.key_of_ir
+    before = key_of(module)
+    assert before is not None
+    kernel = next(f for f in module.functions.values() if isinstance(f, weft.tir.PrimFunc))
+    assert kernel.provenance == "te"
+    kernel.provenance = None
+    assert key_of(module) != before
+
+
+def test_modules_with_operators_or_objects_of_the_users_have_no_key(folder, monkeypatch):
+    module = ir_module()
+    monkeypatch.setitem(
+        weft.ir.Op.get("relax.multiply").attributes, "FLegalize", lambda builder, call: call
+    )
+    assert model_cache.key_of_ir(module) is None
+    monkeypatch.undo()
+    assert model_cache.key_of_ir(module) is not None
+    assert model_cache.key_of_ir(module.with_attr("thing", object())) is None
+
+
+def test_nn_modules_have_keys(folder, imports):
+    from weft.relax.frontend import nn
+
+    class Layer(nn.Module):
+        def __init__(self, weight):
+            self.linear = nn.Linear(4, 3, bias=False)
+            self.linear.load_state_dict({"weight": np.full((3, 4), weight, "float32")})
+
+        def forward(self, x: nn.Tensor):
+            return self.linear(x)
+
+    x = np.ones((2, 4), "float32")
+    for weight, count in ((1, 1), (1, 1), (2, 2)):
+        found = weft.compile(Layer(weight), (x,))
+        np.testing.assert_array_equal(found(x), np.full((2, 3), 4 * weight))
+        assert len(imports) == count
+    assert len(weft.compile(Layer(2), (x,)).mod["forward"].params) == 1
+    weft.compile(Layer(2), (nn.spec.Tensor(["n", 4], "float32"),))
+    assert len(imports) == 4  # one for the module of the last line but one, one for other inputs

@@ -90,9 +90,34 @@ def test_the_stages_of_a_compilation(monkeypatch):
             return y
 
     stages = []
-    monkeypatch.setattr(Progress, "stage", lambda self, text: stages.append(text))
-    weft.compile(Module, cache=False)
-    assert stages == ["importing", "passes on the graph", "compiling 1 kernel"]
+    monkeypatch.setenv("WEFT_NO_CACHE", "1")
+    monkeypatch.setattr(Progress, "stage", lambda self, *told: stages.append(told))
+    weft.compile(Module)
+    kernels = 2  # relu, and the native host function of main
+    assert stages == [
+        ("looking it up",), ("importing", None, None), ("passes on the graph", None, None),
+        (f"lowering kernels: {kernels}", None, None),
+        ("generating code: kernel", 1, kernels), ("generating code: kernel", 2, kernels),
+        (f"optimising kernels: {kernels}", None, None),
+    ]  # fmt: skip
+
+
+def test_parts_that_are_done_are_shown():
+    shown = []
+
+    class Display:
+        def update(self, task, **values):
+            shown.append(values)
+
+    with Progress("x", delay=60) as progress:
+        progress._display, progress._task = Display(), 0
+        progress.stage("generating code: kernel", 12, 53)
+        progress.stage("optimising")
+        progress._display = None
+    assert shown == [
+        {"description": "weft: x: generating code: kernel 12 of 53"},
+        {"description": "weft: x: optimising"},
+    ]
 
 
 def test_an_error_takes_the_line_away():

@@ -27,12 +27,15 @@ from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
+from weft.support.progress import tell
 from weft.target.features import required_features
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
+SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
+"""What ``get_source`` of a compiled module takes (CompiledObject.get_source)."""
 
 
 def as_target(target: Any) -> Target:
@@ -114,9 +117,7 @@ def build(
         None, module.attrs,
     )  # fmt: skip
     compiled = _compiled(named, resolved, pipeline, checks)
-    return TirExecutable(
-        load(compiled), sources=_sources(compiled), entry=_entry(named)
-    )
+    return TirExecutable(load(compiled), sources=_sources(compiled), entry=_entry(named))
 
 
 def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> CompiledObject:
@@ -129,6 +130,7 @@ def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> Com
     context = PassContext.current()
 
     def lowered(given: IRModule) -> IRModule:
+        tell(f"lowering kernels: {len(given.functions)}")
         if checks:
             for func in given.functions.values():
                 if isinstance(func, PrimFunc):
@@ -176,7 +178,7 @@ def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
     def reader(fmt: str) -> Callable[[], str]:
         return lambda: compiled.get_source(fmt)
 
-    return {fmt: reader(fmt) for fmt in ("ll", "opt", "asm", "s")}
+    return {fmt: reader(fmt) for fmt in SOURCE_FORMATS}
 
 
 def relax_build(
@@ -243,9 +245,7 @@ def relax_build(
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    return Executable(
-        lowered.program, kernels, hosts, flops_of(lowered.tir), object_code(compiled)
-    )
+    return Executable(lowered.program, kernels, hosts, flops_of(lowered.tir), object_code(compiled))
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from weft.driver import model_cache
-from weft.driver.build import as_module, as_target, build, relax_build
+from weft.driver.build import SOURCE_FORMATS, as_module, as_target, build, relax_build
 from weft.driver.pipeline import relax_pipeline_of
 from weft.driver.progress import Progress
 from weft.driver.sources import Imported, Request, import_model
+from weft.driver.training import warn_of_training
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.expr import Function
 from weft.runtime.model import CompiledModel
 from weft.runtime.threads import own_num_threads
 from weft.support.errors import IRTypeError
+from weft.support.progress import listening, tell
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
 
@@ -76,6 +78,7 @@ def compile(  # noqa: A001 - TVM's name
         if target is not _UNSET:
             raise IRTypeError("compile: the target is given twice, by position and as target=")
         example_inputs, target = None, example_inputs
+    warn_of_training(model)
     if num_threads is not None:
         own_num_threads(num_threads)  # refuses what is no number of threads
     resolved = as_target(None if target is _UNSET else target)
@@ -89,9 +92,9 @@ def compile(  # noqa: A001 - TVM's name
             key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
             found = None if key is None else model_cache.load(key, num_threads)
             if found is not None:
-                return _revived(found, request)
-        with _verified(verify):
-            made = _made(request, resolved, (relax_pipeline, tir_pipeline), progress)
+                return _revived(found, request, resolved, (relax_pipeline, tir_pipeline))
+        with _verified(verify), listening(progress.stage):
+            made = _made(request, resolved, (relax_pipeline, tir_pipeline))
         made.num_threads = num_threads
         if key is not None:
             progress.stage("writing it to the cache")
@@ -99,17 +102,13 @@ def compile(  # noqa: A001 - TVM's name
     return made
 
 
-def _made(
-    request: Request, target: Target, pipelines: tuple[Any, Any], progress: Progress
-) -> CompiledModel:
+def _made(request: Request, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
     """The model, compiled stage by stage."""
-    progress.stage("importing")
+    tell("importing")
     imported = import_model(request)
-    progress.stage("passes on the graph")
-    with target:
+    tell("passes on the graph")
+    with target, listening(None):  # the kernels that fold constants are no part of the model
         module = relax_pipeline_of(pipelines[0])(imported.module)
-    kernels = sum(isinstance(func, PrimFunc) for func in module.functions.values())
-    progress.stage(f"compiling {kernels} kernel{'' if kernels == 1 else 's'}")
     executable = relax_build(module, target, None, None, pipelines[1])
     return CompiledModel(
         executable, imported.signature, entry=imported.entry, states=imported.states,
@@ -122,10 +121,12 @@ def _name_of(model: Any) -> str:
     return Path(model).name if isinstance(model, str | Path) else type(model).__name__
 
 
-def _revived(model: CompiledModel, request: Request) -> CompiledModel:
+def _revived(
+    model: CompiledModel, request: Request, target: Target, pipelines: tuple[Any, Any]
+) -> CompiledModel:
     """A model from the cache: its states are those of the module that was given.
 
-    Its imported module is imported again where somebody asks for it.
+    It is imported again where somebody asks for its module, and compiled again for its sources.
     """
     imported: list[Imported] = []
 
@@ -138,7 +139,18 @@ def _revived(model: CompiledModel, request: Request) -> CompiledModel:
     if model.signature.states and find is not None:
         tensors = dict(request.model.named_parameters()) | dict(request.model.named_buffers())
         model.states = [tensors[state.name].detach() for state in model.signature.states]
+
+    context = PassContext.current()
+
+    def source(fmt: str) -> Callable[[], str]:
+        def compiled_again() -> str:
+            with context:
+                return _made(request, target, pipelines).kernels.get_source(fmt)
+
+        return compiled_again
+
     model.set_module(module)
+    model.kernels.set_sources({fmt: source(fmt) for fmt in SOURCE_FORMATS})
     return model
 
 
@@ -157,9 +169,7 @@ def _as_module(model: Any) -> Any:
     return as_module(model) if isinstance(model, Function | PrimFunc) else model
 
 
-def _request(
-    model: Any, examples: Any, dynamic_shapes: Any, options: Mapping[str, Any]
-) -> Request:
+def _request(model: Any, examples: Any, dynamic_shapes: Any, options: Mapping[str, Any]) -> Request:
     if isinstance(examples, Mapping):
         args, kwargs = (), dict(examples)
     else:

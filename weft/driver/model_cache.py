@@ -15,6 +15,7 @@ from typing import Final
 
 from weft.codegen.cache import cache_folder, source_digest, sweep
 from weft.codegen.llvm.compile import llvm_version
+from weft.driver.module_keys import key_of_ir
 from weft.driver.sources import Request, function_of, source_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -39,7 +40,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
 
     ``settings`` are further options; one that is no plain value has no key.
     """
-    if isinstance(request.model, IRModule) or cache_folder("models") is None:
+    if cache_folder("models") is None:
         return None
     context = PassContext.current()
     plain = (*settings, *request.options.values())
@@ -47,20 +48,27 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
         return None
     if not _only_ours():
         return None
-    source = source_of(request.model)
-    described = function_of(source.key)(request) if source.key else None
+    name, described = _described(request)
     if described is None:
         return None
     digest = hashlib.blake2b(source_digest(_ROOMS), digest_size=20)
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
-        source.name, settings, sorted(request.options.items()), llvm_version(),
+        name, settings, sorted(request.options.items()), llvm_version(),
         target.structural_bytes(), tuple(llvm_options(target)), context.opt_level, config,
         sorted(context.required_pass), sorted(context.disabled_pass),
     )  # fmt: skip
     digest.update(repr(parts).encode())
     digest.update(described)
     return digest.hexdigest()
+
+
+def _described(request: Request) -> tuple[str, bytes | None]:
+    """The kind of a model, and what tells it from others of its kind; None where nothing does."""
+    if isinstance(request.model, IRModule):
+        return "IRModule", key_of_ir(request.model)
+    source = source_of(request.model)
+    return source.name, function_of(source.key)(request)
 
 
 def _only_ours() -> bool:
@@ -112,4 +120,3 @@ def _forget(path: Path) -> None:
         path.unlink()
     except OSError:
         return  # somebody else was faster, or the folder is read-only
-

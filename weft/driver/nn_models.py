@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from weft.driver.module_keys import key_of_ir
 from weft.driver.sources import Imported, Request
 from weft.relax.frontend.nn import spec as specs
 from weft.relax.frontend.nn.core import Effect, Module
@@ -28,6 +29,9 @@ def import_nn(request: Request) -> Imported:
     Raises IRTypeError for inputs that are no arrays and no specs, UnsupportedError for a module
     with effects, whose state ``jit`` keeps.
     """
+    kept: Imported | None = request.found.get("imported")
+    if kept is not None:
+        return kept
     unknown = set(request.options) - _OPTIONS
     if unknown:
         raise IRTypeError(
@@ -55,9 +59,17 @@ def import_nn(request: Request) -> Imported:
     return Imported(mod, _signature(name, entry, method, free), entry=entry)
 
 
-def _signature(
-    name: str, entry: str, method: specs.MethodSpec, free: Sequence[str]
-) -> Signature:
+def key_of_nn(request: Request) -> bytes | None:
+    """Bytes that tell a module, its parameters and its inputs: those of what it is exported to.
+
+    The export, which is quick, is kept in the request for a miss.
+    """
+    imported = request.found["imported"] = import_nn(request)
+    described = key_of_ir(imported.module)
+    return None if described is None else described + repr(imported.signature).encode()
+
+
+def _signature(name: str, entry: str, method: specs.MethodSpec, free: Sequence[str]) -> Signature:
     title = name if entry == "forward" else f"{name}.{entry}"
     keyed = [item.replace(".", "_") for item in free]
     names = [*method.arg_names, *keyed]

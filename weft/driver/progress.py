@@ -33,10 +33,10 @@ class Progress:
             self._timer.start()
         return self
 
-    def stage(self, text: str) -> None:
-        """Say what is being done from now on."""
+    def stage(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Say what is being done from now on, and how many of its parts are done."""
         with self._lock:
-            self._text = text
+            self._text = text if total is None else f"{text} {done} of {total}"
             if self._display is not None:
                 self._display.update(self._task, description=self._line())
 
@@ -45,22 +45,18 @@ class Progress:
 
     def _show(self) -> None:
         try:
+            from rich import progress as rich  # noqa: PLC0415 - optional
             from rich.console import Console  # noqa: PLC0415 - optional
-            from rich.progress import (  # noqa: PLC0415 - optional
-                Progress as Display,
-            )
-            from rich.progress import (  # noqa: PLC0415 - optional
-                SpinnerColumn,
-                TextColumn,
-                TimeElapsedColumn,
-            )
         except ImportError:
             return
         with self._lock:
             if self._timer is None:
                 return  # done meanwhile
-            columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-            self._display = Display(*columns, console=Console(stderr=True), transient=True)
+            columns = (
+                rich.SpinnerColumn(), rich.TextColumn("{task.description}"),
+                rich.TimeElapsedColumn(),
+            )  # fmt: skip
+            self._display = rich.Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._display.add_task(self._line(), total=None)
             self._display.start()
 

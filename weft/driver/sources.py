@@ -31,7 +31,8 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the importer takes beside (``custom_converters``, ``opset`` ...)."""
     found: dict[str, Any] = field(default_factory=dict)
-    """What was found out on the way and is not to be found out again (``program``: an export)."""
+    """What was found out on the way and is not to be found out again (``program``: an export of
+    torch's; ``imported``: an nn module after import)."""
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Source:
     """A kind of model: ``classes`` as ``module:Class``, suffixes of files, and who imports it.
 
     ``load`` is ``module:function``; the function takes a Request and returns an Imported.
-    ``key`` (``module:function`` too, or nothing) gives bytes that tell one request from another
+    ``key`` (``module:function`` too) gives bytes that tell one request from another
     without importing it; None where that is not possible (weft.driver.model_cache).
     """
 
@@ -57,7 +58,7 @@ class Source:
     load: str
     classes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
-    key: str = ""
+    key: str = field(kw_only=True)
 
 
 SOURCES: Final = (
@@ -72,7 +73,7 @@ SOURCES: Final = (
     ),
     Source(
         "relax.frontend.nn.Module", "weft.driver.nn_models:import_nn",
-        ("weft.relax.frontend.nn.core:Module",),
+        ("weft.relax.frontend.nn.core:Module",), key="weft.driver.nn_models:key_of_nn",
     ),
     Source(
         "a .pt2 file", "weft.driver.torch_models:import_pt2", suffixes=(".pt2",),
@@ -170,9 +171,7 @@ def import_module(request: Request) -> Imported:
             f"compile: an IRModule takes no option {', '.join(map(repr, request.options))}"
         )
     functions = {
-        var.name_hint: func
-        for var, func in module.functions.items()
-        if isinstance(func, Function)
+        var.name_hint: func for var, func in module.functions.items() if isinstance(func, Function)
     }
     name = "main" if "main" in functions else next(iter(functions), "")
     params = [param.name_hint or f"arg{i}" for i, param in enumerate(functions[name].params)]

@@ -148,6 +148,10 @@ class Module:
             source = self._sources[fmt or self.format] = source()
         return source
 
+    def set_sources(self, sources: Mapping[str, Source]) -> None:
+        """Say where the code in each format can be had."""
+        self._sources = dict(sources)
+
     def inspect_source(self, fmt: str = "") -> str:
         """The name of ``get_source`` in newer releases."""
         return self.get_source(fmt)

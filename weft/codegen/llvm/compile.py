@@ -14,6 +14,7 @@ from weft.ir.module import IRModule
 from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
 from weft.support.errors import CodegenError, InternalError
+from weft.support.progress import tell
 from weft.target.host import LLVMOptions, llvm_options
 
 SLP_MISTAKES: Final = re.compile(r"uitofp (i|<\d+ x i)(16|32|64)")
@@ -62,6 +63,7 @@ def compile_module(mod: IRModule, target: Any = None, *, checks: bool = True) ->
     """Compile every lowered PrimFunc of ``mod`` into one object."""
     options = llvm_options(target)
     text, specs = emit_module(mod, target, checks=checks)
+    tell(f"optimising kernels: {len(specs)}")
     return CompiledObject(compile_text(text, options), specs, options, lambda: text)
 
 

@@ -25,6 +25,7 @@ from weft.ir.expr import integer_range
 from weft.ir.module import IRModule
 from weft.runtime.abi import FaultKind
 from weft.runtime.spec import FunctionSpec
+from weft.support.progress import tell
 from weft.support.recursion import deep_recursion
 from weft.target.host import llvm_options
 from weft.target.target import as_target
@@ -71,7 +72,8 @@ def emit_module(
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)
-    for name, func in functions.items():
+    for done, (name, func) in enumerate(functions.items()):
+        tell("generating code: kernel", done + 1, len(functions))
         emit_function(context, func, name, signatures[name])
     text = context.text(header_of(target)) + _METADATA + "\n"
     return text, tuple(signature.spec for signature in signatures.values())

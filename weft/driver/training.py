@@ -1,0 +1,42 @@
+"""A model from torch that is compiled in training mode: allowed, and hardly ever meant."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+
+class TrainingModeWarning(UserWarning):
+    """A model is compiled with layers that compute something else in training."""
+
+
+def warn_of_training(model: Any) -> None:
+    """Warn, with the layers' names, of a ``torch.nn.Module`` that trains while it is compiled.
+
+    Only layers that compute something else then count: batch norms (which also change their
+    statistics), dropouts, recurrent layers and attention with dropout.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        return
+    found = [name or type(model).__name__ for name, layer in model.named_modules()
+             if layer.training and _differs(layer, torch.nn)]  # fmt: skip
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        warnings.warn(
+            f"compile: {type(model).__name__} is in training mode: {', '.join(found[:3])}{more} "
+            "compute what they do in training; call model.eval() before weft.compile for inference",
+            TrainingModeWarning, stacklevel=3,
+        )  # fmt: skip
+
+
+def _differs(layer: Any, nn: Any) -> bool:
+    """Whether a layer computes something else in training than in inference."""
+    if isinstance(layer, nn.modules.batchnorm._NormBase):
+        return bool(layer.track_running_stats)
+    if isinstance(layer, nn.modules.dropout._DropoutNd):
+        return bool(layer.p)
+    if isinstance(layer, nn.RNNBase | nn.MultiheadAttention):
+        return bool(layer.dropout)
+    return isinstance(layer, nn.RReLU)
