@@ -16,6 +16,7 @@ from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
+from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
@@ -228,6 +229,7 @@ def relax_build(
     if pipeline is not _UNSET:
         relax_pipeline = pipeline
     module = as_module(mod)
+    refuse_distributed(module, "relax.build")
     if params:
         module = BindParams("main", params)(module)
     with resolved:

@@ -13,7 +13,11 @@ from weft.ir.node import NODE_TYPES, Node
 from weft.support.errors import IRAttributeError, IRTypeError
 
 _DEFINED_IN: Final[dict[str, tuple[str, ...]]] = {
-    "relax": ("weft.relax.expr", "weft.relax.struct_info"),
+    "relax": (
+        "weft.relax.expr",
+        "weft.relax.struct_info",
+        "weft.relax.distributed.struct_info",
+    ),
     "te": ("weft.te.operation",),
     "": ("weft.tir.function", "weft.te.operation", "weft.relax.expr"),
 }

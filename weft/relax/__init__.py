@@ -32,15 +32,14 @@ _NAMES = {
     "register_pipeline": "weft.driver.pipeline",
 }
 _PLANNED = {
-    "distributed": "distributed execution",
     "training": "training",
 }
 __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "analysis", "backend", "binding_rewrite", "block_builder", "dpl", "expr", "expr_functor",
-        "frontend", "op", "struct_info", "testing", "transform", "utils", "vm",
+        "analysis", "backend", "binding_rewrite", "block_builder", "distributed", "dpl", "expr",
+        "expr_functor", "frontend", "op", "struct_info", "testing", "transform", "utils", "vm",
     ),
     _PLANNED,
 )  # fmt: skip

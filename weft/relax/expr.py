@@ -256,9 +256,13 @@ class ShapeExpr(Expr):
 
 @node
 class Constant(Expr):
-    """A constant tensor; ``data`` is an NDArray."""
+    """A constant tensor; ``data`` is an NDArray.
+
+    ``struct_info`` follows from it, but of a distributed constant, which is another one.
+    """
 
     data: Any = field(visit=False)
+    struct_info: Any = field(default=None, visit=False)
 
     def __init__(self, data: Any, struct_info: StructInfo | None = None, span: Any = None) -> None:
         self.data = data if isinstance(data, NDArray) else array(data)

@@ -15,6 +15,7 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, post_order_visit, substitute
 from weft.ir.node import Array
 from weft.ir.structural import structural_equal
+from weft.relax.distributed.struct_info import DTensorStructInfo
 from weft.relax.expr import Call, Expr, ShapeExpr, Var
 from weft.relax.shape_arith import differ, same_dim
 from weft.relax.struct_info import (
@@ -165,12 +166,25 @@ def _check_func(base: Any, derived: Any) -> BaseCheckResult:
     return result
 
 
+def _check_dtensor(base: Any, derived: Any) -> BaseCheckResult:
+    result = struct_info_base_check(base.tensor_sinfo, derived.tensor_sinfo)
+    return result if _lie_alike(base, derived) else min(result, BaseCheckResult.FAIL_L1)
+
+
+def _lie_alike(lhs: DTensorStructInfo, rhs: DTensorStructInfo) -> bool:
+    """Whether two distributed tensors have one mesh and one placement."""
+    return structural_equal(lhs.device_mesh, rhs.device_mesh) and structural_equal(
+        lhs.placement, rhs.placement
+    )
+
+
 _BASE_CHECKS: dict[type, Callable[[Any, Any], BaseCheckResult]] = {
     PrimStructInfo: _check_prim,
     ShapeStructInfo: _check_shape,
     TensorStructInfo: _check_tensor,
     TupleStructInfo: _check_tuple,
     FuncStructInfo: _check_func,
+    DTensorStructInfo: _check_dtensor,
 }
 
 
@@ -190,6 +204,10 @@ def struct_info_lca(lhs: StructInfo, rhs: StructInfo) -> StructInfo:
         if len(lhs.fields) == len(rhs.fields):
             pairs = zip(lhs.fields, rhs.fields, strict=True)
             return TupleStructInfo([struct_info_lca(a, b) for a, b in pairs])
+    if isinstance(lhs, DTensorStructInfo) and isinstance(rhs, DTensorStructInfo):
+        whole = _tensor_lca(lhs.tensor_sinfo, rhs.tensor_sinfo)
+        if _lie_alike(lhs, rhs) and (whole.ndim != -1 or not _sharded(lhs)):
+            return DTensorStructInfo(whole, lhs.device_mesh, lhs.placement)
     if isinstance(lhs, FuncStructInfo) and isinstance(rhs, FuncStructInfo):
         purity = lhs.purity and rhs.purity
         return FuncStructInfo.opaque_func(ret=struct_info_lca(lhs.ret, rhs.ret), purity=purity)
@@ -207,6 +225,10 @@ def _tensor_lca(lhs: TensorStructInfo, rhs: TensorStructInfo) -> TensorStructInf
     return TensorStructInfo(None, dtype, vdevice, ndim)
 
 
+def _sharded(info: DTensorStructInfo) -> bool:
+    return any(spec.axis != -1 for spec in info.placement.dim_specs)
+
+
 def get_static_type(info: StructInfo) -> StructInfo:
     """The info without dimensions: rank and dtype stay (0.20's Type, as a struct info)."""
     if isinstance(info, ShapeStructInfo):
@@ -215,6 +237,8 @@ def get_static_type(info: StructInfo) -> StructInfo:
         return TensorStructInfo(None, info.dtype, None, info.ndim)
     if isinstance(info, PrimStructInfo):
         return PrimStructInfo(info.dtype)
+    if isinstance(info, DTensorStructInfo):
+        return info.with_(tensor_sinfo=get_static_type(info.tensor_sinfo))
     if isinstance(info, TupleStructInfo):
         return TupleStructInfo([get_static_type(field) for field in info.fields])
     if isinstance(info, FuncStructInfo) and info.params is not None:
@@ -272,6 +296,8 @@ class _Eraser:
         if isinstance(info, PrimStructInfo) and info.value is not None:
             value = self.dim(info.value)
             return info if value is info.value else PrimStructInfo(info.dtype, value)
+        if isinstance(info, DTensorStructInfo):
+            return info.with_(tensor_sinfo=self.erase(info.tensor_sinfo))
         if isinstance(info, TupleStructInfo):
             fields = [self.erase(field) for field in info.fields]
             same = all(new is old for new, old in zip(fields, info.fields, strict=True))
@@ -314,6 +340,8 @@ def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
 def _match(param: Any, arg: Any, mapping: dict[TirVar, PrimExpr]) -> None:
     mine: Any
     its: Any
+    if isinstance(param, DTensorStructInfo) and isinstance(arg, DTensorStructInfo):
+        param, arg = param.tensor_sinfo, arg.tensor_sinfo
     if isinstance(param, TensorStructInfo) and isinstance(arg, TensorStructInfo):
         mine, its = tensor_dims(param), tensor_dims(arg)
     elif isinstance(param, ShapeStructInfo) and isinstance(arg, ShapeStructInfo):

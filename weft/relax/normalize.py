@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
+from weft.relax.distributed.sharding import infer_operator
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -334,8 +335,7 @@ def infer_call(call: Call) -> StructInfo:
             if call.sinfo_args:
                 return combined(call.sinfo_args)
             raise IRTypeError(f"{op.name} has no struct-info rule")
-        made: StructInfo = rule(call)
-        return made
+        return infer_operator(call, rule)
     if call.sinfo_args:
         return combined(call.sinfo_args)
     info = op.struct_info

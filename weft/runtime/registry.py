@@ -114,6 +114,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
 
 def missing_function(name: str) -> str:
     """The message for a name that is not registered, with the nearest names that are."""
+    if name.startswith("runtime.disco."):
+        return (
+            f"cannot find global function {name!r}: weft runs programs on one worker; one that "
+            f"runs them on several has to bring it, by weft.register_func({name!r})"
+        )
     nearest = difflib.get_close_matches(name, _TABLE, n=3)
     hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
     return (

@@ -7,6 +7,7 @@ import pytest
 from weft import relax, script
 from weft.ir.structural import assert_structural_equal
 from weft.relax import op
+from weft.relax.distributed import DeviceMesh
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRIndexError, IRValueError
 from weft.testing.rule_cases import check_rule
@@ -20,14 +21,14 @@ def tensor(*dims, dtype="float32"):
 
 
 X = tensor(4, 6)
+MESH = DeviceMesh((2,), [0, 1])
 
 RULES = {
     "allreduce": (op.ccl.allreduce, [X], X),
     "allgather": (lambda x: op.ccl.allgather(x, 3), [X], tensor(12, 6)),
     "broadcast": (op.ccl.broadcast_from_worker0, [X], X),
     "scatter": (lambda x: op.ccl.scatter_from_worker0(x, 3, 1), [X], tensor(4, 2)),
-    "annotate": (lambda x: op.distributed.annotate_sharding(x, "mesh", "S[0]"), [X], X),
-    "redistribute": (lambda x: op.distributed.redistribute(x, "mesh", "R"), [X], X),
+    "annotate": (lambda x: op.distributed.annotate_sharding(x, MESH, "R"), [X], X),
     "shard": (lambda x: op.distributed.redistribute_replica_to_shard(x, 2, -1), [X],
               tensor(4, 3)),
 }  # fmt: skip

@@ -30,6 +30,8 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array, freeze
 from weft.ir.op import Op
+from weft.relax.distributed.sharding import infer_operator
+from weft.relax.distributed.struct_info import DTensorStructInfo, replicated
 from weft.relax.expr import (
     Call,
     Constant,
@@ -238,22 +240,27 @@ def peek_info(operand: Any) -> Any:
     if info is None and isinstance(operand, Call) and isinstance(operand.op, Op):
         rule = operand.op.get_attr("infer_struct_info")
         if rule is not None and all(peek_info(arg) is not None for arg in operand.args):
-            info = operand.struct_info = rule(operand)
+            info = operand.struct_info = infer_operator(operand, rule)
     return info
 
 
 def match_scalars(*operands: Any) -> list[Any]:
     """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
-    dtype = None
+    dtype = mesh = None
     for operand in operands:
         info = peek_info(operand)
-        if isinstance(info, TensorStructInfo) and info.dtype != "void":
-            dtype = info.dtype
+        whole = info.tensor_sinfo if isinstance(info, DTensorStructInfo) else info
+        if isinstance(whole, TensorStructInfo) and whole.dtype != "void":
+            dtype = whole.dtype
+            mesh = None if whole is info else info.device_mesh
             break
     made: list[Any] = []
     for operand in operands:
         if isinstance(operand, bool | int | float | np.generic) and dtype is not None:
-            made.append(const(operand, str(dtype)))
+            number = const(operand, str(dtype))
+            if mesh is not None:
+                number = Constant(number.data, replicated(number.struct_info, mesh))
+            made.append(number)
         else:
             made.append(operand)  # converted, or refused by name, with the other arguments
     return made

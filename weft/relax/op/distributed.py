@@ -1,7 +1,6 @@
 """``relax.op.distributed``, printed ``R.dist``: how tensors lie on a mesh of devices.
 
-The operators parse and deduce on plain tensors; a mesh and a placement are attributes that
-nothing interprets yet (tensors of distributed struct info are no part of weft).
+Graphs of them are built, deduced, printed and read; nothing executes them yet.
 """
 
 from __future__ import annotations
@@ -10,29 +9,99 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
-from weft.relax.expr import Call, Expr
+from weft.relax.distributed.global_info import DeviceMesh
+from weft.relax.distributed.sharding import RULES
+from weft.relax.distributed.struct_info import DTensorStructInfo, Placement, PlacementSpec
+from weft.relax.expr import Call, Expr, Var
 from weft.relax.op.base import as_sinfo_args, infer_from_args, inline_tuple
 from weft.relax.op.ccl import infer_parts
 from weft.relax.op.definition import FUNCTIONS, as_shape, operator
-from weft.relax.op.infer import same_as_input
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.op.infer import axis_of, fail, param_name
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
 
 
-@operator("relax.dist.annotate_sharding", same_as_input)
+def _distributed(call: Call, index: int = 0) -> DTensorStructInfo:
+    info = call.args[index].struct_info
+    if not isinstance(info, DTensorStructInfo):
+        raise IRTypeError(
+            f"{call.op.name}: {param_name(call, index)}: expected a distributed tensor (R.DTensor),"
+            f" got {info}"
+        )
+    return info
+
+
+def _checked(call: Call, whole: TensorStructInfo) -> DTensorStructInfo:
+    """The tensor as the attributes say that it lies."""
+    return DTensorStructInfo(whole, call.attrs["device_mesh"], call.attrs["placement"])
+
+
+def infer_annotated(call: Call) -> StructInfo:
+    """As the input, of which the mesh and the placement must be possible."""
+    info = call.args[0].struct_info
+    whole = info.tensor_sinfo if isinstance(info, DTensorStructInfo) else info
+    if not isinstance(whole, TensorStructInfo):
+        raise IRTypeError(f"{call.op.name}: input: expected a tensor, got {info}")
+    _checked(call, whole)
+    made: StructInfo = info
+    return made
+
+
+def infer_redistributed(call: Call) -> StructInfo:
+    """The input on the mesh and by the placement of the attributes."""
+    return _checked(call, _distributed(call).tensor_sinfo)
+
+
+def infer_sharded(call: Call) -> StructInfo:
+    """The replica on a mesh of one dimension, divided along the axis among the workers."""
+    info = _distributed(call)
+    whole, mesh = info.tensor_sinfo, info.device_mesh
+    if len(mesh.shape) != 1 or info.placement.dim_specs[0].axis != -1:
+        fail(call, f"input: expected a replica ('R') on a mesh of one dimension, got {info}")
+    workers = call.attrs["num_workers"]
+    if workers != mesh.shape[0]:
+        fail(call, f"num_workers: expected {mesh.shape[0]}, as the mesh has, got {workers}")
+    infer_parts(Call(call.op, [Var("whole", whole)], call.attrs))
+    axis = axis_of(call, call.attrs["axis"], whole.ndim)
+    return DTensorStructInfo(whole, mesh, Placement([PlacementSpec.sharding(axis)]))
+
+
+def as_mesh(value: Any) -> DeviceMesh:
+    """A device mesh; names of meshes are for scripts, which have a module."""
+    if not isinstance(value, DeviceMesh):
+        raise IRTypeError(
+            f"device_mesh: expected a relax.distributed.DeviceMesh, got {type(value).__name__}: "
+            f"{value!r}"
+        )
+    return value
+
+
+def as_placement(value: Any) -> Placement:
+    """A placement, also from its text."""
+    if not isinstance(value, Placement | str):
+        raise IRTypeError(
+            f"placement: expected a relax.distributed.Placement or a text such as 'S[0], R', got "
+            f"{type(value).__name__}: {value!r}"
+        )
+    return Placement.from_text(value) if isinstance(value, str) else value
+
+
+@operator("relax.dist.annotate_sharding", infer_annotated)
 def annotate_sharding(
     input: Expr,  # noqa: A002 - TVM's name
     device_mesh: Any, placement: Any,
 ) -> Any:  # fmt: skip
     """The tensor, marked with how it shall lie on a mesh."""
+    return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
 
-@operator("relax.dist.redistribute", same_as_input)
+@operator("relax.dist.redistribute", infer_redistributed)
 def redistribute(
     input: Expr,  # noqa: A002 - TVM's name
     device_mesh: Any, placement: Any,
 ) -> Any:  # fmt: skip
-    """The tensor, moved to another placement."""
+    """The distributed tensor, moved to another placement."""
+    return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
 
 @operator("relax.dist.redistribute_replica_to_shard", infer_parts)
@@ -40,15 +109,16 @@ def redistribute_replica_to_shard(
     input: Expr,  # noqa: A002 - TVM's name
     num_workers: int, axis: int,
 ) -> Any:  # fmt: skip
-    """This worker's equal part along an axis of a tensor that every worker has."""
+    """This worker's equal part along an axis of a tensor that every worker has.
+
+    Of a distributed tensor, which is a replica, the same tensor placed in such parts.
+    """
 
 
 def call_tir_local_view(gvar: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
     """A call_tir whose PrimFunc computes the local part of a distributed tensor."""
     if not isinstance(gvar, GlobalVar):
-        raise IRTypeError(
-            f"call_tir_local_view: expected a GlobalVar, got {type(gvar).__name__}"
-        )
+        raise IRTypeError(f"call_tir_local_view: expected a GlobalVar, got {type(gvar).__name__}")
     operands = [gvar, inline_tuple(args)]
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))
@@ -62,3 +132,9 @@ Op.register(
     function=call_tir_local_view, pure=True, params=("func", "args", "tir_vars"), attrs=(),
 )  # fmt: skip
 FUNCTIONS["dist.call_tir_local_view"] = call_tir_local_view
+
+RULES.update({
+    "relax.dist.annotate_sharding": infer_annotated,
+    "relax.dist.redistribute": infer_redistributed,
+    "relax.dist.redistribute_replica_to_shard": infer_sharded,
+})  # fmt: skip

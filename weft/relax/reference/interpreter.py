@@ -18,6 +18,7 @@ import numpy as np
 from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import (
     Binding,
     Call,
@@ -80,6 +81,7 @@ def run(
     is an error with both shapes; VerifyError if a result is not what struct info says.
     """
     module = IRModule({name: mod}) if isinstance(mod, Function) else mod
+    refuse_distributed(module, "the interpreter")
     values = [as_value(argument) for argument in arguments]
     return Interpreter(module, observe).call_function(name, values)
 

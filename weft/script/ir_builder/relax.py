@@ -11,7 +11,7 @@ import importlib
 from collections import abc
 from typing import Any, Final, cast
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, Range
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -34,6 +34,7 @@ from weft.relax.expr import Tuple as TupleNode
 from weft.relax.op import base
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import StructInfo
+from weft.script.ir_builder import relax_distributed
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.relax_frame import (
     DataflowFrame,
@@ -320,8 +321,10 @@ py_print: Final = print
 py_str: Final = str
 
 NAMES: Final[dict[str, Any]] = {
+    **relax_distributed.NAMES,
     "Callable": Callable_,
     "ExternFunc": ExternFunc,
+    "Range": Range,
     "SeqExpr": SeqExpr,
     "ShapeExpr": ShapeExpr,
     "TupleGetItem": TupleGetItem,

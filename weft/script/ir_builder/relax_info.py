@@ -115,7 +115,7 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, str | StructInfoProxy)
 
 
-def _made(make: Callable[[], StructInfo], *parts: Any) -> Any:
+def made_or_open(make: Callable[[], StructInfo], *parts: Any) -> Any:
     """The struct info now if its parts are known, else a proxy."""
     if current_symbols() is None and _is_open(parts):
         return StructInfoProxy(make)
@@ -146,7 +146,7 @@ def Tensor(  # noqa: N802 - written R.Tensor
         device = find_vdevice(vdevice) if isinstance(vdevice, str) else vdevice
         return TensorStructInfo(dims, _dtype(dtype), device, ndim)
 
-    return _made(make, shape if isinstance(shape, list | tuple) else ())
+    return made_or_open(make, shape if isinstance(shape, list | tuple) else ())
 
 
 def find_vdevice(text: str) -> Any:
@@ -171,7 +171,7 @@ def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.
     def make() -> StructInfo:
         return ShapeStructInfo(None if values is None else _dimensions(values), ndim)
 
-    return _made(make, values)
+    return made_or_open(make, values)
 
 
 def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R.Prim
@@ -183,7 +183,7 @@ def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R
             known = tir_op.const(known, "int64")
         return PrimStructInfo(_dtype(dtype), known)
 
-    return _made(make, value)
+    return made_or_open(make, value)
 
 
 def Object() -> ObjectStructInfo:  # noqa: N802 - written R.Object
@@ -194,7 +194,7 @@ def Object() -> ObjectStructInfo:  # noqa: N802 - written R.Object
 def Tuple(*fields: Any) -> Any:  # noqa: N802 - written R.Tuple
     """A tuple's struct info."""
     items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
-    return _made(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
+    return made_or_open(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
 
 
 def Callable_(
@@ -213,7 +213,7 @@ def Callable_(
         infos = [as_struct_info(item) for item in params]
         return FuncStructInfo(infos, result, True if purity is None else purity)
 
-    return _made(make, params or (), ret)
+    return made_or_open(make, params or (), ret)
 
 
 def as_struct_info(value: Any) -> StructInfo:

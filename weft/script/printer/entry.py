@@ -18,6 +18,7 @@ from weft.script import metadata as metadata_format
 from weft.script.highlight import display, to_highlighted_html
 from weft.script.printer import (
     ir_module,
+    relax_distributed,
     relax_expr,
     relax_function,
     relax_info,
@@ -36,8 +37,8 @@ from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 
 REGISTERED: Final = (
-    ir_module, relax_expr, relax_function, relax_info, tir_block, tir_buffer, tir_expr,
-    tir_function, tir_stmt,
+    ir_module, relax_distributed, relax_expr, relax_function, relax_info, tir_block, tir_buffer,
+    tir_expr, tir_function, tir_stmt,
 )  # fmt: skip
 """The modules whose import registers the printers of nodes."""
 
@@ -133,8 +134,13 @@ def _is_graph(node: Any) -> bool:
     if isinstance(node, PrimExpr | GlobalVar | Op) or getattr(node, "KIND", "") == "PrimFunc":
         return False
     return isinstance(node, RelaxExpr | StructInfo | Binding) or (
-        getattr(node, "KIND", "") in ("BindingBlock", "DataflowBlock")
+        getattr(node, "KIND", "") in _GRAPH_PARTS
     )
+
+
+_GRAPH_PARTS: Final = frozenset(
+    {"BindingBlock", "DataflowBlock", "DeviceMesh", "Placement", "PlacementSpec"}
+)
 
 
 def to_repr(node: Any) -> str:

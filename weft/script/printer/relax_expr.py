@@ -9,6 +9,7 @@ from typing import Any, Final
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
+from weft.relax.distributed.struct_info import DTensorStructInfo
 from weft.relax.struct_info import TupleStructInfo
 from weft.script.printer.attributes import attribute_doc, mapping_doc
 from weft.script.printer.doc import (
@@ -90,6 +91,9 @@ def _constant(node: nodes.Constant, d: Docsifier) -> Doc:
     value = _scalar_literal(node.data)
     if value is None:
         return d.add_metadata("relax.expr.Constant", node)
+    if isinstance(node.struct_info, DTensorStructInfo):
+        info = d.doc(node.struct_info)
+        return CallDoc(AttrAccessDoc(d.relax("dist"), "const"), (LiteralDoc(value), info))
     dtype = LiteralDoc(str(node.data.dtype))
     return CallDoc(d.relax("const"), (LiteralDoc(value), dtype))
 
@@ -220,7 +224,15 @@ def _destination_passing(node: nodes.Call, d: Docsifier) -> Doc | None:
     if len(node.args) == 3:
         keys.append("tir_vars")
         values.append(d.doc(node.args[2]))
-    return CallDoc(operator_doc(node.op, d), args, keys, values)
+    callee = operator_doc(node.op, d)
+    if node.op.name == "relax.call_tir" and _is_distributed(node.sinfo_args[0]):
+        callee = AttrAccessDoc(d.relax("dist"), "call_tir")
+    return CallDoc(callee, args, keys, values)
+
+
+def _is_distributed(info: Any) -> bool:
+    fields = info.fields if isinstance(info, TupleStructInfo) else [info]
+    return bool(fields) and all(isinstance(field, DTensorStructInfo) for field in fields)
 
 
 def _registered(node: nodes.Call, d: Docsifier) -> Doc | None:
@@ -260,6 +272,7 @@ _SPECIAL: Final[dict[str, Callable[[nodes.Call, Docsifier], Doc | None]]] = {
     "relax.call_tir_inplace": _destination_passing,
     "relax.call_tir_with_grad": _destination_passing,
     "relax.call_dps_packed": _destination_passing,
+    "relax.dist.call_tir_local_view": _destination_passing,
     "relax.call_builtin_with_ctx": _registered,
     "relax.call_pure_packed": _registered,
     "relax.print": _with_format("print"),

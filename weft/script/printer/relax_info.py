@@ -52,17 +52,22 @@ def _shape(node: infos.ShapeStructInfo, d: Docsifier) -> Doc:
     return CallDoc(d.relax("Shape"), (), ("ndim",), (LiteralDoc(int(node.ndim)),))
 
 
+def shape_doc(shape: Any, d: Docsifier) -> ExprDoc:
+    """The shape of a tensor: a tuple of dimensions, or the variable that is it."""
+    known = getattr(shape, "values", None)
+    if known is not None:
+        return TupleDoc([dimension_doc(value, d) for value in known])
+    made: ExprDoc = d.doc(shape)
+    return made
+
+
 @prints("TensorStructInfo")
 def _tensor(node: infos.TensorStructInfo, d: Docsifier) -> Doc:
     args: list[ExprDoc] = []
     keys: list[str] = []
     values: list[Any] = []
     if node.shape is not None:
-        known = getattr(node.shape, "values", None)
-        if known is not None:
-            args.append(TupleDoc([dimension_doc(value, d) for value in known]))
-        else:
-            args.append(d.doc(node.shape))
+        args.append(shape_doc(node.shape, d))
     if node.dtype != "void":
         keys.append("dtype")
         values.append(LiteralDoc(str(node.dtype)))

@@ -1,0 +1,52 @@
+"""What tells users that distributed tensors are not executed yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.functor import Visitor
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.distributed.struct_info import DTensorStructInfo
+from weft.relax.expr import Call, Constant, Function
+from weft.support.errors import UnsupportedError
+from weft.support.recursion import deep_recursion
+
+
+@deep_recursion
+def refuse_distributed(mod: IRModule, what: str) -> None:
+    """UnsupportedError if a graph of the module, which ``what`` is to run, has such tensors."""
+    for var, func in mod.functions.items():
+        if isinstance(func, Function):
+            _Finder(f"{what}: {var.name_hint}").visit(func)
+
+
+class _Finder(Visitor):
+    """Meets what parameters are said to be, calls, casts and constants."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.where = where
+
+    def refuse(self, found: Any) -> None:
+        raise UnsupportedError(
+            f"{self.where}: {found} is for several devices, and weft runs programs on one: graphs "
+            "of distributed tensors can be built, deduced, printed and read, not executed yet"
+        )
+
+    def visit_DTensorStructInfo(self, info: DTensorStructInfo) -> None:
+        self.refuse(info)
+
+    def visit_Function(self, func: Function) -> None:
+        for param in func.params:
+            self.visit(param.struct_info)
+        self.visit(func.body)
+
+    def visit_RelaxCall(self, call: Call) -> None:
+        if isinstance(call.op, Op) and call.op.name.startswith("relax.dist."):
+            self.refuse(call.op.name)
+        self.visit(call.args)
+        self.visit(call.sinfo_args)
+
+    def visit_Constant(self, constant: Constant) -> None:
+        self.visit(constant.struct_info)

@@ -1,0 +1,128 @@
+"""Distributed tensors as scripts write them: ``R.DTensor(...)``, ``R.dist.const``, ``"mesh[0]"``.
+
+A text names a device mesh of the module's global infos, and a placement.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, cast
+
+import numpy as np
+
+from weft.relax.distributed.global_info import DeviceMesh, device_mesh
+from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
+from weft.relax.expr import Call, Constant, ExternFunc
+from weft.relax.op import base, distributed
+from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.ndarray import NDArray
+from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.relax_info import Tensor, as_struct_info, made_or_open
+from weft.support.errors import IRTypeError, IRValueError
+
+_LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
+
+
+def find_mesh(mesh: Any) -> DeviceMesh:
+    """A mesh, or the one that ``"mesh[0]"`` names in the module's global infos."""
+    if isinstance(mesh, DeviceMesh):
+        return mesh
+    if not isinstance(mesh, str):
+        raise IRTypeError(
+            f"expected a device mesh or a text such as 'mesh[0]', got {type(mesh).__name__}"
+        )
+    found = _LISTED.fullmatch(mesh)
+    infos: Any = ()
+    if found and IRBuilder.is_in_scope():
+        infos = IRBuilder.current().global_infos.get(found[1], ())
+    if not found or int(found[2]) >= len(infos):
+        raise IRValueError(
+            f"the module has no device mesh {mesh!r}; write I.module_global_infos({{'mesh': "
+            "[R.device_mesh(...)]}) in it, and 'mesh[0]' for the first"
+        )
+    info = infos[int(found[2])]
+    if not isinstance(info, DeviceMesh):
+        raise IRTypeError(f"{mesh!r} is a {type(info).__name__} of the module, no device mesh")
+    return info
+
+
+def find_placement(placement: Any) -> Placement:
+    """A placement, also from its text."""
+    return Placement.from_text(placement) if isinstance(placement, str) else placement
+
+
+def DTensor(  # noqa: N802 - written R.DTensor
+    shape: Any = None,
+    dtype: Any = None,
+    device_mesh: Any = None,
+    placement: Any = "",
+    *,
+    ndim: int = -1,
+) -> Any:
+    """A distributed tensor's struct info; without a mesh that of one device without dimensions."""
+    whole = Tensor(shape, dtype, None, ndim)
+
+    def make() -> DTensorStructInfo:
+        mesh = DeviceMesh([], [0]) if device_mesh is None else find_mesh(device_mesh)
+        info = cast(TensorStructInfo, as_struct_info(whole))
+        return DTensorStructInfo(info, mesh, find_placement(placement))
+
+    return made_or_open(make, whole, device_mesh)
+
+
+def const(value: Any, struct_info: Any) -> Constant:
+    """A distributed constant, in the dtype that the struct info says."""
+    info = as_struct_info(struct_info)
+    if not isinstance(info, DTensorStructInfo):
+        raise IRTypeError(f"R.dist.const: struct_info: expected an R.DTensor, got {info}")
+    data = value.numpy() if isinstance(value, NDArray) else value
+    return Constant(np.asarray(data, str(info.tensor_sinfo.dtype)), info)
+
+
+def _infos(out_sinfo: Any, what: str) -> list[DTensorStructInfo]:
+    items = out_sinfo if isinstance(out_sinfo, list | tuple) else [out_sinfo]
+    infos = [as_struct_info(item) for item in items]
+    made = [info for info in infos if isinstance(info, DTensorStructInfo)]
+    if len(made) != len(infos):
+        raise IRTypeError(f"R.dist.{what}: out_sinfo: expected R.DTensor, got {infos}")
+    return made
+
+
+def call_tir(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+    """A call of a PrimFunc, or of a registered function, that makes distributed tensors."""
+    infos = _infos(out_sinfo, "call_tir")
+    if isinstance(func, str | ExternFunc):
+        return cast(Call, base.call_dps_packed(func, args, infos))
+    return cast(Call, base.call_tir(func, args, infos, tir_vars))
+
+
+def call_tir_local_view(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+    """A call of a PrimFunc on each device's parts of distributed tensors."""
+    infos = _infos(out_sinfo, "call_tir_local_view")
+    return distributed.call_tir_local_view(func, args, infos, tir_vars)
+
+
+def annotate_sharding(value: Any, device_mesh: Any, placement: Any) -> Call:
+    """The tensor, marked with how it shall lie on a mesh."""
+    mesh = find_mesh(device_mesh)
+    return distributed.annotate_sharding(value, mesh, find_placement(placement))
+
+
+def redistribute(value: Any, device_mesh: Any, placement: Any) -> Call:
+    """The distributed tensor, moved to another placement."""
+    mesh = find_mesh(device_mesh)
+    return distributed.redistribute(value, mesh, find_placement(placement))
+
+
+NAMES: Final[dict[str, Any]] = {
+    "DTensor": DTensor,
+    "device_mesh": device_mesh,
+    "dist.DTensor": DTensor,
+    "dist.device_mesh": device_mesh,
+    "dist.annotate_sharding": annotate_sharding,
+    "dist.call_tir": call_tir,
+    "dist.call_tir_local_view": call_tir_local_view,
+    "dist.const": const,
+    "dist.redistribute": redistribute,
+}
+"""Names of ``R``."""
