@@ -215,3 +215,12 @@ def test_an_unknown_activation_of_a_fused_operator():
     with pytest.raises(OnnxNodeError, match="activation: expected one of , Relu.* got 'Sine'"):
         fused("FusedGemm", "x y", "f", [info("x", shape=[2, 3]), info("y", shape=[3, 4])],
               activation="Sine")  # fmt: skip
+
+
+def test_attributes_that_ask_for_nothing_may_be_written_out():
+    infos = [info("x", shape=[2, 3]), info("y", shape=[3, 4])]
+    x, y = uniform(2, 3), uniform(3, 4, seed=1)
+    mod = fused("FusedMatMul", "x y", "f", infos, transBatchA=0, transBatchB=0)
+    np.testing.assert_allclose(run(mod, x, y), x @ y, rtol=1e-5)
+    with pytest.raises(OnnxNodeError, match="its attribute transBatchA=1 is not supported"):
+        fused("FusedMatMul", "x y", "f", infos, transBatchA=1)

@@ -173,3 +173,17 @@ def test_a_loop_over_a_sequence_whose_length_the_data_gives_names_its_input():
     with pytest.raises(ConstantNeededError, match="its input M must be known at import") as caught:
         from_onnx(proto)
     assert caught.value.sources == {"m"}
+
+
+@pytest.mark.parametrize("limit", [3, 20])
+def test_a_loop_that_only_its_condition_ends(limit, monkeypatch):
+    monkeypatch.setattr("weft.relax.frontend.onnx.operators.control.STEPS", 8)
+    calls = [node("Add", "i one", "i2"), node("Less", "i2 limit", "c2")]
+    body = helper.make_graph(
+        calls, "body", [info("step", "int64", []), info("c", "bool", []), info("i", "int64", [])],
+        [info("c2", "bool", []), info("i2", "int64", [])],
+    )  # fmt: skip
+    constants = {"t": np.array(True), "zero": np.array(0), "one": np.array(1),
+                 "limit": np.array(limit)}  # fmt: skip
+    proto = model([node("Loop", "- t zero", "y", body=body)], [], ["y"], constants=constants)
+    assert run(from_onnx(proto)) == limit

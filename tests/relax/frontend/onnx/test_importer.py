@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 import weft
 from weft import relax
 from weft.relax.frontend.onnx import from_onnx
+from weft.relax.frontend.onnx.coverage import operator_coverage
 from weft.testing.onnx_models import check, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
@@ -186,3 +187,36 @@ def test_elements_of_four_and_eight_bits_are_held_in_bytes():
     assert mod["main"].params[0].struct_info.dtype == "uint8"
     values = np.array([0.5, -3, 448], ml_dtypes.float8_e4m3fn)
     np.testing.assert_array_equal(run(mod, values.view("uint8")), [0.5, -3, 448])
+
+
+def test_names_of_dimensions_that_look_like_expressions_are_one_size():
+    proto = model([node("Relu", "x", "y")], [info("x", shape=["batch-size", "n//2"])], ["y"])
+    check(proto, uniform(2, 3))
+    mod = from_onnx(proto)
+    assert [str(dim) for dim in mod["main"].params[0].struct_info.shape] == ["batch_size", "n__2"]
+    assert weft.ir.structural_equal(weft.script.from_source(mod.script()), mod)
+    known = from_onnx(proto, {"x": ["n", "n//2"]})
+    assert 'x: R.Tensor(("n", "n // 2")' in known.script()
+
+
+def test_coverage_counts_a_model_s_function_once():
+    body = [node("Relu", "a", "b"), node("Mul", "a b", "c")]
+    function = helper.make_function("my", "Gate", ["a"], ["c"], body, [helper.make_opsetid("", 21)])
+    branch = helper.make_graph([helper.make_node("Gate", ["x"], ["r"], domain="my")], "b", [],
+                               [info("r")])  # fmt: skip
+    calls = [node("If", "c", "y", then_branch=branch, else_branch=branch)]
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("my", 1)]
+    proto = model(calls, [info("x", shape=[2]), info("c", "bool", [])], ["y"],
+                  functions=[function], imports=imports)  # fmt: skip
+    rows = {row.name: (row.count, row.status) for row in operator_coverage(proto)}
+    assert rows == {"If": (1, "converter"), "my::Gate": (2, "decomposed"),
+                    "Relu": (1, "converter"), "Mul": (1, "converter")}  # fmt: skip
+
+
+def test_the_caller_s_converter_comes_before_arithmetic_at_import():
+    def negated(context, x, y):
+        return context.emit(relax.op.subtract(x.expr, y.expr))
+
+    proto = model([node("Add", "a b", "y")], [], ["y"],
+                  constants={"a": np.array([5]), "b": np.array([3])})  # fmt: skip
+    np.testing.assert_array_equal(run(from_onnx(proto, custom_converters={"Add": negated})), [2])

@@ -117,3 +117,16 @@ def test_fold_says_nothing_of_what_is_undecided():
 )  # fmt: skip
 def test_fold_of_numbers(name, inputs, attributes, wanted):
     np.testing.assert_array_equal(fold(name, inputs, attributes), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "attributes"),
+    [
+        ("Cast", [np.array([1e10], "float32")], {"to": 6}),
+        ("Cast", [np.array([np.nan], "float16")], {"to": 7}),
+        ("ReduceMax", [np.zeros(0, "int64")], {}),
+        ("Div", [np.array([-(2**63)]), np.array([-1])], {}),
+    ],
+)  # fmt: skip
+def test_fold_leaves_to_the_program_what_numpy_does_otherwise(name, inputs, attributes):
+    assert fold(name, inputs, attributes) is None

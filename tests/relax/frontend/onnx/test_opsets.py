@@ -116,3 +116,24 @@ def test_defaults_are_those_of_the_schema_of_the_opset():
     call = helper.make_node("Concat", ["x", "x"], ["y"])
     proto = model([call], [info("x", shape=[2, 3, 4])], ["y"], opset=3)
     assert run(from_onnx(proto), x).shape == (2, 6, 4)
+
+
+def test_concat_of_known_values_had_a_default_axis():
+    constants = {"a": np.array([[1, 2]]), "b": np.array([[3, 4]])}
+    proto = model([node("Concat", "a b", "y")], [], ["y"], opset=3, constants=constants)
+    np.testing.assert_array_equal(run(from_onnx(proto)), [[1, 2, 3, 4]])
+
+
+def test_known_values_aligned_by_axis_until_opset_6():
+    constants = {"a": np.array([[1, 2, 3], [4, 5, 6]]), "b": np.array([10, 20])}
+    call = node("Add", "a b", "y", axis=0, broadcast=1)
+    proto = model([call], [], ["y"], opset=6, constants=constants)
+    np.testing.assert_array_equal(run(from_onnx(proto)), [[11, 12, 13], [24, 25, 26]])
+
+
+def test_integers_are_divided_towards_zero_in_every_opset():
+    for opset in 6, 14:
+        proto = model([node("Div", "x y", "z")], [info("x", "int64", [2]), info("y", "int64", [2])],
+                      ["z"], opset=opset)  # fmt: skip
+        made = run(from_onnx(proto), np.array([-7, 7]), np.array([2, -2]))
+        np.testing.assert_array_equal(made, [-3, -3])

@@ -112,3 +112,16 @@ def test_weights_of_four_bits_are_unpacked():
     np.testing.assert_allclose(
         run(from_onnx(proto), a), a @ ((weight - 8) * scales[:, None]).T, rtol=1e-4
     )
+
+
+def test_softmax_of_quantized_numbers_is_that_of_its_own_opset():
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    q = np.array([[10, 20, 30], [0, 5, 90]], "uint8")
+    constants = {"s": np.array(0.1, "float32"), "z": np.array(0, "uint8"),
+                 "t": np.array(1 / 256, "float32")}  # fmt: skip
+    call = node("QLinearSoftmax", "q s z t z", "y", domain="com.microsoft", axis=-1, opset=13)
+    proto = model([call], [info("q", "uint8", [2, 3])], ["y"], constants=constants,
+                  imports=imports)  # fmt: skip
+    weights = np.exp(q * 0.1 - (q * 0.1).max(1, keepdims=True))
+    wanted = np.clip(np.round(weights / weights.sum(1, keepdims=True) * 256), 0, 255)
+    np.testing.assert_array_equal(run(from_onnx(proto), q), wanted)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.tensors import tensor_array
 
 
 def attribute_value(attribute: Any) -> Any:
@@ -18,7 +19,7 @@ def attribute_value(attribute: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, onnx.TensorProto):
-        return onnx.numpy_helper.to_array(value)
+        return tensor_array(value, "the tensor of an attribute,")
     if isinstance(value, list | tuple):
         return [
             item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item

@@ -94,6 +94,13 @@ class WeftRep(BackendRep):
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs for inputs in the graph's order (or a dict by name)."""
         feeds = dict(inputs) if isinstance(inputs, Mapping) else self._named(inputs)
+        for name in (*self.names, *feeds):
+            if name not in feeds or name not in self.infos:
+                problem = "missing" if name in self.infos else "no input of the model"
+                raise OnnxModelError(
+                    f"run: expected the inputs {', '.join(self.names) or '(none)'}; {name!r} is "
+                    f"{problem}"
+                )
         made = self._for(feeds).run(feeds)
         names = [info.name for info in self.model.graph.output]
         result: tuple[Any, ...] = namedtupledict("Outputs", names)(*made)

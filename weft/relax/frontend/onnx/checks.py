@@ -71,6 +71,11 @@ def sub_graphs(node: Any) -> Iterator[Any]:
         yield from attribute.graphs
 
 
+def first_output(node: Any) -> str:
+    """The name of a node's first output, which names the node in messages; "" if it has none."""
+    return str(next(iter(node.output), ""))
+
+
 def _twice(names: Iterable[str]) -> str:
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
@@ -141,7 +146,7 @@ def _check_inputs(node: Any, schema: Any, inputs: Sequence[Any]) -> None:
 def _node_error(node: Any, message: str) -> OnnxNodeError:
     name = qualified(plain_domain(node.domain), node.op_type)
     title = f" {node.name!r}" if node.name else ""
-    return OnnxNodeError(f"{name} node{title} (output {next(iter(node.output), '')!r}): {message}")
+    return OnnxNodeError(f"{name} node{title} (output {first_output(node)!r}): {message}")
 
 
 def _type_name(kind: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
+from weft.relax.frontend.onnx.checks import first_output
 from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_name
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError, ShapeNeededError
 from weft.relax.frontend.onnx.known import settle
@@ -58,7 +59,7 @@ class Context:
         """The node in messages: ``Softmax node 'sm1' (output y)``."""
         name = qualified(self.node.domain, self.node.op_type)
         title = f" {self.node.name!r}" if self.node.name else ""
-        return f"{name} node{title} (output {next(iter(self.node.output), '')!r})"
+        return f"{name} node{title} (output {first_output(self.node)!r})"
 
     def wants(self, index: int) -> bool:
         """Whether output ``index`` of the node has a name, so that somebody may use it."""
@@ -100,9 +101,12 @@ class Context:
         """Whether a tensor is known to have no elements."""
         return 0 in (self.value(expr).shape or ())
 
-    def run(self, name: str, *inputs: Value | None, domain: str = "", **attributes: Any) -> Any:
-        """What the converter of another operator (in the same opset) makes of values."""
-        return self.translator.apply(self, domain, name, inputs, attributes)
+    def run(
+        self, name: str, *inputs: Value | None, opset: int | None = None, **attributes: Any
+    ) -> Any:
+        """What the converter of an operator of ONNX (in the model's opset) makes of values."""
+        version = self.scope.opset("") if opset is None else opset
+        return self.translator.apply(self, (name, version), inputs, attributes)
 
     # What must be known at import
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from weft.relax.frontend.missing import Coverage, nearest_name
 from weft.relax.frontend.onnx import operators
+from weft.relax.frontend.onnx.checks import sub_graphs
 from weft.relax.frontend.onnx.functions import function_key, has_body, opset_versions
 from weft.relax.frontend.onnx.model import load_model
 from weft.relax.frontend.onnx.registry import (
@@ -28,12 +30,18 @@ def operator_coverage(model: Any) -> list[Coverage]:
     proto = load_model(model)
     functions = {function_key(item): item for item in proto.functions}
     counts: Counter[tuple[str, str]] = Counter()
-    for node, versions in _nodes(proto.graph.node, opset_versions(proto.opset_import), functions):
+    bodies = [proto, *proto.functions]
+    groups = [getattr(body, "graph", body).node for body in bodies]
+    opsets = [opset_versions(body.opset_import) for body in bodies]
+    every = chain.from_iterable(map(_nodes, groups, opsets))
+    for node, versions in every:
         domain = plain_domain(node.domain)
         opset = versions.get(domain, 1)
-        if find_converter(domain, node.op_type, opset) is not None:
+        if function_key(node) in functions:
+            status = "decomposed"
+        elif find_converter(domain, node.op_type, opset) is not None:
             status = "converter"
-        elif function_key(node) in functions or has_body(domain, node.op_type, opset):
+        elif has_body(domain, node.op_type, opset):
             status = "decomposed"
         else:
             status = "missing"
@@ -46,14 +54,9 @@ def operator_coverage(model: Any) -> list[Coverage]:
     return sorted(rows, key=lambda row: row.status == "missing")
 
 
-def _nodes(nodes: Any, versions: dict[str, int], functions: Any) -> Iterator[tuple[Any, Any]]:
-    """Every node, those of sub-graphs and of the model's functions too, with its opsets."""
+def _nodes(nodes: Any, versions: Mapping[str, int]) -> Iterator[tuple[Any, Mapping[str, int]]]:
+    """Every node, those of sub-graphs too, with its opsets."""
     for node in nodes:
         yield node, versions
-        for attribute in node.attribute:
-            for graph in [attribute.g, *attribute.graphs]:
-                yield from _nodes(graph.node, versions, functions)
-    if nodes and functions:
-        pending, functions = functions, {}
-        for function in pending.values():
-            yield from _nodes(function.node, opset_versions(function.opset_import), functions)
+        for graph in sub_graphs(node):
+            yield from _nodes(graph.node, versions)

@@ -23,9 +23,16 @@ from weft.relax.frontend.onnx.element_types import to_storage
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.functions import opset_versions
 from weft.relax.frontend.onnx.model import check_versions, load_model
-from weft.relax.frontend.onnx.parameters import Names, Symbols, input_dtype, input_shape
+from weft.relax.frontend.onnx.parameters import (
+    Names,
+    Symbols,
+    alone_in,
+    input_dtype,
+    input_shape,
+)
 from weft.relax.frontend.onnx.scope import Scope
-from weft.relax.frontend.onnx.translator import Translator, flat_expr, initializers
+from weft.relax.frontend.onnx.tensors import initializers
+from weft.relax.frontend.onnx.translator import Translator, flat_expr
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import array as make_ndarray
@@ -133,7 +140,8 @@ class _Import:
         self.graph, self.request, self.scope = model.graph, request, scope
         self.builder = BlockBuilder()
         self.translator = Translator(self.builder, model.functions, request.custom)
-        self.symbols, self.names = Symbols(), Names(request.sanitize)
+        self.symbols = Symbols(alone_in(self.graph.input, request.shapes))
+        self.names = Names(request.sanitize)
         self.inputs: dict[str, list[Var]] = {}
         self.params: list[tuple[Var, Any]] = []
 

@@ -35,6 +35,11 @@ class NotKnownError(Exception):
     """The result depends on what is not known at import."""
 
 
+REFUSALS: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What numpy raises of operands and attributes that it cannot take: the converter takes them, or
+says what is wrong."""
+
+
 def fold(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array | None:
     """The elements of the operator's result, or None (see the module's docstring)."""
     row = TABLE.get(name)
@@ -45,7 +50,7 @@ def fold(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any
     try:
         with np.errstate(all="ignore"):
             made = row(*inputs, **attributes)
-    except NotKnownError:
+    except (NotKnownError, *REFUSALS):
         return None
     made = np.asarray(made)
     return None if made.size > LIMIT else settle(made)
@@ -178,10 +183,10 @@ def _cast(x: Array, to: int, **others: Any) -> Array:
         if to != INT64:
             raise NotKnownError
         return x
-    if x.dtype.kind == "f" and np.dtype(STORAGE[to]).kind in "iu":
-        if not np.isfinite(x).all():
+    if x.dtype.kind not in "biu" and np.dtype(STORAGE[to]).kind in "iu":
+        x, limits = np.trunc(x.astype("float64")), np.iinfo(STORAGE[to])
+        if not ((x >= limits.min) & (x < limits.max + 1)).all():
             raise NotKnownError
-        x = np.trunc(x)
     return x.astype(np.bool_ if to == BOOL else STORAGE[to])
 
 
@@ -294,7 +299,7 @@ def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     return np.transpose(x, perm)
 
 
-def _concat(*arrays: Array, axis: int = 0) -> Array:
+def _concat(*arrays: Array, axis: int) -> Array:
     return np.concatenate(arrays, axis)
 
 

@@ -40,9 +40,18 @@ def _parsed(onnx: Any, data: bytes, what: str) -> Any:
 
 
 def _read(onnx: Any, path: Path) -> Any:
-    if path.is_dir() or not path.exists():
-        raise OnnxModelError(f"{path}: expected the file of an ONNX model, found no such file")
-    made = _parsed(onnx, path.read_bytes(), str(path))
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
+        raise OnnxModelError(
+            f"{_shown(path)}: expected the file of an ONNX model, found no such file"
+        ) from error
+    except OSError as error:
+        raise OnnxModelError(
+            f"{_shown(path)}: expected the file of an ONNX model, which cannot be read: "
+            f"{error.strerror}"
+        ) from error
+    made = _parsed(onnx, data, str(path))
     try:
         onnx.load_external_data_for_model(made, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
@@ -51,6 +60,11 @@ def _read(onnx: Any, path: Path) -> Any:
             "data files must lie where the model names them, beside the model"
         ) from error
     return made
+
+
+def _shown(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def check_versions(model: Any) -> None:

@@ -1,15 +1,17 @@
 """Parameters of the graph function: names, shapes with symbols, data types.
 
 A dimension that the model names (``dim_param``) is one symbol wherever the name stands; names such
-as ``n+1`` or ``2*n`` are expressions of symbols. A dimension of which the model says nothing is a
-symbol of its own.
+as ``n+1`` or ``2*n`` are expressions of symbols, if ``n`` is the size of an axis itself. A
+dimension of which the model says nothing is a symbol of its own.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.relax.frontend.onnx.element_types import STORAGE, element_of, type_name
@@ -25,30 +27,41 @@ _OPERATORS: Final[dict[type, Any]] = {
 
 
 class Symbols:
-    """The symbols of a model's dimensions by name."""
+    """The symbols of a model's dimensions by name.
 
-    def __init__(self) -> None:
+    ``alone`` are the names that are an extent by themselves somewhere (``alone_in``). What is
+    written as an expression is one only if its names are among them: nothing else would tell their
+    values, and ``batch-size`` is the name of one size.
+    """
+
+    def __init__(self, alone: Iterable[str] = ()) -> None:
         self.by_name: dict[str, Any] = {}
+        self.alone = frozenset(alone)
+        self._taken: set[str] = set()
 
     def named(self, name: str) -> Any:
         """The symbol of a name; expressions of names are computed."""
         text = name.strip()
-        try:
-            tree = ast.parse(text, mode="eval").body
-        except SyntaxError:
-            return self._symbol(text)
-        made = self._expression(tree)
+        tree = _parsed(text)
+        made = None if tree is None else self._expression(tree)
         return self._symbol(text) if made is None else made
 
     def _symbol(self, name: str) -> Any:
         if name not in self.by_name:
-            self.by_name[name] = SizeVar(name, "int64")
+            hint = re.sub(r"\W", "_", name)
+            hint = made = hint if hint.isidentifier() else f"size_{hint}"
+            for count in itertools.count(1):
+                if made not in self._taken:
+                    break
+                made = f"{hint}_{count}"
+            self._taken.add(made)
+            self.by_name[name] = SizeVar(made, "int64")
         return self.by_name[name]
 
     def _expression(self, tree: ast.expr) -> Any:
         if isinstance(tree, ast.Name):
-            return self._symbol(tree.id)
-        if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
+            return self._symbol(tree.id) if tree.id in self.alone else None
+        if isinstance(tree, ast.Constant) and type(tree.value) is int:
             return tree.value
         if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATORS:
             lhs, rhs = self._expression(tree.left), self._expression(tree.right)
@@ -58,14 +71,30 @@ class Symbols:
         return None
 
 
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def alone_in(infos: Iterable[Any], given: Mapping[str, Sequence[Any]]) -> frozenset[str]:
+    """The names that are extents of inputs by themselves, in the model's or the caller's shapes."""
+    found: set[str] = set()
+    for info in infos:
+        dims = [dim.dim_param for dim in info.type.tensor_type.shape.dim]
+        found.update(dim.strip() for dim in given.get(info.name, dims) if isinstance(dim, str))
+    return frozenset(name for name in found if name.isidentifier())
+
+
 class Names:
-    """Names of parameters: identifiers, each once."""
+    """Names of parameters: each once, and none that starts as no identifier does, as TVM has it."""
 
     def __init__(self, sanitize: bool) -> None:
         self.sanitize, self.taken = sanitize, set[str]()
 
     def fresh(self, name: str) -> str:
-        """The name itself where it may stay, else the nearest identifier that is free."""
+        """The name itself where it may stay, else one near it that is free."""
         if not self.sanitize:
             return name
         hint = name.replace(".", "_") or "empty_"

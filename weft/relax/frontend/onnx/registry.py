@@ -16,9 +16,12 @@ above the model's opset is taken.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
+
+from weft.support.errors import IRValueError
 
 Function = Callable[..., Any]
 AI_ONNX: Final = ""
@@ -34,33 +37,47 @@ class Converter:
     attributes: frozenset[str]
     takes_all: bool
     ignores: frozenset[str]
+    neutral: Mapping[str, tuple[Any, ...]]
 
 
 _TABLE: Final[dict[tuple[str, str], list[Converter]]] = {}
 
 
-def make_converter(function: Function, since: int, ignores: Iterable[str] = ()) -> Converter:
+def make_converter(
+    function: Function, since: int, ignores: Iterable[str] = (),
+    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+) -> Converter:  # fmt: skip
     """The row of a function: its keyword-only parameters are the attributes it takes."""
     parameters = inspect.signature(function).parameters.values()
     return Converter(
         function, since,
         frozenset([p.name for p in parameters if p.kind is p.KEYWORD_ONLY]),
-        any(p.kind is p.VAR_KEYWORD for p in parameters), frozenset(ignores),
+        any(p.kind is p.VAR_KEYWORD for p in parameters), frozenset(ignores), neutral,
     )  # fmt: skip
 
 
 def converter(
-    *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = ()
-) -> Callable[[Function], Function]:
+    *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = (),
+    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+) -> Callable[[Function], Function]:  # fmt: skip
     """Enter the function for operators of those names, from opset ``since`` on.
 
-    ``ignores`` are attributes that change nothing of the result (``consumed_inputs``).
+    ``ignores`` are attributes that change nothing of the result (``consumed_inputs``); ``neutral``
+    are values of attributes that ask for nothing, where no schema gives a default.
+
+    Raises:
+        IRValueError: there is a converter for one of the names from that opset on.
     """
 
     def enter(function: Function) -> Function:
-        row = make_converter(function, since, ignores)
+        row = make_converter(function, since, ignores, neutral)
         for name in names:
             rows = _TABLE.setdefault((domain, name), [])
+            if any(other.since == since for other in rows):
+                raise IRValueError(
+                    f"converter: {qualified(domain, name)} has one from opset {since} on already; "
+                    "give from_onnx custom_converters to take another one"
+                )
             rows.append(row)
             rows.sort(key=lambda item: item.since)
         return function

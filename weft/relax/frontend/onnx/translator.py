@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple
 from weft.relax.expr import Var as RelaxVar
@@ -23,10 +21,10 @@ from weft.relax.frontend.onnx.attributes import (
     schema_of,
     with_attributes,
 )
-from weft.relax.frontend.onnx.checks import check_node
+from weft.relax.frontend.onnx.checks import check_node, first_output, sub_graphs
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.element_types import SMALL, STRING
-from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError, need_onnx
+from weft.relax.frontend.onnx.element_types import SMALL
+from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError
 from weft.relax.frontend.onnx.functions import (
     call_attributes,
     function_key,
@@ -44,6 +42,7 @@ from weft.relax.frontend.onnx.registry import (
     qualified,
 )
 from weft.relax.frontend.onnx.scope import Scope
+from weft.relax.frontend.onnx.tensors import initializers
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
 from weft.support.errors import TVMError
 
@@ -86,15 +85,14 @@ class Translator:
 
     def _unknown(self, nodes: Any, scope: Scope) -> Iterator[tuple[str, str]]:
         for node in nodes:
-            for attribute in node.attribute:
-                for graph in [attribute.g, *attribute.graphs]:
-                    yield from self._unknown(graph.node, scope)
+            for graph in sub_graphs(node):
+                yield from self._unknown(graph.node, scope)
             function = self.functions.get(function_key(node))
             if function is not None:
                 inner = Scope(opset_versions(function.opset_import))
                 yield from self._unknown(function.node, inner)
             elif not self.is_known(node, scope):
-                where = f"node {node.name!r}" if node.name else f"output {node.output[0]!r}"
+                where = f"node {node.name!r}" if node.name else f"output {first_output(node)!r}"
                 yield qualified(plain_domain(node.domain), node.op_type), where
 
     def is_known(self, node: Any, scope: Scope) -> bool:
@@ -138,7 +136,9 @@ class Translator:
         except TVMError as error:
             notes = getattr(error, "__notes__", ())
             if not any(note.startswith("ONNX node") for note in notes):  # the innermost tells it
-                error.add_note(f"ONNX node {node.op_type} {node.name!r}, output {node.output[0]!r}")
+                error.add_note(
+                    f"ONNX node {node.op_type} {node.name!r}, output {first_output(node)!r}"
+                )
             raise
         if len(outputs) < len([name for name in node.output if name]):
             raise OnnxNodeError(
@@ -159,7 +159,7 @@ class Translator:
         if qualified(domain, node.op_type) not in self.custom:
             check_node(node, opset, given, inputs)
         if row is not None:
-            return self._convert(context, row, domain, node.op_type, inputs, given)
+            return self._convert(context, row, (domain, node.op_type, opset), inputs, given)
         body = schema_body(domain, node, opset, inputs)
         if body is None:
             missing = find_missing([(qualified(domain, node.op_type), node.name)], ())
@@ -196,31 +196,35 @@ class Translator:
     # Single operators
 
     def apply(
-        self, context: Context, domain: str, name: str, inputs: Sequence[Any],
+        self, context: Context, operator: tuple[str, int], inputs: Sequence[Any],
         given: Mapping[str, Any],
     ) -> Any:  # fmt: skip
-        """What an operator makes of values, for a converter that is written with it."""
-        opset = context.scope.opset(domain)
-        row = self._converter(domain, name, opset)
+        """What ONNX's operator of that name and opset makes of values, for another converter."""
+        name, opset = operator
+        row = self._converter("", name, opset)
         if row is None:
-            raise OnnxNodeError(f"{context.where}: no converter for {qualified(domain, name)}")
-        made = self._convert(context, row, domain, name, inputs, given)
+            raise OnnxNodeError(f"{context.where}: no converter for {name} of opset {opset}")
+        made = self._convert(context, row, ("", name, opset), inputs, given)
         return made[0] if len(made) == 1 else made
 
     def _convert(
-        self, context: Context, row: Converter, domain: str, name: str, inputs: Sequence[Any],
-        given: Mapping[str, Any],
+        self, context: Context, row: Converter, operator: tuple[str, str, int],
+        inputs: Sequence[Any], given: Mapping[str, Any],
     ) -> list[Any]:  # fmt: skip
-        attributes = {**default_attributes(domain, name, context.opset), **given}
+        """What a converter makes of the operator of that domain, name and opset."""
+        domain, name, opset = operator
+        defaults = default_attributes(domain, name, opset)
+        attributes = {**defaults, **given}
         sources = sources_of(inputs)
-        folded = None if domain else self._folded(name, inputs, given, context.opset)
+        plain = not domain and row not in self.custom.values()
+        folded = self._folded(name, inputs, given, opset) if plain else None
         if folded is not None:
             return [folded]
         if not row.takes_all:
-            attributes = _accepted(context, row, domain, name, attributes, given)
+            attributes = _accepted(context, row, attributes, (defaults, given))
         made = self._called(context, row, inputs, attributes)
         items = list(made) if isinstance(made, list | tuple) else [made]
-        held = _result_elements(domain, name, context.opset, inputs)
+        held = _result_elements(domain, name, opset, inputs)
         return [self.value(item, sources, held) for item in items]
 
     def _called(
@@ -281,17 +285,25 @@ def sources_of(inputs: Iterable[Any]) -> frozenset[str]:
 
 
 def _accepted(
-    context: Context, row: Converter, domain: str, name: str, attributes: Mapping[str, Any],
-    given: Mapping[str, Any],
+    context: Context, row: Converter, attributes: Mapping[str, Any],
+    sources: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    """The attributes that the converter takes; OnnxNodeError if one that changes things is left."""
-    defaults = default_attributes(domain, name, context.opset)
+    """The attributes that the converter takes; OnnxNodeError if one that changes things is left.
+
+    ``sources`` are the schema's defaults and what the node gives.
+    """
+    defaults, given = sources
     for key, value in given.items():
         if key in row.attributes or key in row.ignores:
             continue
-        if key not in defaults or not _same(defaults[key], value):
+        neutral = row.neutral.get(key, ())
+        if not any(_same(plain, value) for plain in (*neutral, *_entry(defaults, key))):
             context.fail(f"its attribute {key}={value!r} is not supported")
     return {key: value for key, value in attributes.items() if key in row.attributes}
+
+
+def _entry(mapping: Mapping[str, Any], key: str) -> tuple[Any, ...]:
+    return (mapping[key],) if key in mapping else ()
 
 
 def _same(lhs: Any, rhs: Any) -> bool:
@@ -310,51 +322,6 @@ def _result_elements(domain: str, name: str, opset: int, inputs: Sequence[Any]) 
         if place is not None and place.type_str == wanted and isinstance(value, Value):
             return value.elem
     return None
-
-
-def initializers(graph: Any) -> Iterator[tuple[str, Any]]:
-    """Name and array of every initializer, sparse ones made dense."""
-    onnx = need_onnx()
-    for tensor in graph.initializer:
-        if not tensor.name.strip():
-            raise OnnxModelError("an initializer of the graph has no name")
-        yield tensor.name, tensor_array(tensor)
-    for sparse in graph.sparse_initializer:
-        yield sparse.values.name, dense_array(onnx, sparse)
-
-
-def tensor_array(tensor: Any) -> Any:
-    """The elements of a TensorProto; OnnxModelError if its data does not fit its shape."""
-    onnx = need_onnx()
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise OnnxModelError(
-            f"initializer {tensor.name!r}: its data lies in another file; give from_onnx the path "
-            "of the model, or load it with onnx.load"
-        )
-    if any(extent < 0 for extent in tensor.dims):
-        raise OnnxModelError(
-            f"initializer {tensor.name!r}: expected extents of at least 0, got {list(tensor.dims)}"
-        )
-    try:
-        made = onnx.numpy_helper.to_array(tensor)
-        return made.astype(np.str_) if tensor.data_type == STRING else made
-    except (ValueError, TypeError, KeyError) as error:
-        raise OnnxModelError(
-            f"initializer {tensor.name!r}: its data does not fit shape {list(tensor.dims)} and "
-            f"element type {tensor.data_type}: {str(error).splitlines()[0]}"
-        ) from error
-
-
-def dense_array(onnx: Any, sparse: Any) -> Any:
-    """The elements of a SparseTensorProto, zeros written out."""
-    values = onnx.numpy_helper.to_array(sparse.values)
-    indices = onnx.numpy_helper.to_array(sparse.indices)
-    made = np.zeros(tuple(sparse.dims), values.dtype)
-    if indices.ndim == 1:
-        made.reshape(-1)[indices] = values
-    else:
-        made[tuple(indices.T)] = values
-    return made
 
 
 def flat_expr(value: Any) -> Expr:

@@ -50,15 +50,36 @@ def windows_of(
     dilations = list(given.get("dilations") or [1] * rank)
     auto = given.get("auto_pad") or "NOTSET"
     pads = list(given.get("pads") or [0] * (2 * rank))
+    check_windows(context, rank, strides, dilations, pads)
+    check_auto_pad(context, auto)
     made = Windows(list(kernel), strides, dilations, pads[:rank], pads[rank:])
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         spatial = context.shape(x, "X")[2:]
         _pad_same(made, spatial, auto == "SAME_LOWER")
     elif auto == "VALID":
         made.before = made.after = [0] * rank
-    elif auto != "NOTSET":
-        context.fail(f"auto_pad: expected NOTSET, VALID or SAME_UPPER/LOWER, got {auto!r}")
     return made
+
+
+def check_windows(
+    context: Context, rank: int, strides: Sequence[int], dilations: Sequence[int],
+    pads: Sequence[int],
+) -> None:  # fmt: skip
+    """Raise OnnxNodeError unless there is one number for each spatial axis (of pads two)."""
+    for name, numbers, count, least in (
+        ("strides", strides, rank, 1), ("dilations", dilations, rank, 1),
+        ("pads", pads, 2 * rank, 0),
+    ):  # fmt: skip
+        if len(numbers) != count or min(numbers, default=least) < least:
+            context.fail(
+                f"{name}: expected {count} numbers of at least {least}, got {list(numbers)}"
+            )
+
+
+def check_auto_pad(context: Context, auto: str) -> None:
+    """Raise OnnxNodeError for a way to pad that ONNX does not have."""
+    if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        context.fail(f"auto_pad: expected NOTSET, VALID or SAME_UPPER/LOWER, got {auto!r}")
 
 
 def _pad_same(windows: Windows, spatial: Sequence[Dim], lower: bool) -> None:

@@ -117,6 +117,8 @@ def swish(context: Context, x: Value, *, alpha: float = 1.0) -> Expr:
 @converter("Gelu", since=20)
 def gelu(context: Context, x: Value, *, approximate: str = "none") -> Expr:
     """x * Phi(x), exact or with tanh."""
+    if approximate not in ("none", "tanh"):
+        context.fail(f"approximate: expected none or tanh, got {approximate!r}")
     return context.emit((op.nn.gelu_tanh if approximate == "tanh" else op.nn.gelu)(x.expr))
 
 
@@ -132,7 +134,7 @@ def shrink(context: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5)
 
 def _as_matrix(context: Context, x: Value, axis: int) -> tuple[Expr, Sequence[Any]]:
     shape = [as_prim(dim) for dim in context.shape(x, "input")]
-    place = axis % max(len(shape), 1)
+    place = 0 if len(shape) <= 1 else context.axis(x, axis)
     flat = [product(shape[:place]), product(shape[place:])]
     return context.emit(op.reshape(x.expr, flat)), shape
 

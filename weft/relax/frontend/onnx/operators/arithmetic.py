@@ -46,15 +46,6 @@ def mean(context: Context, *values: Value) -> Expr:
     return context.emit(op.divide(whole.expr, context.constant(len(values), whole.dtype).expr))
 
 
-@converter("Div", since=7)
-def divide(context: Context, lhs: Value, rhs: Value) -> Expr:
-    """The quotient; of integers rounded towards zero."""
-    context.refuse_small(lhs, rhs)
-    if DataType(lhs.dtype).is_float:
-        return context.emit(op.divide(lhs.expr, rhs.expr))
-    return context.te(topi.trunc_divide, lhs.expr, rhs.expr)
-
-
 @converter("Mod", since=10)
 def modulo(context: Context, lhs: Value, rhs: Value, *, fmod: int = 0) -> Expr:
     """The remainder: with the divisor's sign, or as C's fmod with the dividend's."""

@@ -104,20 +104,20 @@ def loop(
     if not _is_written_out(trips, condition, carried):
         return list(dynamic_loop(context, trips, condition, carried, body))
     limit = None if trips is None else context.ints(trips, "M")
-    most = STEPS if limit is None else limit[0]
+    most = None if limit is None else limit[0]
     going = condition
     states = list(carried)
     scanned: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     step = 0
-    while step < most:
+    while most is None or step < most:
         known = None if going is None else going.constant
-        if going is not None and known is None:
-            # what was written out so far is left over, and taken away as unused
-            return list(dynamic_loop(context, trips, condition, carried, body))
         if known is not None and not known.ravel()[0]:
             break
-        if step >= STEPS:
-            context.fail(f"it has {most} steps; expected at most {STEPS} that are written out")
+        if step >= STEPS and not all(isinstance(value, Value) for value in carried):
+            context.fail(f"it carries a sequence: expected at most {STEPS} steps")
+        if step >= STEPS or (going is not None and known is None):
+            # what was written out so far is left over, and taken away as unused
+            return list(dynamic_loop(context, trips, condition, carried, body))
         index = context.constant(step, "int64")
         flag = going if going is not None else context.constant(True)
         made = context.translator.graph(body, context.scope, [index, flag, *states])

@@ -10,7 +10,12 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
-from weft.relax.frontend.onnx.windows import LAYOUTS, windows_of
+from weft.relax.frontend.onnx.windows import (
+    LAYOUTS,
+    check_auto_pad,
+    check_windows,
+    windows_of,
+)
 from weft.topi.nn.padding import pad as topi_pad
 
 CONVOLUTIONS: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
@@ -81,6 +86,8 @@ def conv_transpose(
     steps, spread = list(strides or [1] * rank), list(dilations or [1] * rank)
     extra = list(output_padding or [0] * rank)
     before, after = list((pads or [0] * 2 * rank)[:rank]), list((pads or [0] * 2 * rank)[rank:])
+    check_windows(context, rank, steps, spread, [*before, *after])
+    check_auto_pad(context, auto_pad)
     spatial = context.shape(x, "X")[2:]
     if output_shape or auto_pad.startswith("SAME"):
         same = [size * step for size, step in zip(spatial, steps, strict=True)]

@@ -196,7 +196,11 @@ def _split(
 ) -> list[Any]:
     place = context.axis(x, axis)
     count = count or len(context.node.output)
-    if sizes is None:
+    if sizes is not None:
+        check_sizes(context, x, place, sizes)
+        if len(sizes) != len(context.node.output):
+            context.fail(f"split: expected {len(context.node.output)} sizes, got {len(sizes)}")
+    else:
         extent = context.extent(x, place, "input")
         part = -(-extent // count)
         sizes = [max(min(part, extent - part * index), 0) for index in range(count)]
@@ -208,6 +212,15 @@ def _split(
         context.emit(op.strided_slice(x.expr, [place], [end - size], [end], assume_inbound=True))
         for size, end in zip(sizes, ends, strict=True)
     ]
+
+
+def check_sizes(context: Context, x: Value, axis: int, sizes: Sequence[int]) -> None:
+    """Raise OnnxNodeError unless sizes of parts make up the axis, where its extent is known."""
+    if any(size < 0 for size in sizes):
+        context.fail(f"split: expected sizes of at least 0, got {list(sizes)}")
+    extent = context.shape(x, "input")[axis]
+    if isinstance(extent, int) and sum(sizes) != extent:
+        context.fail(f"split: expected sizes that add up to {extent}, got {list(sizes)}")
 
 
 @converter("Compress", since=9)
@@ -241,8 +254,7 @@ def one_hot(
 ) -> Expr:
     """A vector of two values for each index, whose place has the second one."""
     count = context.dims(depth, "depth")[0]
-    rank = context.rank(indices, "indices") + 1
-    place = axis % rank
+    place = context.axis(indices, axis, 1)
     whole = indices.expr
     if indices.dtype != "int64":
         whole = context.emit(op.astype(whole, "int64"))
@@ -274,6 +286,13 @@ def topk(context: Context, x: Value, k: Value, *, axis: int = -1, largest: int =
 def _topk(context: Context, x: Value, k: int, options: tuple[int, bool]) -> list[Expr]:
     axis, largest = options
     place = context.axis(x, axis)
+    shape = context.shape(x, "X")
+    extent = shape[place]
+    if k < 0 or (isinstance(extent, int) and k > extent):
+        context.fail(f"K: expected 0 to {extent}, got {k}")
+    if k == 0:
+        dims = [*shape[:place], 0, *shape[place + 1 :]]
+        return [context.emit(op.zeros(dims, dtype)) for dtype in (x.dtype, "int64")]
     made = context.emit(op.topk(x.expr, k, place, "both", largest, "int64"))
     return [context.emit(made[0]), context.emit(made[1])]
 
@@ -326,6 +345,8 @@ def unique(
 @converter("Range", since=11)
 def arange(context: Context, start: Value, limit: Value, delta: Value) -> Expr:
     """Numbers from start to limit in steps of delta; how many is decided by the data."""
+    if delta.constant is not None and not delta.constant.any():
+        context.fail("delta: expected a step that is not 0")
     parts = [context.emit(op.reshape(value.expr, [])) for value in (start, limit, delta)]
     wide = [context.emit(op.astype(part, "float64")) for part in parts]
     span = context.emit(op.divide(context.emit(op.subtract(wide[1], wide[0])), wide[2]))

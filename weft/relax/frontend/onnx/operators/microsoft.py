@@ -117,8 +117,8 @@ def embed_layer_norm(
 # Products
 
 
-@converter("FusedMatMul", domain=MICROSOFT)
-@converter("TransposeMatMul", domain=MICROSOFT)
+@converter("FusedMatMul", "TransposeMatMul", domain=MICROSOFT,
+           neutral={"transBatchA": (0,), "transBatchB": (0,)})  # fmt: skip
 def fused_matmul(
     context: Context, a: Value, b: Value, *, alpha: float = 1.0,
     transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
@@ -257,10 +257,12 @@ def _enter_quantized(name: str, count: int) -> None:
     """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
 
     @converter(f"QLinear{name}", domain=MICROSOFT)
-    def convert(context: Context, *values: Value | None, **attributes: Any) -> Value:
+    def convert(
+        context: Context, *values: Value | None, opset: int | None = None, **attributes: Any
+    ) -> Value:
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
         real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
-        made = context.run(name, *real, **attributes)
+        made = context.run(name, *real, opset=opset, **attributes)
         scale, zero = (*values[3 * count :], None)[:2]
         assert scale is not None
         return quantize_linear(context, made, scale, zero)

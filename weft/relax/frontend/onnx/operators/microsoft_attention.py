@@ -72,7 +72,8 @@ def _total(context: Context, biases: Sequence[Expr | None]) -> Expr | None:
     return made
 
 
-@converter("Attention", domain=MICROSOFT, ignores=["do_rotary_cache"])
+@converter("Attention", domain=MICROSOFT, ignores=["rotary_embedding_dim"],
+           neutral={"do_rotary": (0,), "past_present_share_buffer": (0,)})  # fmt: skip
 def attention(
     context: Context, x: Value, weights: Value, bias: Value | None = None,
     mask: Value | None = None, past: Value | None = None, more: Value | None = None, *,
@@ -165,7 +166,8 @@ def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
     return made
 
 
-@converter("GroupQueryAttention", domain=MICROSOFT)
+@converter("GroupQueryAttention", domain=MICROSOFT,
+           neutral={"softcap": (0.0,), "smooth_softmax": (0, -1), "qk_output": (0,)})  # fmt: skip
 def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
     context: Context, query: Value, key: Value | None, value: Value | None,
     past_key: Value | None, past_value: Value | None, lengths: Value,
@@ -240,7 +242,8 @@ def rotated(context: Context, x: Expr, tables: Sequence[Expr], interleaved: bool
 
 
 @converter(
-    "RotaryEmbedding", domain=MICROSOFT, ignores=["is_packed_batching", "rotary_embedding_dim"]
+    "RotaryEmbedding", domain=MICROSOFT, ignores=["rotary_embedding_dim"],
+    neutral={"is_packed_batching": (0,)},
 )
 def rotary_embedding(
     context: Context, x: Value, places: Value, cos: Value, sin: Value, *, interleaved: int = 0,

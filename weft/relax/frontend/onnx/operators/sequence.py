@@ -11,6 +11,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT
+from weft.relax.frontend.onnx.operators.indexing import check_sizes
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.translator import sources_of
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
@@ -109,6 +110,7 @@ def split_to_sequence(
         if given.ndim == 0:
             size = int(given)
             sizes = [size] * (extent // size) + ([extent % size] if extent % size else [])
+        check_sizes(context, x, place, sizes)
     items = []
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         part = context.emit(op.strided_slice(x.expr, [place], [end - size], [end]))

@@ -11,10 +11,9 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
-from weft.relax.frontend.onnx.errors import need_onnx
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.translator import dense_array
+from weft.relax.frontend.onnx.tensors import dense_array
 from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
 from weft.relax.shape_arith import product, quotient
 from weft.tir.op import if_then_else
@@ -31,7 +30,7 @@ def constant(
     if value is not None:
         return context.constant(value)
     if sparse_value is not None:
-        return context.constant(dense_array(need_onnx(), sparse_value))
+        return context.constant(dense_array(sparse_value))
     for given, dtype in ((value_int, "int64"), (value_ints, "int64"), (value_float, "float32"),
                          (value_floats, "float32"), (value_string, "object"),
                          (value_strings, "object")):  # fmt: skip
@@ -135,6 +134,8 @@ def unsqueeze(context: Context, x: Value, axes: Value) -> Expr:
 def flatten(context: Context, x: Value, *, axis: int = 1) -> Expr:
     """A matrix: the dimensions before ``axis``, and those from it on."""
     dims = [as_prim(dim) for dim in context.shape(x, "input")]
+    if not -len(dims) <= axis <= len(dims):
+        context.fail(f"axis {axis} is outside of a tensor of {len(dims)} dimensions")
     place = axis if axis >= 0 else axis + len(dims)
     return context.emit(op.reshape(x.expr, [product(dims[:place]), product(dims[place:])]))
 
