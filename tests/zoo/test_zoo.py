@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import weft  # noqa: E402 - after the question whether torch is there
-from weft.testing.zoo import ZOO, find  # noqa: E402 - likewise
+from weft.testing.zoo import ZOO, find, stir  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 TOLERANCE = 1e-4
@@ -23,6 +23,22 @@ TOLERANCE = 1e-4
 def test_the_zoo_has_sixty_architectures_with_names_of_their_own():
     assert len(ZOO) >= 60
     assert len({item.name for item in ZOO}) == len(ZOO)
+
+
+def test_what_starts_as_one_number_is_random():
+    """Weights of zeros, and scales of 1e-6, would hide what comes before them."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    model.register_buffer("mask", torch.ones(4))
+    torch.nn.init.zeros_(model[0].bias)
+    drawn = model[0].weight.clone()
+    assert stir(model) is model
+    norm = model[1]
+    for tensor in (model[0].bias, norm.weight, norm.bias, norm.running_mean, norm.running_var):
+        assert len(set(tensor.tolist())) == 4
+    assert 0.8 <= float(norm.running_var.min()) <= float(norm.running_var.max()) <= 1.2
+    assert torch.equal(model.mask, torch.ones(4))
+    assert torch.equal(model[0].weight, drawn)
+    assert int(norm.num_batches_tracked) == 0
 
 
 @pytest.mark.slow
@@ -63,7 +79,8 @@ def assert_close(found, expected, what):
     mine, its = found.double().numpy(), expected.double().numpy()
     np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(its), err_msg=what)
     finite = np.isfinite(its)
-    scale = np.abs(its[finite]).max(initial=0.0) or 1.0
+    scale = np.abs(its[finite]).max(initial=0.0)
+    assert scale > 0, f"{what}: all zeros, which says nothing of the model"
     apart = np.abs(mine[finite] - its[finite]).max(initial=0.0) / scale
     assert apart <= TOLERANCE, f"{what}: {apart:.2e} of its scale"
 

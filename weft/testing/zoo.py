@@ -3,7 +3,9 @@
 One table serves the test of the zoo (``-m slow``) and the benchmarks. A row makes a model of the
 library's own class with fewer layers and narrower ones where its configuration allows, since what
 is tested is the architecture: which operators it uses, and how they are put together. Images are as
-small as a model takes them. torchvision, timm and transformers are asked for at first use.
+small as a model takes them. Weights are random everywhere: what a library fills with one number
+(a head of zeros, a layer's scale of 1e-6) would hide what comes before it. torchvision, timm and
+transformers are asked for at first use.
 """
 
 from __future__ import annotations
@@ -34,13 +36,40 @@ class Architecture:
         torch.manual_seed(0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.make().eval()
+            return stir(self.make()).eval()
 
     def example(self) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
         """Positional and keyword arguments of a call, the same every time."""
         torch.manual_seed(1)
         found = self.inputs()
         return ((), dict(found)) if isinstance(found, Mapping) else (tuple(found), {})
+
+
+def stir(model: torch.nn.Module) -> torch.nn.Module:
+    """Random numbers in parameters and statistics that are one number all over; the same model.
+
+    Around 0 with a deviation of 0.1, and within a fifth of what is 0.1 or larger. Tensors of one
+    element stay, as do other buffers, which may be masks.
+    """
+    statistics = [
+        buffer
+        for name, buffer in model.named_buffers()
+        if name.rpartition(".")[2] in _STATISTICS and buffer.is_floating_point()
+    ]
+    with torch.no_grad():
+        for tensor in [*model.parameters(), *statistics]:
+            if tensor.numel() < 2 or not bool((tensor == tensor.flatten()[0]).all()):
+                continue
+            start = float(tensor.flatten()[0])
+            if abs(start) < _SMALL_START:
+                tensor.normal_(start, _SMALL_START)
+            else:
+                tensor.mul_(torch.empty_like(tensor).uniform_(0.8, 1.2))
+    return model
+
+
+_STATISTICS: Final = ("weight", "bias", "running_mean", "running_var")
+_SMALL_START: Final = 0.1
 
 
 def import_torchvision() -> Any:
@@ -86,6 +115,34 @@ def _vision(name: str, inputs: Inputs, **options: Any) -> Architecture:
         return found
 
     return Architecture(name, "torchvision", make, inputs)
+
+
+def _maxvit() -> torch.nn.Module:
+    """maxvit_t with one layer a block and windows of 2, since those of 7 want images of 224."""
+    import_torchvision()
+    models = importlib.import_module("torchvision.models")
+    found: torch.nn.Module = models.MaxVit(
+        input_size=(64, 64), stem_channels=64, partition_size=2, head_dim=32,
+        block_channels=[64, 128, 256, 512], block_layers=[1, 1, 1, 1], stochastic_depth_prob=0.2,
+    )  # fmt: skip
+    return found
+
+
+def _detr() -> torch.nn.Module:
+    """Carion et al., "End-to-End Object Detection with Transformers" (2020), on a small ResNet."""
+    import_torchvision()
+    library = importlib.import_module("transformers")
+    backbone = library.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1],
+        out_features=["stage4"],
+    )  # fmt: skip
+    sizes = {name: value for name, value in ENCODER_DECODER.items() if name != "vocab_size"}
+    configuration = library.DetrConfig(
+        use_timm_backbone=False, use_pretrained_backbone=False, backbone=None,
+        backbone_config=backbone, num_queries=10, num_labels=5, **sizes,
+    )  # fmt: skip
+    found: torch.nn.Module = library.DetrForObjectDetection(configuration)
+    return found
 
 
 def _timm(name: str, inputs: Inputs, **options: Any) -> Architecture:
@@ -228,7 +285,7 @@ ZOO: Final = (
     _vision("swin_t", image()),
     _vision("swin_v2_t", image()),
     _vision("vit_b_16", image(32), image_size=32),
-    _vision("maxvit_t", image(64), input_size=(64, 64), partition_size=2),
+    Architecture("maxvit_t", "torchvision", _maxvit, image(64)),
     # Segmentation and video, of torchvision
     _vision("fcn_resnet50", image(32), weights_backbone=None),
     _vision("deeplabv3_resnet50", image(32), weights_backbone=None),
@@ -295,6 +352,7 @@ ZOO: Final = (
     _transformer("hf-deit", "DeiTModel", "DeiTConfig", image(32), **SMALL_VISION),
     _transformer("segformer", "SegformerModel", "SegformerConfig", image(64),
                  hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1]),
+    Architecture("detr", "transformers", _detr, image(64)),
     # Of our own
     Architecture("unet", "torch", UNet, image(32)),
     Architecture("lstm-language-model", "torch", LanguageModel,
