@@ -170,6 +170,21 @@ def test_inputs_that_calls_change():
     close(x, torch.ones(3) * 2)
 
 
+def test_inputs_that_calls_change_need_not_be_contiguous():
+    made = weft.compile(InPlace(), (torch.ones(2, 3),))
+    for x in torch.ones(3, 2).t(), np.ones((3, 2), "float32").T:
+        made(x)
+        assert x.tolist() == [[2.0] * 3] * 2
+
+
+def test_a_buffer_that_is_not_contiguous():
+    model = Counter()
+    model.last = torch.zeros(3, 2).t()
+    made = weft.compile(model, (torch.ones(2, 3),))
+    close(made(torch.ones(2, 3) * 4), torch.ones(2, 3) * 4)
+    close(model.last, torch.ones(2, 3) * 4)
+
+
 def test_dynamic_dimensions(net):
     x, batch = example()
     size = torch.export.Dim("size", min=2, max=8)

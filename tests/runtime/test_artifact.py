@@ -172,6 +172,13 @@ def manifest(**values):
         ("manifest.json", lambda data: b"[]", ArtifactFormatError, "its manifest cannot be read"),
         ("manifest.json", lambda data: None, ArtifactFormatError, "got another zip file"),
         ("manifest.json", manifest(signature={}), ArtifactFormatError, "damaged or cut off"),
+        ("manifest.json", manifest(digests=[1]), ArtifactFormatError, "is not what was written"),
+        ("manifest.json", manifest(digests={}), ArtifactFormatError, "is not what was written"),
+        ("manifest.json", manifest(digests=None), ArtifactFormatError, "damaged or cut off"),
+        ("manifest.json", manifest(states=-1), ArtifactFormatError, "it has -1 states"),
+        ("manifest.json", manifest(states=99), ArtifactFormatError, "it has 99 states"),
+        ("manifest.json", manifest(code=None), ArtifactFormatError, "its code has no function"),
+        ("manifest.json", manifest(kernels=["k"]), ArtifactFormatError, "code has no function 'k'"),
         ("code.o", lambda data: data[:-1], ArtifactFormatError, "code.o is not what was written"),
         ("code.o", lambda data: None, ArtifactFormatError, "code.o is not what was written"),
         ("constants.safetensors", lambda data: b"", ArtifactFormatError, "damaged or cut off"),
@@ -304,6 +311,16 @@ def test_a_file_that_may_not_grow(saved, tmp_path):
     assert "File too large; the file that was there is unchanged" in done.stdout, done.stderr
     assert target.read_bytes() == b"before"
     assert [item.name for item in tmp_path.iterdir()] == ["model.weft"]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [("a\0b.weft", "expected the path of"), ("x" * 999, "a shorter name")]
+)
+def test_names_that_no_file_has(saved, path, message):
+    model = weft.load(saved)
+    for action in (model.save, model.export_library, weft.load):
+        with pytest.raises(ArtifactError, match=message):
+            action(path)
 
 
 def test_a_folder_that_is_not_there(saved, tmp_path):

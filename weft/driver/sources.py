@@ -7,6 +7,7 @@ of its classes can only be there if it is loaded. What brings a model in is load
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,9 +149,10 @@ def _source_of_file(path: Path) -> Source:
         raise IRValueError(f"compile: {path.name} is compiled already; load it with weft.load")
     for source in SOURCES:
         if path.suffix in source.suffixes:
-            if not path.is_file():
-                what = "a folder" if path.is_dir() else "no file"
-                raise IRValueError(f"compile: expected a model at {str(path)!r}, found {what}")
+            if not os.path.isfile(path):
+                what = "a folder" if os.path.isdir(path) else "no file"
+                place = str(path)[-200:]
+                raise IRValueError(f"compile: expected a model at {place!r}, found {what}")
             return source
     suffixes = ", ".join([suffix for source in SOURCES for suffix in source.suffixes])
     raise IRValueError(

@@ -52,6 +52,8 @@ SECTION: Final = ".weft"
 """The section of a shared library that holds an artefact."""
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _ALIGNMENT: Final = 64
+_LONGEST_NAME: Final = 255
+"""Bytes of a file's name, in the file systems of Linux and of macOS."""
 
 
 @dataclass
@@ -137,8 +139,10 @@ def as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise IRTypeError(f"expected the path of a file, got {type(path).__name__}")
     found = Path(path)
-    if not found.name:
+    if not found.name or "\0" in str(found):
         raise ArtifactError(f"expected the path of a file, got {str(path)!r}")
+    if len(os.fsencode(found.name)) > _LONGEST_NAME:
+        raise ArtifactError(f"expected a shorter name of a file than {found.name[:40]!r}...")
     return found
 
 
@@ -157,7 +161,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
         temporary.replace(path)
     except OSError as error:
         _remove(temporary)
-        before = "; the file that was there is unchanged" if path.exists() else ""
+        before = "; the file that was there is unchanged" if os.path.exists(path) else ""
         reason = error.strerror or type(error).__name__
         raise ArtifactError(f"cannot write {str(path)!r}: {reason}{before}") from error
 
@@ -208,9 +212,8 @@ def _container(file: BinaryIO, path: Path) -> BinaryIO:
 
 def _read(container: BinaryIO, path: Path) -> Artifact:
     entries = _unzipped(container, path)
-    manifest = _manifest(entries, path)
     try:
-        return _artifact(manifest, entries)
+        return _artifact(_manifest(entries, path), entries)
     except TVMError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -251,8 +254,9 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
             f"{path.name}: this file has format {version}, and this weft reads {VERSION}; "
             "compile the model again, or use the weft that wrote it"
         )
-    for name, digest in manifest.get("digests", {}).items():
-        if name not in entries or _digest(entries[name]) != digest:
+    digests = manifest["digests"]
+    for name in {*digests, *entries} - {MANIFEST, CONSTANTS}:
+        if name not in entries or _digest(entries[name]) != digests.get(name):
             raise _damaged(path, f"{name} is not what was written")
     return manifest
 
@@ -268,11 +272,26 @@ def _artifact(manifest: dict[str, Any], entries: dict[str, bytes]) -> Artifact:
     functions = program_from_json(json.loads(entries["program.json"]))
     if manifest["entry"] not in functions:
         raise ValueError(f"it has no function {manifest['entry']!r}")
+    if not 0 <= count <= len(tensors):
+        raise ValueError(f"it has {manifest['states']!r} states")
+    _check_code(code, manifest["kernels"], functions)
     return Artifact(
         Signature.from_json(manifest["signature"]), manifest["entry"],
         Program(functions, list(tensors[:count])), code, tuple(manifest["kernels"]),
         tensors[count:], entries["module.json"].decode(), entries["module.py"].decode(),
     )  # fmt: skip
+
+
+def _check_code(
+    code: ObjectCode | None, kernels: Sequence[str], functions: dict[str, VMFunction]
+) -> None:
+    """Raise ValueError where the code lacks what the rest of the file calls."""
+    specs = () if code is None else code.specs
+    symbols = {spec.native_symbol for spec in specs}
+    natives = [item.native.spec.native_symbol for item in functions.values() if item.native]
+    missing = ({*kernels} - {spec.name for spec in specs}) | ({*natives} - symbols)
+    if missing:
+        raise ValueError(f"its code has no function {min(missing)!r}")
 
 
 def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:

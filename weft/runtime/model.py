@@ -75,23 +75,28 @@ class CompiledModel(Executable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model; see the class."""
-        values = self._values(args, kwargs)
+        given = self._given(args, kwargs)
         if self.signature.states:
             with self._lock:  # a state is read, computed and written as one step
-                return self._run(values)
-        return self._run(values)
+                return self._run(given)
+        return self._run(given)
 
-    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        """The inputs of ``main`` as the caller and the model hold them."""
         signature = self.signature
         if self._plain and not kwargs and len(args) == len(signature.inputs):
-            return [_ready(value) for value in args]
-        values = [_ready(value) for value in signature.flatten(args, kwargs)]
+            return args
+        given = signature.flatten(args, kwargs)
         for state, tensor in zip(signature.states, self.states, strict=True):
-            values[state.input] = tensor
-        return values
+            given[state.input] = tensor
+        return given
 
-    def _run(self, values: list[Any]) -> Any:
+    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        return [_ready(value) for value in self._given(args, kwargs)]
+
+    def _run(self, given: Sequence[Any]) -> Any:
         signature = self.signature
+        values = [_ready(value) for value in given]
         try:
             self._check_ranges(values)
             with self._threads():
@@ -103,7 +108,7 @@ class CompiledModel(Executable):
         for state, tensor in zip(signature.states, self.states, strict=True):
             _write(tensor, outputs[state.output])
         for source, output in signature.written:
-            _write(values[source], outputs[output])
+            _write(given[source], outputs[output])  # a value may be a compact copy
         convert = _to_torch if self._wants_torch(values) else _to_numpy
         return rebuild(signature.result, [_converted(item, convert) for item in outputs])
 
@@ -179,7 +184,7 @@ class CompiledModel(Executable):
         ``min_repeat_ms``. A model's own keyword arguments of these names are given by position.
         """
         values = self._values(args, kwargs)
-        self._run(list(values))  # checks, warms up
+        self._run(values)  # checks, warms up
         entry = self.machine.callable_of(self.entry)
         with self._threads():
             return Evaluator(PackedFunc(entry, self.entry), number, repeat, min_repeat_ms)(*values)

@@ -108,8 +108,9 @@ class Signature:
                 raise IRTypeError(f"{self.name}: argument {parameter.name} is given twice")
             yield parameter, value
         missing = []
+        done = {id(parameter) for parameter in by_position[: len(args)]}
         for parameter in self.parameters:
-            if parameter in by_position[: len(args)]:
+            if id(parameter) in done:
                 continue
             if parameter.name in left and parameter.by != "position":
                 yield parameter, left.pop(parameter.name)
