@@ -66,8 +66,7 @@ def test_the_norm_becomes_a_factor_and_a_bias(check, check_native):
                 scale = R.divide(gamma, R.sqrt(R.add(variance, R.const(0.5, "float32"))))
                 factor = R.reshape(scale, (4, 1, 1, 1))
                 made = R.nn.conv2d(x, R.multiply(weight, factor), padding=[1, 1])
-                again = R.divide(gamma, R.sqrt(R.add(variance, R.const(0.5, "float32"))))
-                bias = R.subtract(beta, R.multiply(mean, again))
+                bias = R.subtract(beta, R.multiply(mean, scale))
                 out = R.add(made, R.reshape(bias, (1, 4, 1, 1)))
                 R.output(out)
             return out

@@ -9,7 +9,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, Range
 from weft.relax.op import add, exp
 from weft.relax.transform import FuseTIR, LegalizeOps
-from weft.relax.transform.fuse_tir import hull
+from weft.relax.transform.kernel_bodies import hull
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T

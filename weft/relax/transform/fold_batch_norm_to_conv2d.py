@@ -80,7 +80,7 @@ class _Folder(PyExprMutator):
         epsilon = const(norm.attrs["epsilon"], variance.struct_info.dtype)
         one = const(1.0, variance.struct_info.dtype)
         deviation = op.sqrt(op.add(variance, epsilon))
-        scale = op.divide(gamma if norm.attrs["scale"] else one, deviation)
+        scale = self.builder_.emit(op.divide(gamma if norm.attrs["scale"] else one, deviation))
         shift = op.multiply(mean, scale)
         bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
         (channels,) = tensor_dims(variance.struct_info) or [None]

@@ -1,0 +1,87 @@
+"""Bodies of PrimFuncs that become parts of another one: root blocks, regions, names of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import IntImm, Range
+from weft.ir.functor import rewrite
+from weft.ir.node import Array
+from weft.tir.analysis.block_access_region import get_block_access_region
+from weft.tir.buffer import Buffer
+from weft.tir.linear_difference import constant_difference
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, Stmt
+
+
+def root_block(body: Any) -> Block | None:
+    """The root block of a PrimFunc's body, if it holds no more than a body and its buffers."""
+    if not isinstance(body, BlockRealize) or body.block.iter_vars:
+        return None
+    block = body.block
+    return None if block.match_buffers or block.init is not None else block
+
+
+def with_regions(body: Any, buffers: list[Any]) -> Stmt:
+    """A former root block says what it reads and writes, as every other block does."""
+    if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
+        made: Stmt = body
+        return made
+    known = {item.data: item for item in buffers if isinstance(item, Buffer)}
+    known.update({match.buffer.data: match.buffer for match in body.block.match_buffers})
+    reads, writes, opaque = get_block_access_region(body.block, known)
+    block = body.block.with_(reads=[*reads, *opaque], writes=[*writes, *opaque])
+    return body.with_(block=block)
+
+
+def with_joined_regions(body: Any) -> Stmt:
+    """The statement with one region for each buffer that a block reads or writes.
+
+    Two parameters of a callee may have become one buffer.
+    """
+
+    def joined(item: Any) -> Any:
+        if not isinstance(item, Block):
+            return None
+        return item.with_(reads=joined_regions(item.reads), writes=joined_regions(item.writes))
+
+    made: Stmt = rewrite(body, joined)
+    return made
+
+
+def joined_regions(regions: Any) -> Any:
+    """The regions with those of one buffer joined to the smallest that holds them."""
+    found: dict[Buffer, Any] = {}
+    for region in regions:
+        known = found.get(region.buffer)
+        if known is None:
+            found[region.buffer] = region
+            continue
+        ranges = map(hull, known.region, region.region, region.buffer.shape)
+        found[region.buffer] = BufferRegion(region.buffer, Array(ranges))
+    return regions if len(found) == len(regions) else Array(found.values())
+
+
+def hull(lhs: Range, rhs: Range, extent: Any) -> Range:
+    """The range of both; the whole axis where the distance is no constant."""
+    start = constant_difference(rhs.min, lhs.min)
+    end = constant_difference(rhs.min + rhs.extent, lhs.min + lhs.extent)
+    if start is None or end is None:
+        return Range(IntImm(extent.dtype, 0), extent)
+    first = rhs.min if start < 0 else lhs.min
+    longer = lhs.extent if end <= 0 else rhs.extent
+    before = -start if end <= 0 and start < 0 else start if end > 0 and start > 0 else 0
+    return Range.from_min_extent(first, longer + before if before else longer)
+
+
+def unique_block_names(body: Stmt) -> Stmt:
+    """The statement with every block's name made unique: T_add, T_add_1 ..."""
+    counts: dict[str, int] = {}
+
+    def renamed(item: Any) -> Any:
+        if not isinstance(item, Block):
+            return None
+        count = counts[item.name_hint] = counts.get(item.name_hint, -1) + 1
+        return item.with_(name_hint=f"{item.name_hint}_{count}") if count else None
+
+    made: Stmt = rewrite(body, renamed)
+    return made
