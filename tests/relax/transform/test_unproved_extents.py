@@ -192,6 +192,42 @@ COMPARED = {
     "pixel_shuffle": (
         [info(1, A, 2, 2)], lambda x: op.nn.pixel_shuffle(x, 2), [(1, 4, 2, 2)], [(1, 5, 2, 2)],
     ),
+    "collapse_sum_to": (
+        [info(A, 4, B), info(C, 1, D)],
+        lambda x, y: op.collapse_sum_to(x, relax.ShapeExpr([4, D])),
+        [(2, 4, 3), (5, 1, 3)], [(2, 4, 3), (5, 1, 2)],
+    ),
+    "collapse_sum_like": (
+        [info(A, B), info(C)], op.collapse_sum_like, [(2, 3), (3,)], [(2, 3), (2,)],
+    ),
+    "window of a pool": (
+        [info(1, 1, A)], lambda x: op.nn.max_pool1d(x, 2), [(1, 1, 2)], [(1, 1, 1)],
+    ),
+    "window that skips": (
+        [info(1, 1, A)], lambda x: op.nn.max_pool1d(x, 2, strides=2), [(1, 1, 0)], [(1, 1, 1)],
+    ),
+    "padded window": (
+        [info(1, A, B, 1)],
+        lambda x: op.nn.avg_pool2d(x, 3, padding=1, layout="NHWC"),
+        [(1, 1, 1, 1)], [(1, 0, 1, 1)],
+    ),
+    "rounded up": (
+        [info(1, 1, A)], lambda x: op.nn.avg_pool1d(x, 3, strides=2, ceil_mode=True),
+        [(1, 1, 0)], [(1, 1, 2)],
+    ),
+    "kernel": (
+        [info(1, 2, 3, A), info(2, 2, 3, 2)],
+        lambda x, w: op.nn.conv2d(x, w, dilation=2, padding=[2, 0, 2, 0]),
+        [(1, 2, 3, 3), (2, 2, 3, 2)], [(1, 2, 3, 2), (2, 2, 3, 2)],
+    ),
+    "kernel of unknown extent": (
+        [info(1, 2, 3), info(2, 2, A)], op.nn.conv1d,
+        [(1, 2, 3), (2, 2, 3)], [(1, 2, 3), (2, 2, 4)],
+    ),
+    "one element": (
+        [info(1, 2, 1, A), info(2, 2, 1, 2)], op.nn.conv2d,
+        [(1, 2, 1, 2), (2, 2, 1, 2)], [(1, 2, 1, 1), (2, 2, 1, 2)],
+    ),
     "squeeze": ([info(A, 3)], lambda x: op.squeeze(x, [0]), [(1, 3)], [(4, 3)]),
 }  # fmt: skip
 """Parameters, the operator, shapes that fit and shapes that do not: a match_cast tells them."""

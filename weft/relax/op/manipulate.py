@@ -42,7 +42,6 @@ from weft.relax.shape_arith import (
     differ,
     product,
     quotient,
-    same_dim,
     same_dims,
     simplified,
 )
@@ -402,7 +401,7 @@ def flip(data: Expr, axis: int) -> Any:
 
 
 def infer_collapse(call: Call) -> TensorStructInfo:
-    """The target shape."""
+    """The target shape; an extent of it that is not known to be 1 must be that of the tensor."""
     info = tensor(call, 0)
     like = call.op.name == "relax.collapse_sum_like"
     target = tensor(call, 1) if like else None
@@ -410,8 +409,8 @@ def infer_collapse(call: Call) -> TensorStructInfo:
     mine = dims_of(info)
     if dims is not None and mine is not None:
         pairs = zip(reversed(dims), reversed(mine), strict=False)
-        if len(dims) > len(mine) or not all(
-            constant_value(kept) == 1 or same_dim(kept, whole) for kept, whole in pairs
+        if len(dims) > len(mine) or any(
+            constant_value(kept) != 1 and differ(kept, whole) for kept, whole in pairs
         ):
             fail(call, f"cannot collapse {show_dims(mine)} to {show_dims(dims)}")
     if target is not None:

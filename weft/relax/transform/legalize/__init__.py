@@ -20,6 +20,7 @@ from weft.relax.transform.legalize import (
 )
 from weft.relax.transform.legalize.agreement import AGREEMENT
 from weft.relax.transform.legalize.rule import Rule, agreeing
+from weft.relax.transform.legalize.windows import WINDOWS, fitting
 
 _KERNELS: dict[Op, Rule] = {
     **attention.TABLE,
@@ -36,6 +37,7 @@ _KERNELS: dict[Op, Rule] = {
     **sorting.TABLE,
     **vision.TABLE,
 }
+_KERNELS.update({op: fitting(_KERNELS[op], reach) for op, reach in WINDOWS.items()})
 LEGALIZE: dict[Op, Rule] = {
     op: agreeing(rule, AGREEMENT[op]) if op in AGREEMENT else rule for op, rule in _KERNELS.items()
 }

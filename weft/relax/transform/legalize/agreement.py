@@ -158,6 +158,15 @@ def _squeeze(call: Call) -> Wanted:
     return {0: [one if axis in removed else dim for axis, dim in enumerate(shape)]}
 
 
+def _collapsed(call: Call) -> Wanted:
+    """What is not summed has the extents of the target."""
+    shape, target = dims(call.args[0]), dims(call)
+    lead = len(shape) - len(target)
+    pairs = zip(shape[lead:], target, strict=True)
+    kept = [whole if constant_value(part) == 1 else part for whole, part in pairs]
+    return {0: [*shape[:lead], *kept]}
+
+
 _RULES: dict[str, Callable[[Call], Wanted]] = {
     **dict.fromkeys(("nn.lstm", "nn.gru", "nn.rnn"), _recurrent),
     **dict.fromkeys((f"nn.conv{rank}d" for rank in (1, 2, 3)), _convolution),
@@ -165,6 +174,8 @@ _RULES: dict[str, Callable[[Call], Wanted]] = {
     **dict.fromkeys(("nn.attention", "nn.attention_bias"), _heads),
     **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), _along_axes),
     **dict.fromkeys(("quantize", "dequantize"), _quantization),
+    "collapse_sum_like": _collapsed,
+    "collapse_sum_to": _collapsed,
     "gather_nd": _gather_nd,
     "image.grid_sample": _grid_sample,
     "multinomial_from_uniform": same_as(1, 2),
