@@ -1,5 +1,6 @@
 """Helpers of tests of graph programs: ``relax.testing``."""
 
-from weft.relax.testing import nn, runtime_builtin, transform, vm
+from weft.relax.testing import ast_printer, nn, runtime_builtin, transform, vm
+from weft.relax.testing.ast_printer import dump_ast
 
-__all__ = ["nn", "runtime_builtin", "transform", "vm"]
+__all__ = ["ast_printer", "dump_ast", "nn", "runtime_builtin", "transform", "vm"]

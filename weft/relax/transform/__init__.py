@@ -31,6 +31,8 @@ from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.inline_private_functions import InlinePrivateFunctions
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.lambda_lift import LambdaLift
+from weft.relax.transform.lazy_params import LazyGetInput, LazySetOutput
+from weft.relax.transform.lazy_transform_params import LazyTransformParams
 from weft.relax.transform.legalize import register_legalize
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lift_transform_params import LiftTransformParams
@@ -85,6 +87,9 @@ __all__ = [
     "InlinePrivateFunctions",
     "KillAfterLastUse",
     "LambdaLift",
+    "LazyGetInput",
+    "LazySetOutput",
+    "LazyTransformParams",
     "LegalizeOps",
     "LiftTransformParams",
     "LowerAllocTensor",
@@ -121,7 +126,6 @@ _PLANNED = dict.fromkeys(
     "DecomposeOpsForTraining ExpandMatmulOfSum "
     "FewShotTuning "
     "FuseTransposeMatmul Gradient IPCAllReduceRewrite "
-    "LazyGetInput LazySetOutput LazyTransformParams "
     "LowerGPUIPCAllocStorage "
     "MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR "
     "OptimizeLayoutTransform RealizeVDevice "
