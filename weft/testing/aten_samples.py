@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from weft.driver.build import relax_build
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
+from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.fallback import find_overload
 from weft.relax.frontend.torch.registry import overload_name
 from weft.runtime.device import Device
@@ -31,7 +33,7 @@ from weft.testing.aten import as_numpy, assert_same, fake_mode
 
 NUMBERS = (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
-    torch.bfloat16, torch.float32, torch.float64,
+    torch.bfloat16, torch.float32, torch.float64, torch.complex64,
 )  # fmt: skip
 """Data types of the calls that are kept."""
 
@@ -48,6 +50,11 @@ class Call:
     def name(self) -> str:
         """``aten.add.Tensor``."""
         return overload_name(self.overload)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it takes complex numbers."""
+        return any(map(is_complex, pytree.tree_leaves((self.args, self.kwargs))))
 
     @property
     def size(self) -> int:
@@ -84,6 +91,9 @@ class _Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         if self.wanted(overload_name(func)) and all(map(_is_plain, pytree.tree_leaves(args))):
+            # a copy has no storage beside its elements, which is what as_strided may look at
+            if "as_strided" in str(func) and not _fills_storage(args[0]):
+                return func(*args, **(kwargs or {}))
             kept = pytree.tree_map(_copied, (tuple(args), dict(kwargs or {})))
             self.calls.append(Call(func, *kept))
         return func(*args, **(kwargs or {}))
@@ -92,7 +102,11 @@ class _Recorder(TorchDispatchMode):
 def _is_plain(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.dtype in NUMBERS and value.layout is torch.strided
-    return not isinstance(value, complex)
+    return True
+
+
+def _fills_storage(tensor: torch.Tensor) -> bool:
+    return tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
 
 
 def _copied(value: Any) -> Any:
@@ -123,7 +137,10 @@ def operator_samples(info: Any, dtype: torch.dtype, most: int) -> Iterator[Calla
 
 
 def graph_of_calls(calls: Sequence[Call]) -> fx.GraphModule:
-    """One graph of all calls: its results are the tensors that they give, in order."""
+    """One graph of all calls: its results are the tensors that they give, in order.
+
+    Complex tensors go in and come out as pairs of real numbers.
+    """
     graph = fx.Graph()
     mode = fake_mode()
     made = []
@@ -132,8 +149,10 @@ def graph_of_calls(calls: Sequence[Call]) -> fx.GraphModule:
         if not isinstance(value, torch.Tensor):
             return value
         node = graph.placeholder(f"x{len(graph.nodes)}")
-        node.meta["val"] = mode.from_tensor(value)
-        return node
+        node.meta["val"] = mode.from_tensor(_as_real(value))
+        if not value.is_complex():
+            return node
+        return _called(graph, mode, torch.ops.aten.view_as_complex.default, node)
 
     for call in calls:
         made.append(pytree.tree_map(placeholder, (list(call.args), call.kwargs)))
@@ -145,9 +164,31 @@ def graph_of_calls(calls: Sequence[Call]) -> fx.GraphModule:
             if call.overload._schema.is_mutable:
                 fakes = pytree.tree_map(_copied, fakes)
             node.meta["val"] = call.overload(*fakes[0], **fakes[1])
-        outputs += _results(graph, node)
+        outputs += [_real_result(graph, mode, item) for item in _results(graph, node)]
     graph.output(tuple(outputs))
     return fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """Pairs of real numbers of complex ones."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def _called(graph: fx.Graph, mode: FakeTensorMode, overload: Any, node: fx.Node) -> fx.Node:
+    """A call of an overload of one tensor."""
+    made = graph.call_function(overload, (node,))
+    with mode:
+        made.meta["val"] = overload(node.meta["val"])
+    return made
+
+
+def _real_result(graph: fx.Graph, mode: FakeTensorMode, node: fx.Node) -> fx.Node:
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor) or not value.is_complex():
+        return node
+    if value.is_conj():
+        node = _called(graph, mode, torch.ops.aten.resolve_conj.default, node)
+    return _called(graph, mode, torch.ops.aten.view_as_real.default, node)
 
 
 def _is_node(value: Any) -> bool:
@@ -178,10 +219,10 @@ def tensors_of(calls: Iterable[Call]) -> list[torch.Tensor]:
 
 
 def run_calls(calls: Sequence[Call]) -> list[list[Any]]:
-    """The results of each call through weft, as numpy arrays."""
+    """The results of each call through weft, as numpy arrays; numbers too."""
     imported = import_aten_graph(graph_of_calls(calls))
     machine = VirtualMachine(relax_build(imported.mod), Device(1, 0))
-    arrays = [array(tensor.contiguous()) for tensor in tensors_of(calls)]
+    arrays = [array(_as_real(tensor).contiguous()) for tensor in tensors_of(calls)]
     results = iter(machine["main"](*arrays))
     return [[as_numpy(next(results)) for _ in _expected(call)] for call in calls]
 
@@ -191,7 +232,12 @@ def _expected(call: Call) -> list[torch.Tensor]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as in ``record``
         found = call.overload(*args, **kwargs)
-    return [item for item in pytree.tree_leaves(found) if isinstance(item, torch.Tensor)]
+    return [
+        _as_real(item) if isinstance(item, torch.Tensor)
+        else torch.tensor(int(item) if isinstance(item, bool) else item)  # as weft's machine does
+        for item in pytree.tree_leaves(found)
+        if isinstance(item, torch.Tensor | bool | int | float)
+    ]  # fmt: skip
 
 
 CHOSEN = frozenset({

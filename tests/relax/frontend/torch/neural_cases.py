@@ -109,6 +109,7 @@ def norms(dtype):
         call("layer_norm.default", x, [3], numbers((3,), dtype)),
         call("native_group_norm.default", x, w, b, 2, 4, 15, 2, 1e-5),
         call("native_group_norm.default", x, None, None, 2, 4, 15, 4, 1e-5),
+        call("native_group_norm.default", x[:0], w, b, 0, 4, 15, 2, 1e-5),
         call("rms_norm.default", x, [3], numbers((3,), dtype)),
         call("rms_norm.default", x, [5, 3], None, 1e-3),
         call("instance_norm.default", x, w, b, None, None, True, 0.1, 1e-5, False),

@@ -107,6 +107,11 @@ def test_item_of_an_integer_is_a_size():
     check_model(Head(), x, torch.tensor(3), others=[(x, torch.tensor(0)), (x, torch.tensor(5))])
 
 
+def test_item_of_a_boolean_is_a_condition():
+    for holds in (True, False):
+        check_calls([Call(ops._local_scalar_dense.default, (torch.tensor(holds),), {})])
+
+
 @pytest.mark.parametrize("mask", [[True, True, True], [True, False, False]])
 def test_gradient_of_layer_normalisation(mask):
     x, w = values((2, 3, 4), f32).sin(), values((3, 4), f32)

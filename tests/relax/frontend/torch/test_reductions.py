@@ -38,6 +38,8 @@ def test_sums_in_another_type_and_over_all_dimensions():
         Call(ops.mean.default, (values((), f32),), {}),
         Call(ops.trace.default, (values((3, 4), f32),), {}),
         Call(ops.trace.default, (values((3, 2), i64),), {}),
+        Call(ops.prod.dim_int, (values((2, 3), f32), 1, True), {"dtype": b8}),
+        Call(ops.sum.dim_IntList, (values((2, 3), b8), [0]), {"dtype": b8}),
     ])  # fmt: skip
 
 

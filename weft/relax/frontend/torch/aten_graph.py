@@ -13,6 +13,7 @@ from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.expr import Var
+from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
@@ -78,6 +79,11 @@ def input_variable(node: fx.Node, symbols: SymbolTable) -> Any:
             raise UnsupportedError(
                 f"input {node.name}: expected a dense tensor, got one of {fake.layout}; give "
                 "x.to_dense()"
+            )
+        if is_complex(fake):
+            raise UnsupportedError(
+                f"input {node.name}: expected a real tensor, got one of {fake.dtype}; give "
+                "torch.view_as_real(x), and let the model begin with torch.view_as_complex"
             )
         shape = [symbols.extent(size) for size in fake.shape]
         return Var(node.name, TensorStructInfo(shape, dtype_name(fake.dtype)))

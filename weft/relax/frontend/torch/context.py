@@ -12,6 +12,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, const
+from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
 from weft.relax.frontend.torch.dtypes import dtype_name, result_dtype
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.lattice import tensor_dims
@@ -61,8 +62,9 @@ class Context:
         return self.results[0][1]
 
     def meta_of(self, tensor: Any) -> tuple[list[Extent], str]:
-        """Shape and data type of a fake tensor."""
-        return [self.symbols.extent(size) for size in tensor.shape], dtype_name(tensor.dtype)
+        """Shape and data type of a fake tensor; of a complex one those of its two parts."""
+        dtype = PLANE_TYPES.get(tensor.dtype, tensor.dtype)
+        return [self.symbols.extent(size) for size in tensor.shape], dtype_name(dtype)
 
     def is_read(self, index: int) -> bool:
         """Whether anything reads the result of that number; one that is not may be None."""

@@ -63,8 +63,5 @@ NUMBERS: Final = frozenset({
     "aten.sym_storage_offset.default", "aten.sym_stride.int",
 })  # fmt: skip
 """Operators that give numbers of symbolic shapes: the translator knows their values itself."""
-MISSING: Final[dict[str, str]] = {
-    "aten._fft_c2r.default": "its input is complex; weft has no complex tensors",
-    "aten._fft_r2c.default": "its result is complex; weft has no complex tensors",
-}
+MISSING: Final[dict[str, str]] = {}
 """Core operators without a converter, and why."""

@@ -12,16 +12,22 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, Var, const
+from weft.relax.expr import Expr, Var
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.frontend.torch.aten_graph import input_variable
+from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
-from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
+from weft.relax.frontend.torch.translate import (
+    GraphTranslator,
+    missing_operators,
+    number_output,
+    stored,
+)
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.tir.expr import Var as TirVar
@@ -234,13 +240,18 @@ class _ProgramBuilder:
         tensor = self.program.state_dict.get(spec.target)
         if tensor is None:
             tensor = self.program.constants[spec.target]
-        array = as_ndarray(tensor)
         is_state = self.keep_states and spec.target in self._changed()
         if is_state or (self.keep_params and spec.kind is InputKind.PARAMETER):
+            if is_complex(tensor):
+                raise UnsupportedError(
+                    f"{SOURCE}: {spec.target} is complex, so it can be a constant only: a model's "
+                    "inputs and results are real"
+                )
+            array = as_ndarray(tensor)
             var = Var(spec.arg.name, TensorStructInfo(list(array.shape), str(array.dtype)))
             params.append((var, array))
             return var
-        return const(array)
+        return stored(tensor)
 
     def _changed(self) -> list[str]:
         """The buffers and parameters that the program changes."""

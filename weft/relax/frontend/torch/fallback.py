@@ -14,6 +14,7 @@ import torch
 
 from weft.relax import op
 from weft.relax.expr import Expr, ExternFunc, StringImm
+from weft.relax.frontend.torch.complex_tensor import ComplexTensor, is_complex
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import torch_dtype
 from weft.relax.frontend.torch.registry import Converter, overload_name
@@ -38,19 +39,36 @@ def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
         "args": [_described(arg, tensors, name) for arg in args],
         "kwargs": {key: _described(arg, tensors, name) for key, arg in kwargs.items()},
     })  # fmt: skip
-    infos = [TensorStructInfo(shape, dtype) for shape, dtype in context.results]
+    value = context.node.meta["val"]
+    fakes = value if isinstance(value, list | tuple) else [value]
+    parts = [1 + is_complex(fake) for fake in fakes if fake is not None]
+    infos = [
+        TensorStructInfo(*about)
+        for about, count in zip(context.results, parts, strict=True)
+        for _ in range(count)
+    ]
     call = op.call_dps_packed(
         ExternFunc(CALL_OPERATOR), [StringImm(description), *tensors],
         infos if len(infos) > 1 else infos[0],
     )  # fmt: skip
     result = context.builder.emit(call)
-    if isinstance(context.node.meta["val"], list | tuple):
-        return [result] if len(infos) == 1 else [context.emit(result[i]) for i in range(len(infos))]
-    return result
+    found = iter(
+        [context.emit(result[i]) for i in range(len(infos))] if len(infos) > 1 else [result]
+    )
+    made = [
+        next(found) if count == 1 else ComplexTensor(next(found), next(found)) for count in parts
+    ]
+    return made if isinstance(value, list | tuple) else made[0]
 
 
 def _described(value: Any, tensors: list[Expr], name: str) -> Any:
     """The JSON form of an argument: a tensor is its place among the tensors."""
+    if isinstance(value, ComplexTensor):
+        return {
+            "complex": [_described(part, tensors, name) for part in (value.real, value.imaginary)]
+        }
+    if isinstance(value, complex):
+        return {"number": [value.real, value.imag]}
     if isinstance(value, Expr):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
@@ -75,11 +93,20 @@ def call_operator(description: str, *arrays: Any) -> None:
     with torch.no_grad():
         results = overload(*args, **kwargs)
     results = [results] if isinstance(results, torch.Tensor) else list(results)
+    results = [part for result in results for part in _parts(result)]
     for destination, result in zip(tensors[-len(results) :], results, strict=True):
         destination.copy_(result)
 
 
+def _parts(result: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (result.real, result.imag) if result.is_complex() else (result,)
+
+
 def _argument(told: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+    if "complex" in told:
+        return torch.complex(*(_argument(item, tensors) for item in told["complex"]))
+    if "number" in told:
+        return complex(*told["number"])
     if "tensor" in told:
         return tensors[told["tensor"]]
     if "list" in told:

@@ -108,6 +108,16 @@ class SymbolTable:
         """Give a whole expression a variable of its own."""
         self._extents[expression] = value
 
+    def piecewise(self, value: sympy.Piecewise) -> PrimExpr:
+        """The first of several expressions whose condition holds; the last one has none."""
+        *choices, (last, _) = value.args
+        found = self.expression(last)
+        for chosen, condition in reversed(choices):
+            found = tir_op.if_then_else(
+                self.expression(condition), self.expression(chosen), found
+            )
+        return found
+
     def extent(self, size: Any) -> int | PrimExpr:
         """The extent of a dimension: an int, or the expression of a ``torch.SymInt``."""
         if isinstance(size, int):
@@ -130,6 +140,8 @@ class SymbolTable:
             return FloatImm("float64", float(value))
         if value.is_number and value.is_real and not value.args:
             return FloatImm("float64", float(value) if value.is_finite else math.inf)
+        if isinstance(value, sympy.Piecewise):  # torch's way to write a bool as a number
+            return self.piecewise(value)
         function = FUNCTIONS.get(type(value).__name__)
         if function is None:
             raise UnsupportedError(

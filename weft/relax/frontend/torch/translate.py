@@ -15,6 +15,13 @@ from weft.ir.expr import PrimExpr
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, const
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
+from weft.relax.frontend.torch.complex_tensor import (
+    PLANE_TYPES,
+    ComplexTensor,
+    complex_constant,
+    is_complex,
+    operator_name,
+)
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import dtype_name
@@ -64,12 +71,12 @@ def missing_operators(graph_module: fx.GraphModule, known: Mapping[str, Converte
             continue
         for node in module.graph.nodes:
             if node.op == "call_function" and not _is_known(node, known):
-                found.append((overload_name(node.target), source_place(node)))
+                found.append((operator_name(node), source_place(node)))
     return found
 
 
 def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
-    name = overload_name(node.target)
+    name = operator_name(node)
     return (
         name in known or name in SKIPPED or name in HIGHER_ORDER
         or node.target is operator.getitem or is_symbolic(node.meta.get("val"))
@@ -121,7 +128,7 @@ class GraphTranslator:
         """A tensor of the module as a constant; a nested graph as it is."""
         for part in target.split("."):
             module = getattr(module, part)
-        return const(as_ndarray(module)) if isinstance(module, torch.Tensor) else module
+        return stored(module) if isinstance(module, torch.Tensor) else module
 
     def value(self, argument: Any) -> Any:
         """An argument of a node as converters take it."""
@@ -130,7 +137,7 @@ class GraphTranslator:
         if isinstance(argument, list | tuple):
             return [self.value(item) for item in argument]
         if isinstance(argument, torch.dtype):
-            return dtype_name(argument)
+            return dtype_name(PLANE_TYPES.get(argument, argument))
         if isinstance(argument, torch.SymInt):
             return self.symbols.extent(argument)
         return argument
@@ -138,7 +145,7 @@ class GraphTranslator:
     def call(self, node: fx.Node) -> Any:
         """The value of a call: expressions, checked against what torch deduced."""
         result = node.meta.get("val")
-        name = overload_name(node.target)
+        name = operator_name(node)
         if is_symbolic(result) and (name not in self.converters or isinstance(result, int | float)):
             return self.number(result)
         if node.target is operator.getitem:
@@ -172,7 +179,7 @@ class GraphTranslator:
 
     def is_custom(self, node: fx.Node) -> bool:
         """Whether the node's converter is the caller's own."""
-        name = overload_name(node.target)
+        name = operator_name(node)
         return self.converters.get(name) is not CONVERTERS.get(name)
 
     def number(self, value: Any) -> Any:
@@ -196,7 +203,7 @@ class GraphTranslator:
                 None if value is None or fake is None else self.agreeing(node, value, fake)
                 for value, fake in zip(result, expected, strict=False)
             ]
-        if isinstance(expected, torch.Tensor) and isinstance(result, Expr):
+        if isinstance(expected, torch.Tensor) and isinstance(result, Expr | ComplexTensor):
             return self.agreeing(node, result, expected)
         if isinstance(expected, torch.Tensor) and self.is_custom(node):
             raise IRTypeError(
@@ -208,6 +215,15 @@ class GraphTranslator:
         return result
 
     def agreeing(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
+        """A value of the shape and data type that torch deduced; a complex one of two variables."""
+        if is_complex(fake) and isinstance(result, ComplexTensor):
+            return ComplexTensor(
+                self.agreeing_part(node, result.real, fake),
+                self.agreeing_part(node, result.imaginary, fake),
+            )
+        return self.agreeing_part(node, result, fake)
+
+    def agreeing_part(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
         """A variable of the shape and data type that torch deduced.
 
         Shapes that are not proved equal are cast at run time, which keeps torch's form of the
@@ -237,8 +253,18 @@ def _contradict(mine: Sequence[Any], its: Sequence[Any]) -> bool:
     return len(mine) != len(its) or any(differ(a, b) for a, b in zip(mine, its, strict=True))
 
 
+def stored(tensor: torch.Tensor) -> Any:
+    """A tensor of the model's as a constant; a complex one as two."""
+    return complex_constant(tensor) if is_complex(tensor) else const(as_ndarray(tensor))
+
+
 def number_output(value: Any) -> Expr:
     """A number among the results of a model."""
+    if isinstance(value, ComplexTensor):
+        raise UnsupportedError(
+            "expected a model with real results, got a complex one; return torch.view_as_real(y), "
+            "or y.real and y.imag"
+        )
     if isinstance(value, PrimExpr | int | float | bool):
         return PrimValue(value)
     if isinstance(value, Expr):

@@ -1,22 +1,19 @@
 """Signals: DFT, STFT, mel filters.
 
-Transforms are products with the matrices of their sines and cosines; complex numbers are pairs
-along the last axis. The windows (Hann, Hamming, Blackman) are functions of ONNX's own.
+Complex numbers are pairs along the last axis, ``weft.relax.frontend.fourier`` transforms them. The
+windows (Hann, Hamming, Blackman) are functions of ONNX's own.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from weft.relax import op
 from weft.relax.expr import Expr
+from weft.relax.frontend.fourier import Transform, transformed
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
-
-Array = np.ndarray[Any, Any]
 
 
 @converter("DFT", since=17)
@@ -50,49 +47,19 @@ def _transformed(
     used = min(extent, length // 2 + 1 if back_to_real else length)
     rank = context.rank(x, "input")
     emit = context.emit
-    order = [index for index in range(rank - 1) if index != axis]
     parts = []
     for index in range(context.extent(x, rank - 1, "input")):
         part = emit(op.take(x.expr, context.constant(index, "int64").expr, rank - 1))
         if used != extent:
             part = emit(op.strided_slice(part, [axis], [0], [used]))
-        parts.append(emit(op.permute_dims(part, [*order, axis])))
+        parts.append(part)
     count = length // 2 + 1 if onesided and not inverse else length
-    real, imaginary = _product(context, parts, _matrix(used, length, count, how), x.dtype)
-    back = [0] * (rank - 1)
-    for place, index in enumerate([*order, axis]):
-        back[index] = place
-    results = [real] if back_to_real else [real, imaginary]
-    turned = [emit(op.permute_dims(part, back)) for part in results]
-    return emit(op.stack(turned, rank - 1))
-
-
-def _matrix(used: int, length: int, count: int, how: tuple[bool, bool]) -> Array:
-    """exp(-2 pi i j k / length) for inputs j and outputs k, as complex numbers."""
-    inverse, onesided = how
-    angles = np.outer(np.arange(used), np.arange(count)) % length * (2 * np.pi / length)
-    if not inverse:
-        return np.exp(-1j * angles)
-    made = np.exp(1j * angles) / length
-    if onesided:
-        twice = np.full(used, 2.0)
-        twice[0] = 1.0
-        if length % 2 == 0 and used == length // 2 + 1:
-            twice[-1] = 1.0
-        made = made * twice[:, None]
-    return made
-
-
-def _product(context: Context, parts: list[Expr], matrix: Array, dtype: str) -> tuple[Expr, Expr]:
-    """Rows (real, or real and imaginary) times a complex matrix."""
-    emit = context.emit
-    cosines = context.constant(matrix.real, dtype).expr
-    sines = context.constant(matrix.imag, dtype).expr
-    real, imaginary = emit(op.matmul(parts[0], cosines)), emit(op.matmul(parts[0], sines))
-    if len(parts) == 2:
-        real = emit(op.subtract(real, emit(op.matmul(parts[1], sines))))
-        imaginary = emit(op.add(imaginary, emit(op.matmul(parts[1], cosines))))
-    return real, imaginary
+    transform = Transform(
+        length, used, count, inverse, back_to_real, 1 / length if inverse else 1.0
+    )
+    planes = (parts[0], parts[1] if len(parts) == 2 else None)
+    real, imaginary = transformed(context.builder, planes, axis, transform)
+    return emit(op.stack([real] if back_to_real else [real, imaginary], rank - 1))
 
 
 @converter("STFT", since=17)
@@ -121,7 +88,8 @@ def stft(
         part = emit(op.take(part, context.constant(places).expr, 1))
         parts.append(part if window is None else emit(op.multiply(part, window.expr)))
     count = length // 2 + 1 if onesided else length
-    made = _product(context, parts, _matrix(length, length, count, (False, False)), x.dtype)
+    planes = (parts[0], parts[1] if len(parts) == 2 else None)
+    made = transformed(context.builder, planes, 2, Transform(length, length, count))
     return emit(op.stack(list(made), 3))
 
 

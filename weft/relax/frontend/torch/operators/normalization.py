@@ -238,7 +238,7 @@ def native_group_norm(
 ) -> list[Expr | None]:  # fmt: skip
     """(output, mean, 1 / deviation) of each sample's groups."""
     made = group_norm(context, input, group, weight, bias, eps)
-    flat = op.reshape(input, [N, group, -1])
+    flat = op.reshape(input, [N, group, C // group * HxW])
     mean, scale = statistics(context, context.emit(flat), [2], eps)
     return [made, mean, scale]
 

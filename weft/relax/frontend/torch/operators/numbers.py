@@ -20,20 +20,24 @@ def item(context: Context, self: Expr) -> Any:
     """The number in a tensor of one element.
 
     An integer becomes the variable of torch's symbol, defined where the program comes to it; a
-    float stays a tensor without dimensions, which promotes as a number does.
+    float stays a tensor without dimensions, which promotes as a number does. Of a bool torch says
+    that its symbol equals 1.
     """
     value = context.node.meta["val"]
     flat = context.emit(op.reshape(self, [1]))
     if isinstance(value, torch.SymFloat):
         dtype = "float64" if context.dtype_of(self) == "float64" else "float32"
         return context.emit(op.reshape(context.cast(flat, dtype), []))
-    symbol = value.node.expr
-    if not isinstance(value, torch.SymInt) or not isinstance(symbol, sympy.Symbol):
+    told = value.node.expr
+    symbols = [told] if isinstance(told, sympy.Symbol) else list(told.free_symbols)
+    if len(symbols) != 1 or symbols[0] in context.symbols or (
+        isinstance(value, torch.SymInt) and told is not symbols[0]
+    ):  # fmt: skip
         raise UnsupportedError(
             f"item(): expected an integer or a float that only the data tell, got {value} of "
             f"{context.dtype_of(self)}; use torch.where with the tensor itself"
         )
     shape = context.emit(op.tensor_to_shape(context.cast(flat, "int64")))
-    variable = context.symbols.define(symbol)
+    variable = context.symbols.define(symbols[0])
     context.builder.match_cast(shape, ShapeStructInfo([variable]))
-    return variable
+    return context.symbols.expression(told)

@@ -53,7 +53,18 @@ def _kernel(te_func: Callable[..., Any], context: Context) -> Callable[..., Any]
 @converter("aten.sum.default", "aten.sum.dim_IntList")
 def sum_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
     """The sum; booleans and integers in int64."""
-    return reduce_with(context, op.sum, context.cast(self, context.dtype), dim, keepdim)
+    return _counted(context, op.sum, self, dim, keepdim)
+
+
+def _counted(
+    context: Context, function: Callable[..., Any], tensor: Expr, dim: Axes, keepdim: bool
+) -> Any:
+    """A sum or product in the result's type; of booleans whether any or all of them hold."""
+    cast = context.cast(tensor, context.dtype)
+    if context.dtype != "bool":
+        return reduce_with(context, function, cast, dim, keepdim)
+    count = reduce_with(context, function, context.cast(cast, "int64"), dim, keepdim)
+    return context.cast(context.emit(count), "bool")
 
 
 @converter("aten.nansum.default")
@@ -74,13 +85,13 @@ def without_nan(context: Context, tensor: Expr, dtype: str) -> Any:
 @converter("aten.prod.default")
 def prod(context: Context, self: Expr, **_: Any) -> Any:
     """The product of all elements."""
-    return reduce_with(context, op.prod, context.cast(self, context.dtype), None, False)
+    return _counted(context, op.prod, self, None, False)
 
 
 @converter("aten.prod.dim_int")
 def prod_dim(context: Context, self: Expr, dim: int, keepdim: bool = False, **_: Any) -> Any:
     """The product over a dimension."""
-    return reduce_with(context, op.prod, context.cast(self, context.dtype), dim, keepdim)
+    return _counted(context, op.prod, self, dim, keepdim)
 
 
 @converter("aten.mean.default", "aten.mean.dim")

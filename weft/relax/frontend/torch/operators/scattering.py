@@ -207,7 +207,7 @@ def index_put(
 ) -> Expr:
     """``self[I0, :, I1, ...] = values`` or ``+= values``, as a new tensor."""
     values = context.cast(values, context.dtype)
-    if _is_masked_fill(context, indices, values):
+    if _is_masked_fill(context, self, indices, values):
         return _where_mask(context, self, indices[0], values, accumulate)
     integers = as_integers(context, indices)
     axes = indexed_axes(integers)
@@ -235,19 +235,16 @@ def _moved_in_front(context: Context, values: Expr, order: Sequence[int]) -> Exp
     return context.emit(op.permute_dims(values, back))
 
 
-def _is_masked_fill(context: Context, indices: Indices, values: Expr) -> bool:
+def _is_masked_fill(
+    context: Context, tensor: Expr, indices: Indices, values: Expr
+) -> bool:
     """Whether one mask says it all, and the values do not tell its places apart."""
     mask = indices[0] if len(indices) == 1 else None
     if mask is None or not is_mask(context, mask):
         return False
-    inner = context.rank(self_of(context)) - context.rank(mask)
+    inner = context.rank(tensor) - context.rank(mask)
     dims = context.dims(values)
     return len(dims) <= inner or (len(dims) == inner + 1 and dims[0] == 1)
-
-
-def self_of(context: Context) -> Any:
-    """The converter's first operand."""
-    return context.env[context.node.args[0]]
 
 
 def _where_mask(

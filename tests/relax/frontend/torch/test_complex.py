@@ -1,0 +1,183 @@
+"""Complex numbers inside of a model, and Fourier transforms, beside torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import weft
+from weft.relax.frontend.missing import UnsupportedOperatorsError
+from weft.relax.frontend.torch import from_exported_program
+from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.complex_tensor import COMPLEX
+from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.operators.complex_numbers import BILINEAR, COMPONENTWISE
+from weft.testing.aten import check_model
+from weft.testing.aten_samples import Call, check_calls
+
+pytestmark = pytest.mark.torch
+ops = torch.ops.aten
+
+
+class Model(torch.nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    torch.manual_seed(0)
+
+
+def test_every_operator_of_parts_has_a_converter_of_real_tensors():
+    assert sorted({*COMPONENTWISE, *BILINEAR} - set(CONVERTERS)) == []
+    assert {name.removesuffix(COMPLEX) for name in CONVERTERS} > {"aten._fft_r2c.default"}
+
+
+def test_transforms_of_torch_fft():
+    def transforms(x):
+        return (
+            torch.view_as_real(torch.fft.rfft(x)),
+            torch.fft.fft2(x, norm="ortho").real,
+            torch.fft.irfft(torch.fft.rfft(x, n=11), n=11),
+            torch.fft.fftn(x).abs(),
+            torch.fft.ifft(torch.fft.ifft2(x), n=5).imag,
+            torch.fft.hfft(torch.fft.ihfft(x, norm="forward")),
+            torch.fft.fftshift(torch.fft.fft(x, dim=0)).real,
+            torch.fft.irfft2(torch.fft.rfft2(x, norm="backward"), s=(8, 10)),
+        )
+
+    check_model(Model(transforms), torch.randn(3, 8, 10))
+
+
+def test_long_transforms_go_in_two_steps():
+    def both(x):
+        found = torch.fft.rfft(x)
+        return torch.view_as_real(found), torch.fft.irfft(found * 1j)
+
+    program = capture(Model(both), (torch.randn(2, 1030),))
+    assert "1030, 516)" not in from_exported_program(program).script()  # a matrix of all sines
+    check_model(Model(both), torch.randn(2, 1030))
+
+
+def test_short_time_transforms_and_back():
+    def there_and_back(x, window):
+        found = torch.stft(x, 16, 4, window=window, return_complex=True)
+        power = torch.stft(x, 16, 4, window=window, return_complex=True, center=False).abs() ** 2
+        return power, torch.istft(found, 16, 4, window=window, length=64)
+
+    check_model(Model(there_and_back), torch.randn(2, 64), torch.hann_window(16))
+
+
+class SpectralLayer(torch.nn.Module):
+    """The layer of a Fourier neural operator (Li et al., 2021), with complex buffers beside."""
+
+    def __init__(self):
+        super().__init__()
+        self.low = torch.nn.Parameter(torch.randn(3, 4, 3, 3, dtype=torch.cfloat))
+        self.high = torch.nn.Parameter(torch.randn(3, 4, 3, 3, dtype=torch.cfloat))
+        self.register_buffer("shift", torch.randn(8, 6, dtype=torch.cfloat))
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft2(x)
+        made = torch.zeros(x.shape[0], 4, 8, 6, dtype=torch.cfloat)
+        made[:, :, :3, :3] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :3, :3], self.low)
+        made[:, :, -3:, :3] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, -3:, :3], self.high)
+        return torch.fft.irfft2(made + self.shift, s=(8, 10))
+
+
+def test_a_spectral_layer():
+    check_model(SpectralLayer(), torch.randn(2, 3, 8, 10))
+
+
+def test_a_transform_along_a_symbolic_dimension():
+    n = torch.export.Dim("n", min=3, max=40)
+    mixes = Model(lambda x: torch.fft.fft(x + 1, dim=0, norm="ortho").real)
+    check_model(
+        mixes, torch.randn(6), dynamic_shapes=(({0: n},),),
+        others=[(torch.randn(9),), (torch.randn(16),)],
+    )  # fmt: skip
+
+
+def test_rotations_of_pairs():
+    def rotated(q):
+        angles = torch.outer(torch.arange(6.0), 100.0 ** -torch.arange(0, 1, 0.25))
+        turns = torch.polar(torch.ones_like(angles), angles)
+        pairs = torch.view_as_complex(q.reshape(2, 6, 4, 2))
+        return torch.view_as_real(pairs * turns[None]).flatten(2)
+
+    check_model(Model(rotated), torch.randn(2, 6, 8))
+
+
+def numbers(*shape):
+    return torch.randn(shape, dtype=torch.cfloat)
+
+
+def test_arithmetic_of_complex_numbers():
+    z, w, x = numbers(2, 3), numbers(3), torch.randn(2, 3)
+    zero = torch.zeros(2, dtype=torch.cfloat)
+    check_calls([
+        Call(ops.add.Tensor, (z, w), {"alpha": 2}), Call(ops.add.Tensor, (x, z), {}),
+        Call(ops.sub.Tensor, (z, x), {}), Call(ops.add.Scalar, (z, 1 - 2j), {}),
+        Call(ops.mul.Tensor, (z, w), {}), Call(ops.mul.Tensor, (x, w), {}),
+        Call(ops.mul.Tensor, (z, numbers()), {}), Call(ops.div.Tensor, (z, w), {}),
+        Call(ops.div.Tensor, (x, w), {}), Call(ops.div.Tensor, (z, x), {}),
+        Call(ops.div.Tensor, (z * 1e30, w * 1e30), {}), Call(ops.reciprocal.default, (z,), {}),
+        Call(ops.mm.default, (z, numbers(3, 2)), {}), Call(ops.neg.default, (z[:0],), {}),
+        Call(ops.abs.default, (torch.cat([z.flatten(), zero]) * 1e30,), {}),
+        Call(ops.angle.default, (z,), {}), Call(ops.sgn.default, (torch.cat([w, zero]),), {}),
+        Call(ops._conj.default, (z,), {}), Call(ops.exp.default, (z,), {}),
+        Call(ops.log.default, (z,), {}), Call(ops.pow.Tensor_Scalar, (z, 3), {}),
+        Call(ops._to_copy.default, (x,), {"dtype": torch.cfloat}),
+    ])  # fmt: skip
+
+
+def test_shapes_and_choices_of_complex_numbers():
+    z, x = numbers(2, 3), torch.randn(2, 3)
+    mask = torch.tensor([True, False])
+    check_calls([
+        Call(ops.cat.default, ([z, x], 1), {}), Call(ops.where.self, (x > 0, z, x), {}),
+        Call(ops.masked_fill.Scalar, (z, x > 0, 1), {}), Call(ops.sum.dim_IntList, (z, [0]), {}),
+        Call(ops.constant_pad_nd.default, (z, [1, 0], 2), {}),
+        Call(ops.split.Tensor, (z, 2, 1), {}), Call(ops.roll.default, (z, [1], [1]), {}),
+        Call(ops.index_put.default, (z, [mask], numbers(3)), {}),
+        Call(ops.new_zeros.default, (z, [2]), {"dtype": torch.float32}),
+        Call(ops.full.default, ([2, 2], 1 + 2j), {}), Call(ops.ones_like.default, (z,), {}),
+        Call(ops.t.default, (z,), {}), Call(ops.mean.dim, (z, [-1]), {}),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda x: torch.fft.fft(x), "expected a model with real results"),
+        (lambda x: torch.fft.fft(x).tan().real, r"aten\.tan\.default \(complex\), once"),
+        (lambda x: (torch.fft.fft(x) ** 0.5).real, "expected a whole exponent from 1 to 8"),
+    ],
+)
+def test_what_cannot_be_imported_is_told(function, told):
+    program = capture(Model(function), (torch.randn(4),))
+    with pytest.raises(weft.TVMError, match=told):
+        from_exported_program(program)
+
+
+def test_complex_inputs_are_refused():
+    program = capture(Model(lambda z: z.real), (numbers(4),))
+    with pytest.raises(weft.TVMError, match=r"expected a real tensor.*torch\.view_as_real"):
+        from_exported_program(program)
+
+
+def test_the_fallback_runs_operators_of_complex_numbers_in_torch():
+    model = Model(lambda x: torch.fft.fft(x).tan().abs())
+    program = capture(model, (torch.randn(4),))
+    with pytest.raises(UnsupportedOperatorsError):
+        from_exported_program(program)
+    x = torch.randn(4)
+    found = weft.compile(program, fallback="torch")(x)
+    torch.testing.assert_close(found, model(x))

@@ -1,0 +1,215 @@
+"""Discrete Fourier transforms as graph expressions, for every importer.
+
+A transform along an axis is a product with the matrix of its sines and cosines. One of a length
+over ``DIRECT`` that has factors is done in two steps of its factors with a rotation in between
+(Cooley and Tukey, 1965), so that matrices stay small. Complex numbers are two tensors of one shape:
+the real parts, and the imaginary parts, or None for numbers that are real.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.expr import IntImm, as_prim_expr
+from weft.relax import op
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import Expr, const
+from weft.relax.lattice import tensor_dims
+from weft.tir import op as tir_op
+from weft.topi.extents import compute_ax
+from weft.topi.tag import INJECTIVE
+
+Planes = tuple[Expr, Expr | None]
+Matrix = np.ndarray[Any, Any]
+DIRECT: Final = 512
+"""The longest transform that is one product; its two float32 matrices have 2 MiB."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """One transform along one axis.
+
+    Attributes:
+        length: the number of points; a symbolic one makes its matrices at run time.
+        used: inputs that there are; the others count as zeros.
+        count: results that are wanted, from the first on.
+        inverse: with the exponent's other sign.
+        mirrored: the inputs are the first half of a spectrum whose other half mirrors it
+            (the results are then real: read the first plane).
+        scale: a factor of all results; with a symbolic length it may be a float64 expression.
+    """
+
+    length: Any
+    used: Any
+    count: Any
+    inverse: bool = False
+    mirrored: bool = False
+    scale: Any = 1.0
+
+
+def full_transform(length: Any, *, inverse: bool = False, scale: Any = 1.0) -> Transform:
+    """All results from all inputs."""
+    return Transform(length, length, length, inverse, scale=scale)
+
+
+def transformed(
+    builder: BlockBuilder, planes: Planes, axis: int, transform: Transform
+) -> tuple[Expr, Expr]:
+    """The transform of complex numbers along an axis.
+
+    Args:
+        builder: where the expressions are emitted.
+        planes: real and imaginary parts, floats, with ``transform.used`` elements along ``axis``.
+        axis: counted from the front.
+        transform: which one.
+
+    Returns:
+        Real and imaginary parts, with ``transform.count`` elements along ``axis``.
+    """
+    rank = len(_dims(planes[0]))
+    order = [*(index for index in range(rank) if index != axis), axis]
+    rows = _each(builder, planes, lambda part: op.permute_dims(part, order))
+    made = _rows_transformed(builder, rows, transform)
+    back = [order.index(index) for index in range(rank)]
+    return _both(builder, made, lambda part: op.permute_dims(part, back))
+
+
+def product(
+    builder: BlockBuilder, planes: Planes, matrices: tuple[Expr, Expr]
+) -> tuple[Expr, Expr]:
+    """Rows of complex numbers times a complex matrix: (..., n) by (n, m)."""
+    emit = builder.emit
+    (real, imaginary), (cosines, sines) = planes, matrices
+    first, second = emit(op.matmul(real, cosines)), emit(op.matmul(real, sines))
+    if imaginary is not None:
+        first = emit(op.subtract(first, emit(op.matmul(imaginary, sines))))
+        second = emit(op.add(second, emit(op.matmul(imaginary, cosines))))
+    return first, second
+
+
+def times(builder: BlockBuilder, planes: Planes, factors: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    """The products of complex numbers, one by one; shapes broadcast."""
+    emit = builder.emit
+    (real, imaginary), (first, second) = planes, factors
+    one, two = emit(op.multiply(real, first)), emit(op.multiply(real, second))
+    if imaginary is not None:
+        one = emit(op.subtract(one, emit(op.multiply(imaginary, second))))
+        two = emit(op.add(two, emit(op.multiply(imaginary, first))))
+    return one, two
+
+
+def transform_matrix(transform: Transform) -> Matrix:
+    """exp(-2 pi i j k / length), scaled, for inputs j and results k, as complex128."""
+    length, used = transform.length, transform.used
+    places = np.outer(np.arange(used), np.arange(transform.count)) % length
+    sign = 2j if transform.inverse else -2j
+    made: Matrix = np.exp(sign * np.pi / length * places) * transform.scale
+    if transform.mirrored:
+        twice = np.full(used, 2.0)
+        twice[0] = 1.0
+        if length % 2 == 0 and used == length // 2 + 1:
+            twice[-1] = 1.0
+        made = made * twice[:, None]
+    return made
+
+
+def _rows_transformed(
+    builder: BlockBuilder, rows: Planes, transform: Transform
+) -> tuple[Expr, Expr]:
+    """The transform along the last axis."""
+    dtype = str(rows[0].struct_info.dtype)
+    length = transform.length
+    if not isinstance(length, int):
+        return product(builder, rows, _symbolic_matrices(builder, transform, dtype))
+    factor = _factor(length) if length > DIRECT and not transform.mirrored else 1
+    if factor > 1 and transform.used == length:
+        made = _in_two_steps(builder, rows, transform, factor)
+        if transform.count == length:
+            return made
+        axis, count = len(_dims(made[0])) - 1, transform.count
+        return _both(builder, made, lambda part: op.strided_slice(part, [axis], [0], [count]))
+    return product(builder, rows, constants(transform_matrix(transform), dtype))
+
+
+def constants(matrix: Matrix, dtype: str) -> tuple[Expr, Expr]:
+    """Real and imaginary parts of a complex matrix as constants."""
+    return const(matrix.real.astype(dtype)), const(matrix.imag.astype(dtype))
+
+
+def _in_two_steps(
+    builder: BlockBuilder, rows: Planes, transform: Transform, first: int
+) -> tuple[Expr, Expr]:
+    """length = first * second: input n is second * a + b, result k is c + first * d."""
+    length, dtype = transform.length, str(rows[0].struct_info.dtype)
+    second = length // first
+    outer = _dims(rows[0])[:-1]
+    rank = len(outer)
+    tables = _each(builder, rows, lambda part: op.reshape(part, [*outer, first, second]))
+    inverse = transform.inverse
+    made = transformed(builder, tables, rank, full_transform(first, inverse=inverse))
+    sign = 2j if transform.inverse else -2j
+    places = np.outer(np.arange(first), np.arange(second))
+    turns = np.exp(sign * np.pi / length * places) * transform.scale
+    turned = times(builder, made, constants(turns, dtype))
+    ended = _rows_transformed(builder, turned, full_transform(second, inverse=inverse))
+    order = [*range(rank), rank + 1, rank]
+    ordered = _both(builder, ended, lambda part: op.permute_dims(part, order))
+    return _both(builder, ordered, lambda part: op.reshape(part, [*outer, length]))
+
+
+def _factor(length: int) -> int:
+    """The smallest factor from the square root on; 1 of a prime number."""
+    low = next(low for low in range(math.isqrt(length), 0, -1) if length % low == 0)
+    return length // low if low > 1 else 1
+
+
+def _symbolic_matrices(
+    builder: BlockBuilder, transform: Transform, dtype: str
+) -> tuple[Expr, Expr]:
+    """The matrix of a transform whose length is known at run time, computed there."""
+    length = tir_op.cast("int64", as_prim_expr(transform.length))
+    used, count = (as_prim_expr(item) for item in (transform.used, transform.count))
+
+    def weight(j: Any) -> Any:
+        if not transform.mirrored:
+            return tir_op.const(1.0, "float64")
+        alone = tir_op.any(j == 0, j * 2 == length)
+        return tir_op.select(alone, tir_op.const(1.0, "float64"), tir_op.const(2.0, "float64"))
+
+    def kernel(function: Callable[[Any], Any], factor: float) -> Any:
+        def element(j: Any, k: Any) -> Any:
+            j, k = tir_op.cast("int64", j), tir_op.cast("int64", k)
+            part = tir_op.cast("float64", tir_op.floormod(j * k, length))
+            angle = part * (2 * math.pi) / tir_op.cast("float64", length)
+            return tir_op.cast(dtype, function(angle) * weight(j) * factor * transform.scale)
+
+        return compute_ax([used, count], element, "fourier", INJECTIVE)
+
+    sign = 1.0 if transform.inverse else -1.0
+    cosines = builder.call_te(lambda: kernel(tir_op.cos, 1.0), primfunc_name_hint="cosines")
+    sines = builder.call_te(lambda: kernel(tir_op.sin, sign), primfunc_name_hint="sines")
+    return builder.emit(cosines), builder.emit(sines)
+
+
+def _each(builder: BlockBuilder, planes: Planes, function: Callable[[Expr], Any]) -> Planes:
+    real, imaginary = planes
+    if imaginary is None:
+        return builder.emit(function(real)), None
+    return _both(builder, (real, imaginary), function)
+
+
+def _both(
+    builder: BlockBuilder, planes: tuple[Expr, Expr], function: Callable[[Expr], Any]
+) -> tuple[Expr, Expr]:
+    return builder.emit(function(planes[0])), builder.emit(function(planes[1]))
+
+
+def _dims(tensor: Expr) -> list[Any]:
+    dims = tensor_dims(tensor.struct_info)
+    assert dims is not None, "callers know the shapes of what they transform"
+    return [int(dim.value) if isinstance(dim, IntImm) else dim for dim in dims]

@@ -1,0 +1,57 @@
+"""Complex numbers of a torch graph: two real tensors each, and names of their own for operators.
+
+A node that takes or gives complex numbers is looked up as ``aten.mul.Tensor (complex)``; its
+converter gets ``ComplexTensor``s where torch has complex tensors. They live inside of a graph only:
+inputs and results of a model are real.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from weft.relax.expr import Expr, const
+from weft.relax.frontend.torch.constants import as_ndarray
+from weft.relax.frontend.torch.registry import overload_name
+
+COMPLEX: Final = " (complex)"
+"""What follows the name of an overload where it is called on complex numbers."""
+PLANE_TYPES: Final = {
+    torch.complex32: torch.float16,
+    torch.complex64: torch.float32,
+    torch.complex128: torch.float64,
+}
+"""The type of the real and imaginary parts."""
+
+
+@dataclass(frozen=True)
+class ComplexTensor:
+    """A complex tensor: its real and its imaginary parts, of one shape and type."""
+
+    real: Expr
+    imaginary: Expr
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a fake tensor, a data type or a number is complex."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype in PLANE_TYPES
+    return isinstance(value, complex) or (isinstance(value, torch.dtype) and value in PLANE_TYPES)
+
+
+def operator_name(node: fx.Node) -> str:
+    """The name under which the table has a node's converter."""
+    name = overload_name(node.target)
+    met = [node.meta.get("val"), *(item.meta.get("val") for item in node.all_input_nodes)]
+    values = pytree.tree_leaves([met, node.args, node.kwargs])
+    return name + COMPLEX if any(map(is_complex, values)) else name
+
+
+def complex_constant(tensor: torch.Tensor) -> ComplexTensor:
+    """A complex tensor of the model's."""
+    found = tensor.detach().resolve_conj()
+    return ComplexTensor(const(as_ndarray(found.real)), const(as_ndarray(found.imag)))
