@@ -9,8 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.c_text import DTYPES
+from weft.runtime.spec import names_in
+from weft.runtime.vm_patterns import evaluate
 from weft.support.dtype import DataType
-from weft.support.errors import IRValueError, TVMError
+from weft.support.errors import IRTypeError, IRValueError
 
 _SYMBOL: Final = re.compile(r"[A-Za-z_]\w*")
 EXAMPLE_SIZES: Final = (4, 6, 10, 12, 14, 18)
@@ -39,11 +42,11 @@ def parse_input(text: str) -> InputSpec:
     if len(parts) == 1:
         parts = ["", *parts]
     name, shape, dtype = [*parts, "float32"][:3]
-    try:
-        known = str(DataType(dtype))
-    except TVMError as error:
-        raise IRValueError(f"--input {text}: {dtype!r} is no data type") from error
-    return InputSpec(name, parse_shape(shape, text), known)
+    if dtype not in DTYPES:
+        raise IRValueError(
+            f"--input {text}: {dtype!r} is no data type of arrays; there are {', '.join(DTYPES)}"
+        )
+    return InputSpec(name, parse_shape(shape, text), dtype)
 
 
 def parse_shape(text: str, where: str) -> tuple[int | str, ...]:
@@ -54,7 +57,7 @@ def parse_shape(text: str, where: str) -> tuple[int | str, ...]:
         raise IRValueError(f"--input {where}: expected a shape such as 1x3x224x224, got nothing")
     found: list[int | str] = []
     for part in re.split(r"x(?=\d|[A-Za-z_])|,", text):
-        if part.isdigit():
+        if part.isdecimal():
             found.append(int(part))
         elif _SYMBOL.fullmatch(part):
             found.append(part)
@@ -71,7 +74,7 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not value.isdigit() or not _SYMBOL.fullmatch(name):
+        if not equals or not value.isdecimal() or not _SYMBOL.fullmatch(name):
             raise IRValueError(f"--size {text}: expected name=number, such as n=8")
         found[name] = int(value)
     return found
@@ -85,13 +88,21 @@ class Sizes:
         self._next = 0
 
     def of(self, symbol: str) -> int:
-        """The number of a symbol."""
+        """The number of a symbol, or of an expression of symbols that have theirs (``n + 1``)."""
         if symbol not in self._known:
+            if not symbol.isidentifier() and self._knows(symbol):
+                return evaluate(symbol, self._known)
             self._known[symbol] = EXAMPLE_SIZES[self._next % len(EXAMPLE_SIZES)] + 20 * (
                 self._next // len(EXAMPLE_SIZES)
             )
             self._next += 1
         return self._known[symbol]
+
+    def _knows(self, expression: str) -> bool:
+        try:
+            return names_in(expression) <= self._known.keys()
+        except IRTypeError:
+            return False
 
     def shape(self, shape: Sequence[int | str]) -> tuple[int, ...]:
         """A shape in numbers."""
@@ -99,8 +110,14 @@ class Sizes:
 
 
 def random_array(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Any:
-    """An array that most models take: normal numbers, small integers (they may be indices)."""
+    """An array that most models take: normal numbers, small integers (they may be indices).
+
+    Raises IRValueError for a shape that memory cannot hold.
+    """
     numpy_dtype = DataType(dtype).numpy
-    if dtype.startswith(("float", "bfloat")):
-        return rng.standard_normal(shape).astype(numpy_dtype)
-    return rng.integers(0, 2, shape).astype(numpy_dtype)
+    try:
+        if dtype.startswith(("float", "bfloat")):
+            return rng.standard_normal(shape).astype(numpy_dtype)
+        return rng.integers(0, 2, shape).astype(numpy_dtype)
+    except (MemoryError, ValueError) as error:
+        raise IRValueError(f"an input of shape {tuple(shape)} does not fit into memory") from error

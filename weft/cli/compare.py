@@ -132,6 +132,6 @@ def trace_of(subject: Subject) -> Trace:
     if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
         found: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
         return found
-    if subject.is_torch:
+    if subject.is_torch or isinstance(subject.model, Path):
         return importlib.import_module("weft.cli.compare_torch").trace_of(subject)
     raise UnsupportedError(f"{subject.name}: only models of PyTorch and ONNX can be compared")

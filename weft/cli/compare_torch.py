@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from weft.cli.compare import Trace
 from weft.cli.models import Subject
 from weft.cli.ops import exported
+from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.exported_program import (
     decompose,
     import_exported_program,
@@ -40,23 +42,24 @@ def trace_of(subject: Subject) -> Trace:
     """The trace of a module of PyTorch on its example inputs."""
     program = exported(subject)
     decomposed = decompose(program, CONVERTERS)
-    inputs = _inputs(subject, program)
+    args, kwargs = program.example_inputs
     recorder = _Recorder(decomposed.graph_module)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        flat = decomposed._graph_module_flat_inputs(inputs, {})
+        flat = decomposed._graph_module_flat_inputs(args, kwargs)
         results = recorder.run(*flat)
     nodes = tensor_nodes(decomposed)
     return Trace(
         [(f"{node.name} = {overload_name(node.target)}", source_place(node)) for node in nodes],
-        [recorder.values[node].numpy() for node in nodes],
+        [_array(recorder.values[node]) for node in nodes],
         import_intermediates(decomposed).mod,
         import_exported_program(program).mod,
-        [value.numpy() for value in results if isinstance(value, torch.Tensor)],
-        [value.numpy() for value in inputs],
-    )
+        [_array(value) for value in results if isinstance(value, torch.Tensor)],
+        [_array(value) for value in pytree.tree_leaves((args, kwargs))
+         if isinstance(value, torch.Tensor)],
+    )  # fmt: skip
 
 
-def _inputs(subject: Subject, program: Any) -> tuple[torch.Tensor, ...]:
-    args, kwargs = program.example_inputs
-    return (*args, *kwargs.values())
+def _array(tensor: torch.Tensor) -> Any:
+    """The tensor as an array of numpy, of bfloat16 too."""
+    return as_ndarray(tensor).numpy()

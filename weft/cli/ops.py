@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.models import Subject, add_model_arguments, subject_of
+from weft.driver.sources import function_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def coverage(subject: Subject) -> Iterable[Any]:
 def exported(subject: Subject) -> Any:
     """The ExportedProgram of a model from PyTorch."""
     if isinstance(subject.model, Path):
-        return importlib.import_module("torch").export.load(subject.model)
+        return function_of("weft.driver.torch_models:load_program")(subject.model)
     capture = importlib.import_module("weft.relax.frontend.torch.capture").capture
     examples = subject.examples
     if isinstance(examples, dict):

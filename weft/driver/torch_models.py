@@ -58,16 +58,20 @@ def import_exported(request: Request) -> Imported:
 def import_pt2(request: Request) -> Imported:
     """The program in a ``.pt2`` file that ``torch.export.save`` wrote."""
     path = Path(request.model)
+    return _of_program(load_program(path), request, path.stem)
+
+
+def load_program(path: Path) -> torch.export.ExportedProgram:
+    """The program in a ``.pt2`` file; IRValueError with torch's first line for any other file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, of its own format
         try:
-            program = torch.export.load(str(path))
+            return torch.export.load(str(path))
         except Exception as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise IRValueError(
                 f"compile: {path.name} is no program that torch.export.save wrote: {reason[:160]}"
             ) from error
-    return _of_program(program, request, path.stem)
 
 
 def _of_program(program: Any, request: Request, name: str) -> Imported:

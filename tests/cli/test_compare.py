@@ -1,0 +1,97 @@
+"""``weft compare`` and ``weft ops``: inputs by name, files of programs, what cannot be compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.cli import main
+from weft.cli.arguments import Sizes, parse_input, parse_sizes, random_array
+from weft.support.errors import IRValueError
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+pytestmark = [pytest.mark.torch, pytest.mark.onnx]
+
+SOURCE = """
+import torch
+
+class Half(torch.nn.Module):
+    def forward(self, x, factor=2):
+        return (torch.relu(x) * factor).bfloat16()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "cmpnets.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def weft_command(*arguments):
+    return main.main([str(item) for item in arguments])
+
+
+def model(name, shape, **options):
+    from weft.testing.onnx_models import info, node
+    from weft.testing.onnx_models import model as made
+
+    onnx.save(made([node(name, "x", "y", **options)], [info("x", shape=shape)], ["y"]), "m.onnx")
+
+
+def test_inputs_by_name_and_results_of_other_types(folder, capsys):
+    assert weft_command("compare", "cmpnets:Half", "--input", "x:2x3") == 0
+    assert capsys.readouterr().out.count("all within") == 2
+
+
+def test_a_saved_program(folder, capsys):
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(2, 3),))
+    torch.export.save(program, "relu.pt2")
+    assert weft_command("compare", "relu.pt2") == 0
+    assert "relu = aten.relu.default" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["compare", "ops"])
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [("bad.onnx", "expected an ONNX model"), ("bad.pt2", "no program that torch.export.save")],
+)
+def test_damaged_files(folder, capsys, command, file, message):
+    (folder / file).write_bytes(b"\x08\x01garbage")
+    assert weft_command(command, file) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_the_reference_of_onnx_cannot_run(folder, capsys):
+    model("Gelu", ["n", 3], domain="com.microsoft")
+    assert weft_command("compare", "m.onnx") == 2
+    assert "ONNX's reference implementation cannot run it" in capsys.readouterr().err
+
+
+def test_extents_that_the_model_does_not_name(folder, capsys):
+    model("Relu", [None, 3])
+    assert weft_command("compare", "m.onnx") == 0
+    assert "all within" in capsys.readouterr().out
+
+
+def test_sizes_of_expressions():
+    sizes = Sizes({"n": 5})
+    assert sizes.shape(("n", "n + 1", "2*n", "a-b")) == (5, 6, 10, 4)
+
+
+@pytest.mark.parametrize("text", ["x:2:handle", "x:2:float32x4", "x:2:int4", "x:2:void", "x:²"])
+def test_inputs_that_no_array_has(text):
+    with pytest.raises(IRValueError, match="--input"):
+        parse_input(text)
+
+
+def test_numbers_in_other_scripts_are_none():
+    with pytest.raises(IRValueError, match="--size n=²: expected name=number"):
+        parse_sizes(["n=²"])
+
+
+def test_an_input_larger_than_memory():
+    import numpy as np
+
+    with pytest.raises(IRValueError, match="does not fit into memory"):
+        random_array((1 << 40, 1 << 40), "float32", np.random.default_rng(0))
