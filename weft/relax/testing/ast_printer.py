@@ -94,6 +94,7 @@ class ASTPrinter:
     def visit_struct_info_(self, struct_info_node: StructInfo) -> str:
         """The text of a struct info: what is known of it."""
         info: Any = struct_info_node
+        known: tuple[str, ...]
         if isinstance(info, TensorStructInfo):
             known = ("dtype", "ndim") if info.shape is None else ("dtype", "shape")
         elif isinstance(info, ShapeStructInfo):

@@ -1,6 +1,7 @@
 """Graph passes: ``relax.transform.<name>``."""
 
 from weft.ir.transform import PassContext, Sequential
+from weft.relax.transform.adjust_matmul_order import AdjustMatmulOrder
 from weft.relax.transform.alter_op_impl import AlterOpImpl
 from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.assign_offsets import AssignOffsets
@@ -59,6 +60,7 @@ from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.support.facade import module_getattr
 
 __all__ = [
+    "AdjustMatmulOrder",
     "AlterOpImpl",
     "AnnotateTIROpPattern",
     "AssignOffsets",
@@ -120,7 +122,7 @@ __all__ = [
 ]
 
 _PLANNED = dict.fromkeys(
-    "AdjustMatmulOrder AllocateWorkspace "
+    "AllocateWorkspace "
     ""
     ""
     "DecomposeOpsForTraining ExpandMatmulOfSum "

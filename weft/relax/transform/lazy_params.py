@@ -15,7 +15,7 @@ leave the first ``num_input`` parameters as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.ir.expr import RelaxExpr
@@ -105,7 +105,7 @@ def with_lazy_inputs(func: Function) -> Function:
     visible = {symbol: symbol for param in params for symbol in defining_vars(param.struct_info)}
     made = Function(
         params, SeqExpr(blocks, func.body.body),
-        erase_to_well_defined(func.ret_struct_info, visible), func.is_pure,
+        erase_to_well_defined(func.ret_struct_info or ObjectStructInfo(), visible), func.is_pure,
         func.attrs.updated(num_input=count + 1),
     )  # fmt: skip
     return normalized(made)
@@ -141,7 +141,7 @@ def with_lazy_outputs(func: Function) -> Function:
 class Results:
     """The values that a function returns, each to be handed over once it is there."""
 
-    def __init__(self, fields: list[RelaxExpr], store: Callable[[int, Any], Call]) -> None:
+    def __init__(self, fields: Sequence[RelaxExpr], store: Callable[[int, Any], Call]) -> None:
         self.store = store
         self.waiting: dict[int, RelaxExpr] = dict(enumerate(fields))
 

@@ -88,14 +88,14 @@ class _Rewriter:
     def rewritten(self) -> Function:
         body, result = self.func.body, self.func.body.body
         output = self.output(result)
-        fields = list((output.value if isinstance(output, VarBinding) else result).fields)
-        results = Results(fields, self.store)
+        returned: Any = result if output is None else output.value
+        results = Results(returned.fields, self.store)
         bindings: list[Binding] = []
         ends = last_uses([b for b in all_bindings(self.func) if b is not output])
         for binding in all_bindings(self.func):
-            if self.setter is not None and binding is output:
-                bindings.append(VarBinding(binding.var.with_(struct_info=None), Tuple([])))
-                result = bindings[-1].var
+            if output is not None and self.setter is not None and binding is output:
+                result = Var(binding.var.name_hint)
+                bindings.append(VarBinding(result, Tuple([])))
                 continue
             bindings.extend(self.loads(binding))
             for var in ends.get(binding.var, ()) if self.setter is not None else ():

@@ -52,11 +52,10 @@ def _enough(call: Call, axis: int, rank: int, extent: Any, reach: Any) -> Any:
     stride = call.attrs["strides"][axis]
     is_up = bool(call.attrs.get("ceil_mode"))
     steps_of_nothing = (-(least // stride) if is_up else -least // stride) + 1
-    if padding == 0 and steps_of_nothing >= 0:
-        least = tir_min(extent * least, least) if least > 1 else 0
-    elif least <= 0:
+    nothing_fits = padding == 0 and steps_of_nothing >= 0
+    if least <= (1 if nothing_fits else 0):
         return extent
-    return simplified(tir_max(extent, least))
+    return simplified(tir_max(extent, tir_min(extent * least, least) if nothing_fits else least))
 
 
 def _layout(call: Call, order: str) -> Layout:
