@@ -167,7 +167,7 @@ class Normalizer:
         if op is not call.op or args is not call.args:
             call = Call(op, args, call.attrs, call.sinfo_args, call.span)
         if call.struct_info is None:
-            call.struct_info = infer_call(call)
+            call.struct_info = infer_call(call, self.builder)
         return call
 
     def tuple(self, expr: Tuple) -> Tuple:
@@ -326,15 +326,26 @@ def _joined(run: list[BindingBlock]) -> BindingBlock:
     return type(run[0])([binding for block in run for binding in block.bindings])
 
 
-def infer_call(call: Call) -> StructInfo:
-    """The struct info of a call in normal form."""
+def infer_call(call: Call, builder: Any = None) -> StructInfo:
+    """The struct info of a call in normal form.
+
+    The rule of an operator that a user registers is its ``FInferStructInfo``, given the call and
+    the builder.
+    """
     op = call.op
     if isinstance(op, Op):
         rule = op.get_attr("infer_struct_info")
         if rule is None:
+            given = op.get_attr("FInferStructInfo")
+            if given is not None:
+                made: StructInfo = given(call, builder)
+                return made
             if call.sinfo_args:
                 return combined(call.sinfo_args)
-            raise IRTypeError(f"{op.name} has no struct-info rule")
+            raise IRTypeError(
+                f"{op.name} has no struct-info rule; register one: "
+                f"weft.ir.register_op_attr({op.name!r}, 'FInferStructInfo', rule)"
+            )
         return infer_operator(call, rule)
     if call.sinfo_args:
         return combined(call.sinfo_args)

@@ -15,7 +15,7 @@ from weft.relax.struct_info import FuncStructInfo
 def is_impure_call(call: Call) -> bool:
     """Whether this call may have a side effect, by its operator or its callee's purity."""
     if isinstance(call.op, Op):
-        return call.op.get_attr("pure") is False
+        return call.op.get_attr("pure") is False or call.op.get_attr("FPurity") is False
     info = call.op.struct_info
     return not (isinstance(info, FuncStructInfo) and info.purity)
 
