@@ -146,6 +146,13 @@ def known_reducers(dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> Ite
                 yield KnownReducer(reducer, any_start=False)
 
 
+def has_reducer_of(size: int) -> bool:
+    """Whether a known reducer takes so many values at once, of any dtypes."""
+    rules = [*RULES, *BOOLEAN_RULES, *FLOAT_PAIR_RULES, *PAIR_RULES]
+    given = [reducer for same_hash in list(_GIVEN.values()) for reducer in same_hash]
+    return size in {*(rule.size for rule in rules), *(len(item.lhs) for item in given)}
+
+
 def _rules_for(dtypes: Sequence[DataType]) -> tuple[ReducerRule, ...]:
     last = dtypes[-1]
     if last.is_bool:

@@ -19,7 +19,7 @@ from weft.ir.node import Array, Node
 from weft.support.errors import ScheduleError
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, And, BufferLoad, CommReducer, Let, Max, Min, Mul, Or, Var
-from weft.tir.reducer import known_reducers
+from weft.tir.reducer import has_reducer_of, known_reducers
 from weft.tir.stmt import Block, BufferStore, LetStmt, SeqStmt, Stmt
 
 SYMMETRIC = (Add, Mul, Min, Max, And, Or)
@@ -54,7 +54,8 @@ def read_reduction(block: Block) -> Reduction:
     inits = _stores(block.init, "init")
     updates = _stores(block.body, "body")
     starts = _aligned(inits, updates)
-    for order in itertools.permutations(range(len(updates))):
+    count = len(updates)
+    for order in itertools.permutations(range(count)) if has_reducer_of(count) else ():
         found = _recognised([updates[i] for i in order], [starts[i] for i in order])
         if found is not None:
             return found
