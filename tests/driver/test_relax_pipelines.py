@@ -65,3 +65,9 @@ def test_default_build_takes_a_fused_model():
 def test_an_unknown_name_lists_the_pipelines():
     with pytest.raises(PassError, match="no pipeline 'zeros'; there are default, zero, .*'zero'"):
         get_pipeline("zeros")
+
+
+def test_the_default_pipeline_of_a_target_is_default_build():
+    assert relax.get_default_pipeline("llvm").info.name == "relax.default_build"
+    with pytest.raises(weft.TVMError, match="target kind 'nope'"):
+        relax.get_default_pipeline("nope")

@@ -161,7 +161,7 @@ def get_pipeline(name: str = "zero", **options: Any) -> Any:
 
 
 def get_default_pipeline(target: Any = None) -> Any:
-    """The pass that ``relax.build`` applies; one for every target that weft compiles for."""
+    """The pipeline ``default_build``, which is the same for every target that weft compiles for."""
     if target is not None:
         as_target(target)  # an error if there is none of that name
     return get_pipeline("default_build")

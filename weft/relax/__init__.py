@@ -26,6 +26,7 @@ _NAMES = {
     "VMInstrumentReturnKind": "weft.runtime.interpreter",
     "VirtualMachine": "weft.runtime.vm",
     "build": "weft.driver.build:relax_build",
+    "get_default_pipeline": "weft.driver.pipeline",
     "get_pipeline": "weft.driver.pipeline",
     "pipeline": "weft.driver:pipeline",
     "get_shape_of": "weft.relax.expr",
