@@ -31,8 +31,6 @@ from weft.runtime.vm import VirtualMachine
 from weft.support.dtype import DataType
 from weft.tir.expr import Var as SizeVar
 
-Fill = Callable[[np.random.Generator, tuple[int, ...]], Any]
-
 TOLERANCE: Final = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """By the dtype of the result: relative to the largest element of the reference."""
 

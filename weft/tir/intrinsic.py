@@ -320,8 +320,3 @@ def vectorhigh(dtype: str, vec: Any) -> Call:
 def vectorcombine(dtype: str, vec1: Any, vec2: Any) -> Call:
     """Two vectors, one after the other."""
     return intrinsic(dtype, "vectorcombine", vec1, vec2)
-
-
-def intrinsic_names() -> list[str]:
-    """The names of all intrinsics, without ``tir.``."""
-    return sorted(n.removeprefix("tir.") for n in Op.list_op_names() if n.startswith("tir."))

@@ -46,7 +46,7 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError
 
 Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
@@ -264,13 +264,3 @@ def match_scalars(*operands: Any) -> list[Any]:
         else:
             made.append(operand)  # converted, or refused by name, with the other arguments
     return made
-
-
-def check_constant(call: Call, index: int, name: str) -> Constant:
-    """Argument ``index`` as a Constant, or an IRValueError that names the operator."""
-    arg = call.args[index]
-    if not isinstance(arg, Constant):
-        raise IRValueError(f"{call.op.name}: {name}: expected a constant, got {arg}")
-    return arg
-
-

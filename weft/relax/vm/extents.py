@@ -16,7 +16,6 @@ from weft.relax.struct_info import (
 from weft.runtime.bytecode import Pattern
 from weft.runtime.spec import FUNCTIONS
 from weft.support.errors import UnsupportedError
-from weft.tir import op
 from weft.tir.expr import Call, Cast, Select, Var
 
 _INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%",
@@ -91,11 +90,3 @@ class Symbols:
         if isinstance(info, TupleStructInfo):
             return ("tuple", tuple([self.pattern(field) for field in info.fields]))
         return ("object",)
-
-
-def element_count(shape: Any) -> PrimExpr:
-    """The product of extents, int64."""
-    count: PrimExpr = op.const(1, "int64")
-    for extent in shape:
-        count = op.multiply(count, op.cast("int64", extent))
-    return count
