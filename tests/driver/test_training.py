@@ -34,7 +34,11 @@ def test_layers_that_differ_are_named(layer):
         warn_of_training(model.eval())
 
 
-@pytest.mark.parametrize("layer", [*SAME, 3, None], ids=repr)
+class Unhashable(nn.Dropout):
+    __hash__ = None
+
+
+@pytest.mark.parametrize("layer", [*SAME, Unhashable(), 3, None], ids=repr)
 def test_others_are_silent(layer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

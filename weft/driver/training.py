@@ -20,7 +20,11 @@ def warn_of_training(model: Any) -> None:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
         return
-    found = [name or type(model).__name__ for name, layer in model.named_modules()
+    try:
+        layers = dict(model.named_modules())
+    except TypeError:  # a part that cannot be hashed: the import says so
+        return
+    found = [name or type(model).__name__ for name, layer in layers.items()
              if layer.training and _differs(layer, torch.nn)]  # fmt: skip
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
