@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 
@@ -10,12 +11,14 @@ import pytest
 
 from weft.cli import main
 from weft.cli.arguments import parse_input
+from weft.cli.engines import ENGINES
+from weft.cli.models import find_model
 from weft.support.errors import TVMError
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-SOURCE = '''
+SOURCE = """
 import torch
 
 def net():
@@ -30,13 +33,15 @@ def broken():
     raise RuntimeError("no weights here")
 
 number = 3
-'''
+"""
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a module of models, where the command runs."""
     (tmp_path / "clinets.py").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "clibroken.py").write_text("1 / 0", encoding="utf-8")
+    (tmp_path / "bad.pt2").write_bytes(b"no zip file")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
@@ -122,6 +127,31 @@ def test_bench_times_weft_and_torch_in_processes_of_their_own(folder, capsys):
     assert all(value > 0 for engine in figures.values() for value in engine["seconds"])
 
 
+def test_a_file_of_models_is_named_by_its_path(folder):
+    (folder / "deep").mkdir()
+    (folder / "deep" / "neighbour.py").write_text("size = 4", encoding="utf-8")
+    (folder / "deep" / "json.py").write_text(
+        "import torch, neighbour\nnet = torch.nn.Linear(neighbour.size, 2)", encoding="utf-8"
+    )
+    assert find_model("deep/json.py:net").in_features == 4  # not the json that is loaded
+    sys.modules.pop("neighbour")
+
+
+def test_notes_of_an_error_are_told(folder, capsys, monkeypatch):
+    from weft.relax.frontend.torch.operators import CONVERTERS
+
+    def refuse(context, self):
+        raise TVMError("no such thing")
+
+    wrong = {**CONVERTERS, "aten.relu.default": refuse}
+    monkeypatch.setattr("weft.relax.frontend.torch.exported_program.CONVERTERS", wrong)
+    assert weft_command("ops", "clinets:net", "--input", "5x3") == 0
+    assert weft_command("show", "clinets:net", "--input", "5x3") == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "weft: no such thing"
+    assert "while importing" in lines[1]
+
+
 def test_doctor_tells_versions_features_and_threads(capsys):
     assert weft_command("doctor") == 0
     out = capsys.readouterr().out
@@ -151,6 +181,9 @@ BAD = [
      "expected name=number"),
     (["compile", "clinets:net", "--input", "5x3", "--target", "nonsense", "-o", "m.weft"],
      "nonsense"),
+    (["compile", "nothing.py:net", "--input", "5x3", "-o", "m.weft"], "there is no such file"),
+    (["compile", "clibroken.py:net", "--input", "5x3", "-o", "m.weft"],
+     "importing clibroken.py failed: ZeroDivisionError: division by zero"),
     (["run", "nothing.weft"], "nothing.weft"),
     (["run", "clinets.py"], "clinets.py"),
     (["run", "nothing.weft", "--output", "y.txt"], "ends in .npz or .npy"),
@@ -158,6 +191,8 @@ BAD = [
     (["ops", "m.weft"], "there is no such file"),
     (["bench", "clinets:net"], "expected --input"),
     (["bench", "clinets:net", "--input", "5x3", "--rounds", "0"], "expected a positive number"),
+    (["bench", "clinets:net", "--input", "5x3", "--timeout", "0"], "expected a positive number"),
+    (["bench", "bad.pt2"], "bad.pt2 is no program that torch.export.save wrote"),
 ]  # fmt: skip
 
 
@@ -177,7 +212,7 @@ def test_inputs_that_do_not_fit_a_compiled_model_are_told_by_name(folder, capsys
     (folder / "no.npy").write_bytes(b"nonsense")
     for arguments, told in [
         (["run", "m.weft", "--input", "bad.npy"], "expected shape (5, 3), got (5, 4)"),
-        (["run", "m.weft"], "input"),
+        (["run", "m.weft"], "  the model's inputs: input: (5, 3) float32; each is given as --in"),
         (["run", "m.weft", "--input", "no.npy"], "expected a .npy or .npz file"),
         (["run", "m.weft", "--input", "missing.npy"], "there is no such file"),
     ]:
@@ -194,3 +229,14 @@ def test_inputs_that_do_not_fit_a_compiled_model_are_told_by_name(folder, capsys
 def test_inputs_are_read_strictly(text, told):
     with pytest.raises(TVMError, match=told):
         parse_input(text)
+
+
+@pytest.mark.slow  # torch.compile and torch.onnx take half a minute
+def test_bench_runs_every_engine_that_is_installed_on_a_program(folder, capsys):
+    example = (torch.ones(5, 3),)
+    torch.export.save(torch.export.export(find_model("clinets.py:net"), example), "net.pt2")
+    assert weft_command("bench", "net.pt2", "--rounds", 1, "--json", "f.json") == 0
+    figures = json.loads((folder / "f.json").read_text(encoding="utf-8"))["engines"]
+    installed = [name for name, row in ENGINES.items() if importlib.util.find_spec(row[1])]
+    assert list(figures) == installed
+    assert [name for name, figure in figures.items() if figure["error"]] == []

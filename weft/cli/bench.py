@@ -6,11 +6,8 @@ import argparse
 import importlib.util
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +15,9 @@ import numpy as np
 
 import weft
 from weft.cli.arguments import Sizes, parse_sizes, random_array
+from weft.cli.engine_process import Engine
 from weft.cli.engines import ENGINES
-from weft.cli.models import add_model_arguments, find_model, with_dynamic
+from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
 from weft.runtime.threads import num_threads
 from weft.support.errors import IRValueError
 
@@ -35,52 +33,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=int, default=9, metavar="N", help="turns of every engine (default 9)"
     )
     parser.add_argument(
-        "--engine", action="append", choices=list(ENGINES), default=[],
+        "--engine",
+        action="append",
+        choices=list(ENGINES),
+        default=[],
         help="only these engines (default: weft and all peers that are installed)",
     )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="an engine that takes longer to load or to answer is stopped (default 600)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-
-
-@dataclass
-class Engine:
-    """One engine's process, and what it measured: seconds a call, one for each round."""
-
-    name: str
-    process: subprocess.Popen[str]
-    setup: float = 0.0
-    error: str = ""
-    seconds: list[float] = field(default_factory=list)
-
-    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request; the answer, or an error where the process ended."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(message) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        found: dict[str, Any] = json.loads(line) if line else {
-            "error": f"its process ended with status {self.process.wait(timeout=10)}"
-        }  # fmt: skip
-        self.error = found.get("error", "")
-        return found
 
 
 def run(options: argparse.Namespace) -> int:
     """Time every engine and print one table; the status is 1 if weft is not among them."""
     if options.rounds < 1:
         raise IRValueError(f"--rounds: expected a positive number, got {options.rounds}")
+    if not options.timeout > 0:
+        raise IRValueError(f"--timeout: expected a positive number, got {options.timeout}")
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         told = described(options, Path(folder))
-        engines = [start(name, told) for name in chosen(options.engine, told["kind"])]
+        engines: list[Engine] = []
         try:
+            for name in chosen(options.engine, told["kind"]):
+                engines.append(Engine(name, Path(folder), options.timeout))
+                engines[-1].load(told)
             rounds(engines, options.rounds)
         finally:
             for engine in engines:
-                engine.process.kill()
-                engine.process.communicate()  # closes its pipes and waits
+                engine.stop()
     print(f"{options.model}: {told['threads']} threads, {options.rounds} rounds, ms a call")
     print(table(engines))
     if options.json is not None:
@@ -100,6 +85,8 @@ def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         shapes = {spec.name: list(sizes.shape(spec.shape)) for spec in specs}
     elif kind in ("weft", "onnx"):
         wanted = _inputs_of(weft.load(model) if kind == "weft" else weft.compile(model), sizes)
+    elif kind == "pt2":
+        wanted = program_inputs(model)
     else:
         raise IRValueError(f"{options.model}: expected --input name:shape:dtype for each input")
     arrays = {f"x{i}": random_array(shape, dtype, rng) for i, (shape, dtype) in enumerate(wanted)}
@@ -124,18 +111,6 @@ def chosen(names: Sequence[str], kind: str) -> list[str]:
         name for name, (_, package, kinds) in ENGINES.items()
         if kind in kinds and importlib.util.find_spec(package) is not None
     ]  # fmt: skip
-
-
-def start(name: str, told: Mapping[str, Any]) -> Engine:
-    """Start an engine's process and have it load the model."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "weft.cli.engines"], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    engine = Engine(name, process)
-    answer = engine.ask({**told, "engine": name})
-    engine.setup = answer.get("ready", 0.0)
-    return engine
 
 
 def rounds(engines: Sequence[Engine], count: int) -> None:

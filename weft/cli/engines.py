@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 import weft
+from weft.cli.errors import error_text
 from weft.cli.models import find_model
 
 Call = Callable[[], Any]
@@ -103,8 +104,8 @@ ENGINES: Final[dict[str, tuple[Callable[[Mapping[str, Any]], Call], str, tuple[s
     "weft": (weft_engine, "weft", ("torch", "pt2", "onnx", "weft")),
     "torch eager": (torch_eager, "torch", ("torch", "pt2")),
     "torch.compile": (torch_compile, "torch", ("torch", "pt2")),
-    "ONNX Runtime": (onnxruntime_engine, "onnxruntime", ("torch", "onnx")),
-    "OpenVINO": (openvino_engine, "openvino", ("torch", "onnx")),
+    "ONNX Runtime": (onnxruntime_engine, "onnxruntime", ("torch", "pt2", "onnx")),
+    "OpenVINO": (openvino_engine, "openvino", ("torch", "pt2", "onnx")),
 }
 """Name -> how it is set up, the package that it needs, the kinds of models that it takes."""
 
@@ -122,8 +123,21 @@ def _onnx_of(told: Mapping[str, Any]) -> str:
     path = Path(told["folder"]) / "model.onnx"
     if not path.exists():
         torch, model, inputs = _torch_setup(told)
+        if told["kind"] == "pt2":
+            model = _unattached(torch, model)
         torch.onnx.export(model, tuple(inputs), str(path), dynamo=False)
     return str(path)
+
+
+def _unattached(torch: Any, program: Any) -> Any:
+    """A module that calls an exported program: torch.onnx sets modes, which a program refuses."""
+    program.requires_grad_(False)  # weights become constants, which need no gradients
+
+    class Unattached(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return program(*args)
+
+    return Unattached()
 
 
 def serve() -> None:
@@ -137,7 +151,8 @@ def serve() -> None:
         call()
         _answer(answers, {"ready": time.perf_counter() - start})
     except Exception as error:  # noqa: BLE001 - whatever a library raises is this engine's answer
-        _answer(answers, {"error": f"{type(error).__name__}: {str(error)[:300]}"})
+        text = " ".join(error_text(error).split())  # one row of a table
+        _answer(answers, {"error": f"{type(error).__name__}: {text[:200]}"})
         return
     for line in sys.stdin:
         number = json.loads(line)["run"]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from weft.cli.errors import error_text
 from weft.support.errors import TVMError
 
 COMMANDS: Final = {
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
     except TVMError as error:
-        print(f"weft: {error}", file=sys.stderr)
+        print(f"weft: {error_text(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of a pipe, such as head, has enough
         sys.stderr.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,13 @@ import numpy as np
 
 import weft
 from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
+from weft.driver.sources import function_of
 from weft.support.errors import IRValueError, TVMError
 
-KINDS = "a .onnx or .pt2 file, a .weft file, or package.module:name of a PyTorch model"
+KINDS = (
+    "a .onnx or .pt2 file, a .weft file, or file.py:name or package.module:name of a PyTorch model "
+    "(a torch.nn.Module, or a class or a function without arguments that makes one)"
+)
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +32,17 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="an input, as x:1x3x224x224:float32; names as extents are dynamic (tokens:nx16:int64)",
     )  # fmt: skip
     parser.add_argument(
-        "--dynamic", action="append", default=[], metavar="INPUT:AXIS=NAME",
+        "--dynamic",
+        action="append",
+        default=[],
+        metavar="INPUT:AXIS=NAME",
         help="make an axis of an input dynamic, as x:0=n",
     )
     parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=NUMBER",
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
         help="the size of a dynamic dimension where numbers are needed",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default 0)")
@@ -111,14 +122,55 @@ def find_model(text: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise IRValueError(f"{text}: {error}") from error
+    except TVMError:
+        raise
+    except Exception as error:
+        raise IRValueError(
+            f"{text}: importing {module_name} failed: {type(error).__name__}: {error}"
+        ) from error
     return made(found, text)
 
 
 def _imported(module_name: str) -> Any:
-    """A module, also one that lies in the folder where the command runs."""
+    """A module by its name or its file, also one that lies in the folder where the command runs."""
+    if module_name.endswith(".py"):
+        return _imported_file(Path(module_name))
     if "" not in sys.path:
         sys.path.insert(0, "")
     return importlib.import_module(module_name)
+
+
+def _imported_file(path: Path) -> Any:
+    """The module in a file, which may import its neighbours."""
+    if not path.is_file():
+        raise IRValueError(f"{path}: there is no such file")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem if path.stem not in sys.modules else f"{path.stem} of {folder}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    found = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(found)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return found
+
+
+def program_inputs(path: Path) -> list[tuple[tuple[int, ...], str]]:
+    """Shapes and data types of the example inputs in a ``.pt2`` file."""
+    torch = importlib.import_module("torch")
+    program = function_of("weft.driver.torch_models:load_program")(path)
+    args, kwargs = program.example_inputs or ((), {})
+    if kwargs or not args or not all(isinstance(item, torch.Tensor) for item in args):
+        raise IRValueError(
+            f"{path}: its example inputs are not only tensors by position; say them with --input "
+            "name:shape:dtype for each"
+        )
+    return [(tuple(item.shape), str(item.dtype).removeprefix("torch.")) for item in args]
 
 
 def made(found: Any, text: str) -> Any:

@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.support.errors import IRValueError
+from weft.cli.compile_model import described_inputs
+from weft.support.errors import IRValueError, TVMError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this subcommand."""
     parser.add_argument("model", metavar="m.weft", type=Path, help="what `weft compile` wrote")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
         help="an array for each argument in order, or by its name: a .npy or .npz file",
     )
     parser.add_argument(
@@ -34,7 +38,12 @@ def run(options: argparse.Namespace) -> int:
     model = weft.load(options.model, num_threads=options.threads)
     args, kwargs = read_inputs(options.input)
     start = time.perf_counter()
-    result = model(*args, **kwargs)
+    try:
+        result = model(*args, **kwargs)
+    except TVMError as error:
+        inputs = ", ".join(described_inputs(model)) or "none"
+        error.add_note(f"the model's inputs: {inputs}; each is given as --input name=FILE.npy")
+        raise
     seconds = time.perf_counter() - start
     results = dict(leaves(result))
     if options.output is not None:

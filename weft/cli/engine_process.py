@@ -1,0 +1,88 @@
+"""The parent's side of an engine that ``weft bench`` times: its process, its answers, its end.
+
+The process may die, or never answer (a library that waits for a lock, a model that needs an hour):
+each request has a time limit, after which the process is killed and the engine has an error.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Engine:
+    """One engine's process, and what it measured: seconds a call, one for each round.
+
+    Args:
+        name: the engine's name in ``weft.cli.engines.ENGINES``.
+        folder: where what it writes to standard error is kept.
+        timeout: seconds in which each request must be answered.
+        command: what is run; default: the engines of this package.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, timeout: float, command: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.timeout = name, timeout
+        self.setup, self.error = 0.0, ""
+        self.seconds: list[float] = []
+        self._log = folder / f"{name}.log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command or (sys.executable, "-m", "weft.cli.engines"),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            )  # fmt: skip
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        """Hand over every line that the process writes, and nothing at its end."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._answers.put(line)
+        self._answers.put("")
+
+    def load(self, told: Mapping[str, Any]) -> None:
+        """Have the process load the model and run it once; ``setup`` is how long that took."""
+        self.setup = self.ask({**told, "engine": self.name}).get("ready", 0.0)
+
+    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one request; the answer, which is an error where none came."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+            line = self._answers.get(timeout=self.timeout)
+        except BrokenPipeError:
+            line = ""
+        except queue.Empty:
+            self.process.kill()
+            self.error = f"no answer within {self.timeout:g} s; stopped (--timeout)"
+            return {"error": self.error}
+        found: dict[str, Any] = json.loads(line) if line else {"error": self._end()}
+        self.error = found.get("error", "")
+        return found
+
+    def _end(self) -> str:
+        """How the process ended, with the last line that it wrote to standard error."""
+        try:
+            status = self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it closed its output, but does not end
+            self.process.kill()
+            return "its process stopped answering"
+        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"its process ended with status {status}" + (f": {last[:200]}" if last else "")
+
+    def stop(self) -> None:
+        """End the process and close its pipes."""
+        self.process.kill()
+        self._reader.join(timeout=10)
+        self.process.communicate()
