@@ -74,6 +74,25 @@ def test_shapes_from_examples(examples, dynamic):
         assert pattern[2] == (2, 4)
 
 
+def test_an_axis_of_no_name_is_not_dynamic():
+    made = weft.compile(model((None, None)), X, dynamic_shapes={"data.1": {0: None, 1: None}})
+    assert made.program.functions["main"].params[0][1][2] == (2, 4)
+
+
+def test_a_model_that_protobuf_cannot_serialize_has_no_key(monkeypatch):
+    from weft.driver import onnx_models
+    from weft.driver.sources import Request
+
+    class Large:
+        graph = model().graph
+
+        def SerializeToString(self, deterministic):  # noqa: N802 - protobuf's name
+            raise ValueError("Message onnx.ModelProto exceeds maximum protobuf size of 2GB")
+
+    monkeypatch.setattr(onnx_models, "load_model", lambda given: Large())
+    assert onnx_models.key_of_onnx(Request("large.onnx")) is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
@@ -82,6 +101,8 @@ def test_shapes_from_examples(examples, dynamic):
         (("x", ), {"target": "llvm"}, IRTypeError, "the target is given twice"),
         (({"data.1": "text"},), {}, IRTypeError, "expected an array or a shape, got str"),
         ((X,), {"dynamic_shapes": {"y": {}}}, IRValueError, r"is \{input: \{axis: name\}\}"),
+        ((X,), {"dynamic_shapes": {"data.1": 5}}, IRValueError, r"expected \{axis: name\} .*int"),
+        ((X,), {"dynamic_shapes": {"data.1": {9: "n"}}}, IRValueError, "there is no axis 9"),
         ((), {"fallback": "torch"}, IRTypeError, "takes no option 'fallback'; there are custom_"),
     ],
 )

@@ -131,6 +131,7 @@ def _revived(
     It is imported again where somebody asks for its module, and compiled again for its sources.
     """
     imported: list[Imported] = []
+    request.found.clear()  # what the key was made of is not kept as long as the model
 
     def module() -> IRModule:
         if not imported:

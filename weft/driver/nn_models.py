@@ -148,6 +148,12 @@ def _with_symbols(item: Any, name: str, dynamic: Any) -> Any:
     if not axes or not isinstance(item, specs.Tensor):
         return item
     shape = list(item.shape)
+    if not isinstance(axes, Mapping) or not all(axis in range(len(shape)) for axis in axes):
+        raise IRValueError(
+            f"compile: dynamic_shapes: expected {{axis: name}} for {name}, which has {len(shape)} "
+            f"dimensions, got {axes!r:.60}"
+        )
     for axis, symbol in axes.items():
-        shape[axis] = getattr(symbol, "__name__", str(symbol))
+        if symbol is not None:
+            shape[axis] = getattr(symbol, "__name__", str(symbol))
     return specs.Tensor(shape, item.dtype)

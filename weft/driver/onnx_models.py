@@ -33,7 +33,7 @@ def import_onnx(request: Request) -> Imported:
             f"compile: a model from ONNX takes no option {', '.join(map(repr, sorted(unknown)))}; "
             f"there are {', '.join(sorted(_OPTIONS))}"
         )
-    model = load_model(request.model)
+    model = request.found.pop("model", None) or load_model(request.model)
     names = [info.name for info in model.graph.input]
     initialized = {item.name for item in model.graph.initializer}
     inputs = [name for name in names if name not in initialized]
@@ -105,22 +105,35 @@ def _make_dynamic(shapes: dict[str, Sequence[Any]], dynamic: Any) -> None:
         )
     for name, axes in dynamic.items():
         extents = list(shapes[name])
-        for axis, symbol in dict(axes or {}).items():
+        if axes is not None and not isinstance(axes, Mapping):
+            raise IRValueError(
+                f"compile: dynamic_shapes: expected {{axis: name}} for input {name!r}, got "
+                f"{type(axes).__name__}"
+            )
+        for axis, symbol in (axes or {}).items():
             if not isinstance(axis, int) or not -len(extents) <= axis < len(extents):
                 raise IRValueError(
                     f"compile: dynamic_shapes: input {name!r} has {len(extents)} dimensions, there "
                     f"is no axis {axis!r}"
                 )
-            extents[axis] = getattr(symbol, "__name__", str(symbol))
+            if symbol is not None:
+                extents[axis] = getattr(symbol, "__name__", str(symbol))
         shapes[name] = extents
 
 
 def key_of_onnx(request: Request) -> bytes | None:
-    """Bytes that tell a model and its example inputs, for the cache of models."""
-    model = load_model(request.model)
+    """Bytes that tell a model and its example inputs, for the cache of models.
+
+    None for a model of 2 GiB or more, which protobuf does not serialize. The model, which is read
+    once, is kept in the request for a miss.
+    """
+    model = request.found["model"] = load_model(request.model)
     names = [info.name for info in model.graph.input]
     described = _described(request, names)
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)
-    digest.update(model.SerializeToString(deterministic=True))
+    try:
+        digest.update(model.SerializeToString(deterministic=True))
+    except Exception:  # noqa: BLE001 - each version of protobuf has an error of its own for this
+        return None
     return digest.digest()

@@ -175,6 +175,13 @@ def test_pools(ceil):
     check_node("GlobalMaxPool", [x], symbolic=True)
 
 
+@pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("shape", [[1, 1, 3, 3], [1, 1, "h", "w"]])
+def test_no_window_of_a_pool_starts_in_the_padding(name, shape):
+    call = node(name, "x", "y", kernel_shape=[2, 2], strides=[2, 2], pads=[1] * 4, ceil_mode=1)
+    check(model([call], [info("x", shape=shape)], ["y"]), uniform(1, 1, 3, 3))
+
+
 def test_normalizations():
     x, scale, bias = uniform(2, 4, 3), uniform(4, seed=1), uniform(4, seed=2)
     check_node("InstanceNormalization", [x, scale, bias])

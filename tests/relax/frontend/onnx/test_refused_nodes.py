@@ -60,6 +60,8 @@ REFUSED = [
     (node("Conv", "x w", "y", strides=[1]), IMAGE, "strides: expected 2 numbers"),
     (node("Conv", "x w", "y", dilations=[0, 1]), IMAGE, "dilations: expected 2 numbers of at"),
     (node("MaxPool", "x", "y", kernel_shape=[2, 2], pads=[1]), IMAGE, "pads: expected 4"),
+    (node("Pad", "x ones - minus9", "y"), MATRIX, "axis -9 is outside"),
+    (node("Resize", "x - half", "y", axes=[7]), MATRIX, "axis 7 is outside"),
     (node("ConvTranspose", "x w", "y", auto_pad="SAME"), IMAGE, "auto_pad: expected"),
     (node("ConvTranspose", "x w", "y", strides=[2]), IMAGE, "strides: expected 2 numbers"),
 ]
@@ -69,6 +71,7 @@ REFUSED = [
 def test_attributes_and_inputs_out_of_range(call, data, message):
     constants = {
         "w": KERNEL, "minus": np.array([-1]), "many": np.array([9]), "pair": np.zeros(2, "float32"),
+        "ones": np.array([1, 1]), "minus9": np.array([-9]), "half": np.array([0.5], "float32"),
     }  # fmt: skip
     outputs = list(call.output)
     with pytest.raises(TVMError, match=message):

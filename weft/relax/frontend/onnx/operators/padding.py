@@ -46,8 +46,8 @@ def pad(
     if chosen is not None:
         spread: list[Dim] = [0] * (2 * rank)
         for index, axis in enumerate(chosen):
-            spread[axis % rank] = amounts[index]
-            spread[axis % rank + rank] = amounts[index + len(chosen)]
+            place = context.axis(x, axis)
+            spread[place], spread[place + rank] = amounts[index], amounts[index + len(chosen)]
         amounts = spread
     fill = context.constant(0, x.dtype) if value is None else value
     return _padded(context, x, amounts, (mode, fill))
@@ -112,7 +112,7 @@ def center_crop_pad(
     rank = context.rank(x, "input_data")
     wanted, given = context.ints(shape, "shape"), context.shape(x, "input_data")
     assert wanted is not None
-    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
     before, after = [0] * rank, [0] * rank
     for axis, size in zip(chosen, wanted, strict=True):
         extent = context.number(given[axis], x, "input_data")

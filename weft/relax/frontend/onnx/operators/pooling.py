@@ -14,7 +14,7 @@ from weft.relax.frontend.onnx.operators.convolution import padded
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.frontend.onnx.windows import LAYOUTS, Windows, windows_of
-from weft.relax.shape_arith import product
+from weft.relax.shape_arith import product, same_dim, simplified
 from weft.te.operation import compute, reduce_axis
 from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor
@@ -73,11 +73,8 @@ def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
         return made
     sizes = context.shape(x, "X")[2:]
     found = (context.value(made).shape or [])[2:]
-    wanted = {
-        axis: _window_count(windows, axis, size, True)
-        for axis, size in enumerate(sizes) if isinstance(size, int)
-    }  # fmt: skip
-    cut = [axis for axis, count in wanted.items() if count != found[axis]]
+    wanted = [_window_count(windows, axis, size, True) for axis, size in enumerate(sizes)]
+    cut = [axis for axis, count in enumerate(wanted) if not same_dim(count, found[axis])]
     if not cut:
         return made
     ends = [wanted[axis] for axis in cut]
@@ -85,15 +82,17 @@ def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
     return context.emit(op.strided_slice(made, axes, [0] * len(cut), ends))
 
 
-def _window_count(windows: Windows, axis: int, size: int, ceil: bool) -> int:
+def _window_count(windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:
     """How many windows there are; with ceil one more, if it starts before the padding's end."""
-    whole = size + windows.before[axis] + windows.after[axis]
-    stride = windows.strides[axis]
-    free = whole - (windows.kernel[axis] - 1) * windows.dilations[axis] - 1
+    before, stride = windows.before[axis], windows.strides[axis]
+    reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
+    free = size + before + windows.after[axis] - reach
     if not ceil:
         return free // stride + 1
-    count = -(-free // stride) + 1
-    return count - 1 if (count - 1) * stride >= size + windows.before[axis] else count
+    if isinstance(size, int):
+        return min(-(-free // stride) + 1, -(-(size + before) // stride))
+    counts = (tir.floordiv(dim + (stride - 1), stride) for dim in (free + stride, size + before))
+    return simplified(tir.min(*counts))
 
 
 def _max_with_indices(x: Tensor, windows: Windows, counts: Any, column_major: bool) -> list[Tensor]:

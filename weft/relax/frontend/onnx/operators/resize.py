@@ -76,7 +76,7 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
     if antialias:
         context.numbers(x, "X")  # how many neighbours there are depends on the scale
     rank = context.rank(x, "X")
-    chosen = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
     given = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
     if given is not None:
         found = _by_scales(context, x, chosen, given.tolist())
