@@ -5,6 +5,7 @@ import pytest
 
 from weft.relax.frontend import nn
 from weft.relax.frontend.nn import spec
+from weft.support.errors import IRTypeError
 
 
 class Model(nn.Module):
@@ -86,3 +87,24 @@ def test_a_spec_that_is_none_at_export():
     method = spec.MethodSpec(lambda x: x, ["x"], [3], "plain", "plain")
     with pytest.raises(TypeError, match="Invalid spec for argument x: 3"):
         Model().export_tvm(spec.ModuleSpec(Model(), ["main"], [method]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: spec.Tensor(5, "float32"), "expected a list of extents, got int"),
+        (lambda: spec.Tensor("nm", "float32"), "expected a list of extents, got str"),
+        (lambda: spec.Tensor([1.5], "float32"), "names of symbols or tir expressions .* got 1.5"),
+        (lambda: spec.Tensor([-1], "float32"), "numbers of at least 0, .* got -1"),
+        (lambda: spec.Tensor([True], "float32"), "got True"),
+        (lambda: spec.Tensor([1], "foo"), "expected a data type"),
+        (lambda: spec.ModuleSpec.from_raw({5: {}}, nn.Linear(2, 2)), "has no method 5"),
+        (lambda: nn.KVCache(None, (4, 8)), "expected a number of rows .* got None"),
+        (lambda: nn.KVCache(16, None), r"expected a number of rows .* got 16 and None"),
+        (lambda: nn.ModuleList(5), "ModuleList: expected modules, got int"),
+        (lambda: nn.Linear(2, 2).load_state_dict(5), "expected a dict .* got int"),
+    ],
+)
+def test_what_no_spec_or_module_is_made_of(make, message):
+    with pytest.raises(IRTypeError, match=message):
+        make()

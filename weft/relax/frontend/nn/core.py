@@ -86,6 +86,11 @@ class Module(SubroutineMixin):
             The names that ``state_dict`` lacks and those that the module has not; with
             ``strict``, IRKeyError where there are any. IRValueError for a Parameter without data.
         """
+        if not isinstance(state_dict, Mapping):
+            raise IRTypeError(
+                "load_state_dict: expected a dict from names to arrays, got "
+                f"{type(state_dict).__name__}"
+            )
         own = self.state_dict()
         unexpected = [name for name in state_dict if name not in own]
         missing = [name for name in own if name not in state_dict]
@@ -165,6 +170,8 @@ class ModuleList(Module):
     """Modules in a list; called, it applies them one after the other."""
 
     def __init__(self, modules: Iterable[Any]) -> None:
+        if not isinstance(modules, Iterable):
+            raise IRTypeError(f"ModuleList: expected modules, got {type(modules).__name__}")
         self.modules = list(modules)
 
     def _children(self) -> Iterator[tuple[str, Any]]:

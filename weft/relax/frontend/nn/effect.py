@@ -12,6 +12,7 @@ from typing import Any
 from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import PrimValue, ShapeExpr, Var
+from weft.relax.frontend.nn.spec import is_size
 from weft.relax.frontend.nn.tensor import (
     Tensor,
     current_builder,
@@ -79,8 +80,14 @@ class KVCache(Effect):
     def __init__(
         self, init_seq_len: int, unit_shape: Sequence[int], dtype: str | None = None
     ) -> None:
-        self.init_seq_len = init_seq_len
-        self.unit_shape = [int(extent) for extent in unit_shape]
+        if not isinstance(unit_shape, Sequence) or not all(
+            is_size(extent) for extent in (init_seq_len, *unit_shape)
+        ):
+            raise IRTypeError(
+                "KVCache: expected a number of rows and the shape of one, as KVCache(16, (4, 32)), "
+                f"got {init_seq_len!r:.40} and {unit_shape!r:.40}"
+            )
+        self.init_seq_len, self.unit_shape = int(init_seq_len), [int(size) for size in unit_shape]
         self.dtype = dtype or get_default_dtype()
         self.cache: Any = None
 

@@ -11,10 +11,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
 MODES: Final = ("plain", "packed", "none")
 """How parameters and effects are passed: one by one, as one tuple, or not at all."""
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is a whole number of at least 0, of Python or of numpy."""
+    return not isinstance(value, bool) and hasattr(value, "__index__") and value >= 0
 
 
 class Int:
@@ -32,8 +39,18 @@ class Tensor:
     """
 
     def __init__(self, shape: Sequence[Any], dtype: str) -> None:
+        if isinstance(shape, str) or not isinstance(shape, Sequence):
+            raise IRTypeError(
+                f"spec.Tensor: expected a list of extents, got {type(shape).__name__}"
+            )
+        for extent in shape:
+            if not isinstance(extent, str | PrimExpr) and not is_size(extent):
+                raise IRTypeError(
+                    "spec.Tensor: expected numbers of at least 0, names of symbols or tir "
+                    f"expressions as extents, got {extent!r:.60}"
+                )
         self.shape = list(shape)
-        self.dtype = dtype
+        self.dtype = str(DataType(dtype))
 
     def __repr__(self) -> str:
         return f"Tensor([{', '.join([str(dim) for dim in self.shape])}], '{self.dtype}')"
@@ -156,7 +173,7 @@ class ModuleSpec:
             )
         made = []
         for name, item in spec.items():
-            method = getattr(module, name, None)
+            method = getattr(module, name, None) if isinstance(name, str) else None
             if not callable(method):
                 raise IRTypeError(f"spec: {type(module).__name__} has no method {name!r}")
             made.append(MethodSpec.from_raw(item, method))
