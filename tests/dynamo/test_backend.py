@@ -11,6 +11,7 @@ import torch
 from weft.dynamo import backend as backend_module
 from weft.dynamo.backend import FallbackWarning
 from weft.relax.frontend.torch import dynamo_capture_subgraphs, relax_dynamo
+from weft.support.errors import IRTypeError, PassError
 
 pytestmark = [
     pytest.mark.torch,
@@ -214,3 +215,14 @@ def test_options_are_the_backends_own():
         torch._dynamo.reset()
         with pytest.raises(Exception, match=told):
             torch.compile(lambda x: x + 1, backend="weft", options=options)(x)
+
+
+@pytest.mark.parametrize("pipeline", [5, "nope"])
+def test_what_is_no_pipeline_is_refused_before_a_graph_falls_back(pipeline):
+    with pytest.raises(PassError, match="pipeline"):
+        relax_dynamo(pipeline)
+
+
+def test_only_what_is_called_has_subgraphs():
+    with pytest.raises(IRTypeError, match=r"expected a torch\.nn\.Module or a function, got int"):
+        dynamo_capture_subgraphs(3)

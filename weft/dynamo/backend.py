@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from weft.driver.build import as_target
+from weft.driver.pipeline import relax_pipeline_of
 from weft.dynamo.call import GraphCall
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
@@ -56,7 +57,8 @@ def weft_backend(
 
 def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
-    as_target(target)  # refuses what is no target, before a graph falls back to PyTorch for it
+    as_target(target)  # refuses what is none, before a graph falls back to PyTorch for it
+    relax_pipeline_of(relax_pipeline)
 
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         return compile_aten(graph_module, relax_pipeline, target)

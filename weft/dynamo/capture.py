@@ -12,6 +12,7 @@ from weft.dynamo.backend import make_backend
 from weft.ir.module import IRModule
 from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.exported_program import import_exported_program
+from weft.support.errors import IRTypeError
 
 
 def relax_dynamo(pipeline: Any = None) -> Callable[..., Any]:
@@ -28,6 +29,11 @@ def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModul
     Its functions are ``subgraph_0``, ``subgraph_1`` ...; ``keep_params_as_input=True`` makes
     weights inputs (their values stand in the attribute ``params``).
     """
+    if not callable(model):
+        raise IRTypeError(
+            "dynamo_capture_subgraphs: expected a torch.nn.Module or a function, got "
+            f"{type(model).__name__}"
+        )
     keep = bool(kwargs.pop("keep_params_as_input", False))
     mod = IRModule()
 

@@ -316,6 +316,8 @@ class VirtualMachine:
     def get_function_param_name(self, func_name: str, index: int) -> str:
         """The name of a parameter; IRIndexError where there is no such parameter."""
         params = self._function(func_name).params
+        if not isinstance(index, int):
+            raise IRTypeError(f"{func_name}: expected a number, got {type(index).__name__}")
         if not 0 <= index < len(params):
             raise IRIndexError(f"{func_name}: expected a parameter of {len(params)}, got {index}")
         return params[index][0]
@@ -331,9 +333,12 @@ class VirtualMachine:
 
         Functions then run as bytecode, so that each kernel is seen.
         """
-        self.instrument = (
-            get_global_func(instrument) if isinstance(instrument, str) else instrument
-        )
+        found = get_global_func(instrument) if isinstance(instrument, str) else instrument
+        if not callable(found):
+            raise IRTypeError(
+                f"set_instrument: expected a function or its name, got {type(found).__name__}"
+            )
+        self.instrument = found
         self._callables.clear()
 
     def profile(self, func_name: str, *args: Any) -> Report:

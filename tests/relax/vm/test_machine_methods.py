@@ -93,3 +93,11 @@ def test_both_executors_build_the_same(mode):
     assert compiled["single"](np.ones((1, 2), "float32")).numpy().tolist() == [[2, 2]]
     with pytest.raises(ValueError, match="expected 'native', 'compiled' or 'bytecode', got 'jit'"):
         relax.VirtualMachine(executable, weft.cpu(), exec_mode="jit")
+
+
+def test_numbers_and_instruments_of_other_types():
+    machine = relax.VirtualMachine(relax.build(Module), weft.cpu())
+    with pytest.raises(weft.TVMError, match="main: expected a number, got str"):
+        machine.get_function_param_name("main", "a")
+    with pytest.raises(weft.TVMError, match="set_instrument: expected a function .* got int"):
+        machine.set_instrument(5)
