@@ -126,6 +126,7 @@ def attention(dtype):
         call(name, q, k, v), call(name, q, k, v, None, 0.0, True),
         call(name, q, k, v, allowed), call(name, q, k, v, numbers((2, 1, 3, 5), dtype)),
         call(name, q, k, v, numbers((3, 1), dtype), scale=0.5),
+        call(name, q, k, v, torch.where(allowed, 0.0, -torch.inf).to(q.dtype)),
         call(name, q[0], k[0], v[0]), call(name, q[0, 0], k[0, 0], v[0, 0], allowed),
         call(name, q[None], k[None], v[None], allowed[None, None, None]),
         call(name, q, k[:, :2], v[:, :2], enable_gqa=True),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-import weft
+from weft.relax.frontend.torch import from_exported_program
+from weft.relax.frontend.torch.capture import CaptureError, capture
 from weft.testing.aten import check_model
 
 pytestmark = pytest.mark.torch
@@ -59,13 +60,33 @@ def test_states_and_a_symbolic_batch():
 
 
 def test_a_layer_stays_whole():
-    from weft.relax.frontend.torch import from_exported_program
-    from weft.relax.frontend.torch.capture import capture
-
     mod = from_exported_program(capture(torch.nn.LSTM(5, 6).eval(), (torch.randn(4, 3, 5),)))
     assert "R.nn.lstm(" in mod.script()
 
 
-def test_projections_are_refused():
-    with pytest.raises(weft.TVMError, match="proj_size have no counterpart"):
-        check_model(torch.nn.LSTM(5, 6, proj_size=3), torch.randn(4, 3, 5))
+class Projected(torch.nn.Module):
+    """Projections of both directions, from states that are given."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.layer = torch.nn.LSTM(5, 6, 2, proj_size=3, bidirectional=True, **options)
+
+    def forward(self, x, hidden, cell):
+        return self.layer(x, (hidden, cell))
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+def test_projections():
+    states = torch.randn(4, 2, 3), torch.randn(4, 2, 6)
+    check_model(Projected(), torch.randn(3, 2, 5), *states)
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+def test_projections_without_biases():
+    check_model(torch.nn.LSTM(5, 6, proj_size=3, bias=False), torch.randn(3, 2, 5))
+
+
+def test_a_symbolic_length_is_refused_by_torch():
+    steps = torch.export.Dim("steps", min=2, max=64)
+    with pytest.raises(CaptureError, match=r"specialized it to be a constant \(4\)"):
+        capture(torch.nn.GRU(5, 6), (torch.randn(4, 2, 5),), None, ({0: steps},))

@@ -129,6 +129,19 @@ def test_sorting_is_stable_with_nan_last(descending):
                  Call(ops.topk.default, (NAN[0, 0], 1, 0, descending), {})])  # fmt: skip
 
 
+def test_counts_of_integers_and_of_runs():
+    n = torch.tensor([3, 0, 3, 1])
+    runs, line = torch.tensor([[1, 1, 2], [2, 2, 0]]), torch.tensor([0.5, 0.5, -1.0, 0.5])
+    check_calls([
+        Call(ops.bincount.default, (n,), {}), Call(ops.bincount.default, (n, None, 6), {}),
+        Call(ops.bincount.default, (n, values((4,), f32)), {}),
+        Call(ops.bincount.default, (n[:0], None, 2), {}),
+        Call(ops.unique_consecutive.default, (runs, True, True), {}),
+        Call(ops.unique_consecutive.default, (line, True, True, 0), {}),
+        Call(ops.unique_consecutive.default, (line[:1], True), {}),
+    ])  # fmt: skip
+
+
 def test_elements_by_rank():
     check_calls([
         Call(ops.kthvalue.default, (values((2, 3), f32), 2), {}),

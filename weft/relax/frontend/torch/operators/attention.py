@@ -22,7 +22,7 @@ def scaled_dot_product_attention(
 ) -> Expr:  # fmt: skip
     """softmax(query key^T * scale + mask) value.
 
-    A query whose boolean mask allows no key gets zeros.
+    A query whose mask allows no key (False, or -inf, for all of them) gets zeros.
     """
     _check_dropout(dropout_p)
     shape = context.shape
@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
     factor, causal = None if scale is None else float(scale), "TopLeft" if is_causal else None
     found = context.emit(op.nn.attention(q, k, v, bias, factor, causal))
     made: Expr = context.emit(op.permute_dims(found, _ORDER))
-    if mask is not None and context.dtype_of(mask) == "bool":
+    if mask is not None:
         made = _without_blind_rows(context, made, mask)
     return made if len(shape) == 4 else op.reshape(made, shape)
 
@@ -91,8 +91,11 @@ def _as_bias(context: Context, mask: Expr, key: Expr, dtype: str) -> Expr:
 
 def _without_blind_rows(context: Context, made: Expr, mask: Expr) -> Expr:
     """Zeros for queries that may look at no key."""
-    seen = op.max(op.astype(mask, "int8"), [3], keepdims=True)
-    sees = op.greater(seen, context.operand(0, "int8"))
+    if context.dtype_of(mask) == "bool":
+        mask = context.emit(op.astype(mask, "int8"))
+    dtype = context.dtype_of(mask)
+    blind = context.operand(0 if dtype == "int8" else -math.inf, dtype)
+    sees = op.greater(op.max(mask, [3], keepdims=True), blind)
     return context.emit(op.where(sees, made, context.operand(0, context.dtype_of(made))))
 
 

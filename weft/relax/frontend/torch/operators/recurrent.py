@@ -11,8 +11,8 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
 
-Layer = Callable[[Expr, Sequence[Expr | None], Sequence[Expr], bool], Expr]
-"""(data, (weights and biases), states of the direction, reverse) -> (outputs, states ...)."""
+Layer = Callable[[Expr, Sequence[Expr | None], Sequence[Expr], bool], Expr | list[Expr]]
+"""(data, (weights, biases, projection), states, reverse) -> (outputs, states ...)."""
 
 
 def layers(
@@ -36,20 +36,18 @@ def layers(
     elif batch_first:
         data = context.emit(op.permute_dims(data, [1, 0, 2]))
     directions = 2 if bidirectional else 1
-    width = 4 if has_biases else 2
-    _check_projection(context, params, width * directions * count)
+    width = len(params) // (directions * count)
     ends: list[list[Expr]] = [[] for _ in states]
     for number in range(count):
         outputs = []
         for direction in range(directions):
             place = number * directions + direction
-            weights: list[Expr | None] = list(params[place * width : (place + 1) * width])
-            weights += [None] * (4 - width)
+            weights = _weights(params[place * width : (place + 1) * width], has_biases)
             first = [_state(context, state, place) for state in states]
-            made = context.emit(layer(data, weights, first, direction == 1))
-            outputs.append(context.emit(TupleGetItem(made, 0)))
-            for end, index in zip(ends, range(1, len(states) + 1), strict=True):
-                end.append(context.emit(TupleGetItem(made, index)))
+            made = _parts(context, layer(data, weights, first, direction == 1), 1 + len(states))
+            outputs.append(made[0])
+            for end, last in zip(ends, made[1:], strict=True):
+                end.append(last)
         data = outputs[0] if directions == 1 else context.emit(op.concat(outputs, 2))
     lasts = [context.emit(op.stack(end, 0)) for end in ends]
     if not batched:
@@ -57,12 +55,19 @@ def layers(
     return [op.permute_dims(data, [1, 0, 2]) if batch_first else data, *lasts]
 
 
-def _check_projection(context: Context, params: Sequence[Expr], expected: int) -> None:
-    if len(params) != expected:
-        raise UnsupportedError(
-            f"{context.node.target}: expected {expected} weights, got {len(params)}: layers with "
-            "proj_size have no counterpart; leave proj_size=0 and add a Linear"
-        )
+def _weights(given: Sequence[Expr], has_biases: bool) -> list[Expr | None]:
+    """(weight_ih, weight_hh, bias_ih, bias_hh, weight_hr) of one direction of a layer."""
+    matrices, biases, projection = given[:2], given[2:4], given[4:]
+    if not has_biases:
+        biases, projection = (), given[2:]
+    return [*matrices, *(biases or (None, None)), *(projection or (None,))]
+
+
+def _parts(context: Context, made: Expr | list[Expr], count: int) -> list[Expr]:
+    if isinstance(made, list):
+        return made
+    whole = context.emit(made)
+    return [context.emit(TupleGetItem(whole, index)) for index in range(count)]
 
 
 def _state(context: Context, state: Expr, place: int) -> Expr:
@@ -75,12 +80,39 @@ def lstm(
 ) -> list[Expr]:
     """(outputs, last hidden, last cell)."""
 
-    def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        w_ih, w_hh, b_ih, b_hh = weights
+    def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr | list[Expr]:
+        w_ih, w_hh, b_ih, b_hh, w_hr = weights
         hidden, cell = states
+        if w_hr is not None:
+            return _projected(context, data, weights, states, reverse)
         return op.nn.lstm(data, w_ih, w_hh, b_ih, b_hh, hidden, cell, reverse)
 
     return layers(context, input, hx, params, options, layer)
+
+
+def _projected(
+    context: Context, data: Expr, weights: Any, states: Any, reverse: bool
+) -> list[Expr]:
+    """An LSTM whose hidden state is W_hr h (Sak et al., 2014), by one without a projection.
+
+    The state enters the gates as W_hh (W_hr h), so that W_hh W_hr is the recurrent weight of h.
+    The first state, which is no projection of anything, comes in as features of the first step.
+    """
+    emit = context.emit
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    hidden, cell = states
+    steps, batch, _ = context.dims(data)
+    begin = emit(op.expand_dims(hidden, 0))
+    rest = emit(op.zeros([steps - 1, batch, context.dims(hidden)[1]], context.dtype_of(data)))
+    states_in = emit(op.concat([rest, begin] if reverse else [begin, rest], 0))
+    features = emit(op.concat([data, states_in], 2))
+    entering = emit(op.concat([w_ih, w_hh], 1))
+    recurrent = emit(op.matmul(w_hh, w_hr))
+    none = emit(op.zeros_like(cell))
+    made = op.nn.lstm(features, entering, recurrent, b_ih, b_hh, none, cell, reverse)
+    outputs, last, last_cell = _parts(context, made, 3)
+    back = emit(op.permute_dims(w_hr))
+    return [emit(op.matmul(outputs, back)), emit(op.matmul(last, back)), last_cell]
 
 
 @converter("aten.gru.input")
@@ -90,7 +122,7 @@ def gru(
     """(outputs, last hidden)."""
 
     def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-        w_ih, w_hh, b_ih, b_hh = weights
+        w_ih, w_hh, b_ih, b_hh, _ = weights
         (hidden,) = states
         return op.nn.gru(data, w_ih, w_hh, b_ih, b_hh, hidden, reverse)
 
@@ -102,7 +134,7 @@ def _plain(activation: str) -> Callable[..., list[Expr]]:
         context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
     ) -> list[Expr]:
         def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
-            w_ih, w_hh, b_ih, b_hh = weights
+            w_ih, w_hh, b_ih, b_hh, _ = weights
             (hidden,) = states
             return op.nn.rnn(data, w_ih, w_hh, b_ih, b_hh, hidden, activation, reverse)
 

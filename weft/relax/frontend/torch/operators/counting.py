@@ -1,0 +1,69 @@
+"""Counts whose number only the data tell: of small integers, and of runs of equal elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Expr, const
+from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.gathering import places_of, rows
+from weft.relax.frontend.torch.registry import converter
+from weft.relax.struct_info import ShapeStructInfo
+from weft.support.errors import UnsupportedError
+from weft.tir.expr import Var
+
+
+@converter("aten.bincount.default")
+def bincount(
+    context: Context, self: Expr, weights: Expr | None = None, minlength: int = 0
+) -> Any:
+    """How often (or with which weight) each integer from 0 to the highest one occurs."""
+    dtype = context.dtype
+    if context.dims(self) == [0]:
+        return op.zeros([minlength], dtype)
+    bins = context.cast(self, "int64")
+    count = op.maximum(op.add(op.max(bins), const(1, "int64")), const(minlength, "int64"))
+    shape = context.emit(op.tensor_to_shape(context.emit(op.reshape(count, [1]))))
+    extent = Var("num_bins", "int64")
+    context.builder.match_cast(shape, ShapeStructInfo([extent]))
+    values = op.ones(context.dims(self), dtype) if weights is None else context.cast(weights, dtype)
+    return _added_up(context, [extent], bins, values)
+
+
+def _added_up(context: Context, shape: list[Any], places: Expr, values: Any) -> Any:
+    start = context.emit(op.zeros(shape, context.dtype_of(context.emit(values))))
+    return op.scatter_elements(start, places, values, axis=0, reduction="add")
+
+
+@converter("aten.unique_consecutive.default")
+def unique_consecutive(
+    context: Context, self: Expr, return_inverse: bool = False, return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:  # fmt: skip
+    """The first element of each run of equal ones, the run of each element, and their lengths."""
+    if dim is not None and context.rank(self) != 1:
+        raise UnsupportedError(
+            "unique_consecutive: expected dim=None or a tensor of one dimension, got "
+            f"dim={dim} of {context.rank(self)}"
+        )
+    flat = context.emit(op.reshape(self, [-1]))
+    (length,) = context.dims(flat)
+    if isinstance(length, int) and length < 2:
+        begins = context.emit(op.ones([length], "bool"))
+    else:
+        before = op.strided_slice(flat, [0], [0], [length - 1])
+        changes = op.not_equal(op.strided_slice(flat, [0], [1], [length]), before)
+        begins = context.emit(op.concat([op.ones([1], "bool"), changes], 0))
+    (starts,) = rows(context, places_of(context, begins), 1)
+    values = op.index_tensor(flat, [starts])
+    runs = op.subtract(op.cumsum(context.cast(begins, "int64"), 0), const(1, "int64"))
+    runs = context.emit(runs)
+    # what was not asked for has no elements, but along a dimension torch gives it all the same
+    inverse = counts = op.zeros([0], "int64")
+    if context.results[1][0] != [0]:
+        inverse = op.reshape(runs, context.results[1][0])
+    if context.results[2][0] != [0]:
+        ones = op.ones([length], "int64")
+        counts = _added_up(context, context.dims(starts), runs, ones)
+    return values, inverse, counts
