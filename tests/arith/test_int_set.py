@@ -15,7 +15,7 @@ from weft.arith.int_set import (
     union,
     union_lower_bound,
 )
-from weft.ir.expr import Range
+from weft.ir.expr import IntImm, Range
 from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
 from weft.tir import op
@@ -83,6 +83,14 @@ def test_sets():
     assert intersect([IntSet.interval(1, 3), IntSet.interval(7, 9)]).is_nothing()
     assert IntervalSet(neg_inf(), pos_inf()).is_everything()
     assert IntSet.single_point(I).is_single_point()
+
+
+def test_a_range_of_two_widths_is_of_the_wider_one():
+    """A gather reads ``x[index[i]]`` from an index of int32, over an extent of int64."""
+    found = IntSet.from_range(Range.from_min_extent(I, IntImm("int64", 4)))
+    assert found.max_value.dtype == "int64"
+    expected = I.astype("int64") + IntImm("int64", 3)
+    assert Analyzer().can_prove_equal(found.max_value, expected)
 
 
 def test_cover_range_falls_back():

@@ -35,6 +35,7 @@ from weft.tir.expr import (
     Sub,
     Var,
 )
+from weft.tir.op import match_types
 
 if TYPE_CHECKING:
     from weft.arith.analyzer import Analyzer
@@ -91,9 +92,12 @@ class IntSet(Node):
 
     @staticmethod
     def from_range(rng: Range, analyzer: Analyzer | None = None) -> IntervalSet:
-        """The values of a Range."""
-        last = fold.sub(fold.add(rng.min, rng.extent), fold.const(rng.extent.dtype, 1))
-        return IntervalSet(rng.min, last if analyzer is None else analyzer.simplify(last))
+        """The values of a Range; in the wider type of its ends, where a gather mixes them."""
+        low, extent = rng.min, rng.extent
+        if low.dtype is not extent.dtype:
+            low, extent = match_types(low, extent)
+        last = fold.sub(fold.add(low, extent), fold.const(extent.dtype, 1))
+        return IntervalSet(low, last if analyzer is None else analyzer.simplify(last))
 
     @staticmethod
     def everything() -> IntervalSet:

@@ -18,6 +18,7 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import decl_buffer
 from weft.tir.function import PrimFunc
+from weft.tir.interp import run as interpret
 
 
 def run(func, *arrays, target=None, checks=True):
@@ -68,7 +69,7 @@ def test_memory_of_a_negative_extent_is_empty_as_a_loop_is(size):
     x = np.arange(size, dtype="float32")
     np.testing.assert_array_equal(run(main, x, np.zeros_like(x))[1], x)
     found = np.zeros_like(x)
-    weft.tir.interp.run(main, x, found)
+    interpret(main, x, found)
     np.testing.assert_array_equal(found, x)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from weft import tir
 from weft.ir.expr import IntImm
 from weft.support.errors import IRValueError
 from weft.tir import op
@@ -16,6 +17,14 @@ from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, seq
 
 def test_flops_of_a_matmul(programs):
     assert estimate_tir_flops(programs.matmul(16)) == 2 * 16**3
+
+
+def test_a_schedule_adds_no_flops(programs):
+    schedule = tir.Schedule(programs.matmul(16))
+    [block] = schedule.get_child_blocks(schedule.get_block("root"))
+    for loop in schedule.get_loops(block):
+        schedule.split(loop, [None, 4])
+    assert estimate_tir_flops(schedule.mod) == 2 * 16**3
 
 
 def test_flops_of_a_symbolic_loop_is_an_error(programs):

@@ -10,6 +10,7 @@ from weft import te, tir
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.tir.interp import run
 from weft.tir.stmt import Block, DeclBuffer
 from weft.tir.transform import PlanAndUpdateBufferAllocationLocation
 
@@ -229,8 +230,8 @@ def test_a_guard_that_only_keeps_a_tail_inside_the_buffer_is_none(bound, owner):
     assert owners == [owner]
     x = np.arange(10, dtype="int32")
     expected, found, native = np.zeros((3, 10), "int32")
-    weft.tir.interp.run(before, x, expected)
-    weft.tir.interp.run(after, x, found)
+    run(before, x, expected)
+    run(after, x, found)
     np.testing.assert_array_equal(found, expected)
     result = weft.nd.array(native)
     weft.build(before)["main"](weft.nd.array(x), result)

@@ -111,6 +111,9 @@ class _Flops(Visitor):
             self.visit(node.else_case)
         self.total = max(then_total, self.total)
 
+    def visit_BlockRealize(self, node: Any) -> None:
+        self.visit(node.block)  # bindings and predicates are indices
+
     def visit_Block(self, node: Any) -> None:
         if node.init is not None:
             outer, points = self.times, 1.0

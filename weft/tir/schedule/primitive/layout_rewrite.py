@@ -223,7 +223,7 @@ class _AccessSimplifier(IndexContext):
     def visit_BufferRegion(self, node: Any) -> Any:
         lows = self.simple([rng.min for rng in node.region])
         ranges = [
-            Range.from_min_extent(low, rng.extent)
+            Range.from_min_extent(low, op.cast(low.dtype, rng.extent))
             for low, rng in zip(lows, node.region, strict=True)
         ]
         return node.with_(region=ranges)

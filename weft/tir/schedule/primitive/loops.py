@@ -247,10 +247,13 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
     analyzer = tree.analyzer_above(srefs[0])
     mapping: dict[Var, Any] = {}
     total: Any = IntImm(widest, 1)
+    is_empty = any(op.is_const_int(loop.extent, 0) for loop in olds)  # no iteration, no digits
     for position, loop in reversed(list(enumerate(olds))):
         below, total = total, op.cast(widest, loop.extent) * total
+        if is_empty or op.is_const_int(loop.extent, 1):
+            mapping[loop.loop_var] = IntImm(loop.loop_var.dtype, 0)
+            continue
         digit = fused if position == 0 else op.floormod(fused, total)
-        digit = IntImm(widest, 0) if op.is_const_int(loop.extent, 1) else digit
         mapping[loop.loop_var] = op.cast(loop.loop_var.dtype, op.floordiv(digit, below))
     body, reuse = rewrite.substitute(olds[-1].body, mapping)
     made = nest([fused], [analyzer.simplify(total)], body)
