@@ -51,13 +51,15 @@ OPTION_TYPES: Final[dict[str, type]] = {
     "fast-math-nsz": bool, "fast-math-arcp": bool, "fast-math-contract": bool,
     "fast-math-reassoc": bool, "system-lib": bool, "link-params": bool, "interface-api": str,
     "unpacked-api": bool, "workspace-byte-alignment": int, "constants-byte-alignment": int,
+    "fma-ports": int, "l1d-cache-bytes": int, "l2-cache-bytes": int, "l3-cache-bytes": int,
 }  # fmt: skip
 
 _CPU_ONLY: Final = (
     "mcpu mtriple mfloat-abi mabi device model runtime mattr libs cl-opt jit num-cores opt-level "
     "vector-width fast-math fast-math-nnan fast-math-ninf fast-math-nsz fast-math-arcp "
     "fast-math-contract fast-math-reassoc system-lib link-params interface-api unpacked-api "
-    "workspace-byte-alignment constants-byte-alignment"
+    "workspace-byte-alignment constants-byte-alignment fma-ports l1d-cache-bytes l2-cache-bytes "
+    "l3-cache-bytes"
 ).split()
 
 
