@@ -16,7 +16,7 @@ USENIX ATC 2019, section 3.2, describe the transformation.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.ir.attrs import Attrs
@@ -66,16 +66,21 @@ def ConvertLayout(  # noqa: N802 - as TVM
                 f"{', '.join(sorted(DESIRABLE))}"
             )
     desired = {name: [str(item) for item in items] for name, items in desired_layouts.items()}
+    return layout_pass("ConvertLayout", lambda call: desired.get(call.op.name))
+
+
+def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> FunctionPass:
+    """A pass that converts to the layouts that ``desired`` asks for, call by call."""
 
     def run(func: Function) -> Function:
         made: Function = _Converter(desired).visit_expr(func)
         return made
 
-    return make_function_pass("ConvertLayout", run)
+    return make_function_pass(name, run)
 
 
 class _Converter(PyExprMutator):
-    def __init__(self, desired: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, desired: Callable[[Call], Sequence[str] | None]) -> None:
         super().__init__()
         self.desired = desired
         self.orders: dict[Var, Order] = {}
@@ -184,7 +189,7 @@ class _Converter(PyExprMutator):
         if rule is None or any(_is_unknown(arg.struct_info) for arg in call.args):
             return None
         have = [self.order(arg) if _has_order(arg) else None for arg in call.args]
-        return rule(Request(call, have, self.desired.get(call.op.name)))
+        return rule(Request(call, have, self.desired(call)))
 
     def finish(self, binding: VarBinding, made: Any, have: Order) -> None:
         """Emit a value that is stored in an order; an output gets the program's."""

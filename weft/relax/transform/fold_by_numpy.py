@@ -27,7 +27,8 @@ _OF_FLOATS: Final[dict[str, Callable[..., Any]]] = {"divide": np.divide, "sqrt":
 _VIEWS: Final = frozenset({"expand_dims", "reshape", "squeeze", "flatten"})
 
 EXACT: Final = {
-    Op.get(f"relax.{name}"): name for name in (*_OF_NUMBERS, *_OF_FLOATS, *_VIEWS, "permute_dims")
+    Op.get(f"relax.{name}"): name
+    for name in (*_OF_NUMBERS, *_OF_FLOATS, *_VIEWS, "permute_dims", "layout_transform")
 }
 """The operators, by name without ``relax.``."""
 
@@ -59,6 +60,8 @@ def fold_by_numpy(call: Call) -> Constant | None:
         axes = call.attrs["axes"]
         order = None if axes is None else [int(axis) for axis in axes]
         return _constant(np.ascontiguousarray(values[0].transpose(order)), kind)
+    if name == "layout_transform" and call.attrs["pad_value"] is None:
+        return Constant(call.attrs["index_map"].map_ndarray(call.args[0].data))
     return None
 
 

@@ -1,0 +1,73 @@
+"""BlockChannels: convolutions work on channels in blocks that fill vectors.
+
+Before: ``conv2d(x, w)`` of 64 channels to 128 in ``NCHW``. After, for vectors of 16: data in
+``NCHW16c``, kernel in ``OIHW16i16o``, result in ``NCHW16c``. What lies between convolutions
+follows, so that a network is converted where it starts and where it ends (ConvertLayout; Liu et
+al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
+
+A tensor has the largest block, of the width of a vector or less, that divides its channels; the
+block of the result need not be that of the data. Few input channels (3 of an image) are not
+blocked, and a depthwise kernel has blocks of one kind. Other grouped convolutions are blocked
+where no block crosses a group. The rest stays in the layout that the program names.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.expr import IntImm
+from weft.ir.transform import FunctionPass
+from weft.relax.expr import Call
+from weft.relax.lattice import tensor_dims
+from weft.relax.transform.convert_layout import layout_pass
+
+_SMALLEST: Final = 4
+"""Channels that are worth a block."""
+
+
+def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
+    """Put the channels of ``relax.nn.conv2d`` into blocks of at most ``width``, a power of two."""
+    return layout_pass("BlockChannels", lambda call: blocked_layouts(call, width))
+
+
+def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
+    """The layouts of data, kernel and result of a convolution; None where nothing is blocked."""
+    attrs = call.attrs
+    names = (attrs["data_layout"], attrs["kernel_layout"]) if call.op.name == _CONV2D else ()
+    if names != ("NCHW", "OIHW"):
+        return None
+    data, kernel = tensor_dims(call.args[0].struct_info), tensor_dims(call.args[1].struct_info)
+    if data is None or kernel is None:
+        return None
+    channels, filters, groups = data[1], kernel[0], int(attrs["groups"])
+    if not isinstance(channels, IntImm) or not isinstance(filters, IntImm):
+        return None
+    return _layouts(channels.value, filters.value, groups, width)
+
+
+_CONV2D: Final = "relax.nn.conv2d"
+
+
+def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str, str, str] | None:
+    into, out = block_of(channels, width), block_of(filters, width)
+    if out == 1:
+        return None
+    if groups > 1 and channels == groups == filters:
+        return f"NCHW{into}c", f"OIHW{out}o", f"NCHW{out}c"
+    if groups > 1 and (channels // groups % into or filters // groups % out or into == 1):
+        return None
+    if into == 1:
+        return ("NCHW", f"OIHW{out}o", f"NCHW{out}c") if channels < _SMALLEST else None
+    return f"NCHW{into}c", f"OIHW{into}i{out}o", f"NCHW{out}c"
+
+
+def block_of(channels: int, width: int) -> int:
+    """The largest power of two up to ``width`` that divides ``channels``; 1 if none is worth it.
+
+    >>> block_of(64, 16), block_of(24, 16), block_of(3, 16)
+    (16, 8, 1)
+    """
+    block = width
+    while block > 1 and channels % block:
+        block //= 2
+    return block if block >= _SMALLEST else 1
