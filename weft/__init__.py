@@ -104,11 +104,10 @@ _NAMES = {
     "vulkan": "weft.runtime.device",
 }
 _ROOMS = (
-    "arith", "codegen", "compat", "data", "driver", "error", "ir", "nd", "random", "relax",
-    "runtime", "script", "support", "target", "te", "testing", "tir", "topi",
+    "arith", "codegen", "compat", "data", "dlight", "driver", "error", "ir", "nd", "random",
+    "relax", "runtime", "script", "support", "target", "te", "testing", "tir", "topi",
 )  # fmt: skip
 _PLANNED = {
-    "dlight": "default schedules",
     "meta_schedule": "search for schedules",
     "rpc": "measurement on other machines",
 }

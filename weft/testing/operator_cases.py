@@ -1,9 +1,9 @@
 """Numerical tests of graph operators through the whole stack, as tables of cases.
 
-A table is built once, every row a function of one module, natively and as bytecode; ``check``
-runs one row on both and compares with numpy (or PyTorch) in float64, and with the interpreter of
-graphs. Accuracy (design.md 3.14): max|difference| <= tolerance * max|reference|; NaN and infinities
-must be in the same places.
+A table is built once, every row a function of one module, natively with default schedules and as
+bytecode without any; ``check`` runs one row on both and compares with numpy (or PyTorch) in
+float64, and with the interpreter of graphs. Accuracy (design.md 3.14): max|difference| <=
+tolerance * max|reference|; NaN and infinities must be in the same places.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from weft.tir.expr import Var as SizeVar
 
 TOLERANCE: Final = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """By the dtype of the result: relative to the largest element of the reference."""
+
+PIPELINES: Final = {"compiled": "weft", "bytecode": "default"}
+"""How a table is built in each mode: with default schedules natively, as written as bytecode."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,8 @@ class Table:
 
     def _machine(self, mod: IRModule, mode: str) -> Any:
         try:
-            return VirtualMachine(build(mod, "llvm", exec_mode=mode), cpu())
+            built = build(mod, "llvm", pipeline=PIPELINES[mode], exec_mode=mode)
+            return VirtualMachine(built, cpu())
         except Exception as error:
             error.add_note(self._culprit(mode))
             self.broken = error
@@ -162,7 +166,7 @@ class Table:
             builder = BlockBuilder()
             self._add(builder, number, case)
             try:
-                build(builder.get(), "llvm", exec_mode=mode)
+                build(builder.get(), "llvm", pipeline=PIPELINES[mode], exec_mode=mode)
             except Exception as error:  # noqa: BLE001 - the table's own error is the one raised
                 return f"in the row {case}: {type(error).__name__}"
         return "in no single row"
@@ -180,15 +184,15 @@ class Table:
             }
             strided = [array(_strided(v)) for v in values]
             results["strided"] = _as_list(self.machines["compiled"][f"case{number}"](*strided))
-            for got, wanted in zip(results["compiled"], expected, strict=True):
-                compare(got, wanted, case.tolerance)
+            for mode in PIPELINES:
+                for got, wanted in zip(results[mode], expected, strict=True):
+                    compare(got, wanted, case.tolerance)
             if Op.get(f"relax.{case.op}") in REFERENCE:  # test_completeness lists the others
                 interpreted = _as_list(run(self.module, f"case{number}", *values))
                 for got, wanted in zip(results["compiled"], interpreted, strict=True):
                     compare(got, wanted, case.tolerance)
-            for mode, others in results.items():
-                for got, other in zip(results["compiled"], others, strict=True):
-                    np.testing.assert_array_equal(got, other, err_msg=mode)
+            for got, other in zip(results["compiled"], results["strided"], strict=True):
+                np.testing.assert_array_equal(got, other, err_msg="strided")
 
 
 def _exact(values: np.ndarray) -> np.ndarray:

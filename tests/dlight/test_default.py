@@ -1,0 +1,251 @@
+"""Default schedules: every program they choose keeps the result, tails and symbolic sizes too."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import weft
+from weft import dlight, relax, te, tir, topi
+from weft.dlight.cpu import default
+from weft.ir.functor import collect
+from weft.script import tir as T
+from weft.target.machine import machine_of
+from weft.tir.interp import run
+from weft.tir.stmt import For, ForKind
+
+SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
+"""Vectors of four floats, so that small shapes have whole tiles and tails."""
+RNG = np.random.default_rng(11)
+
+
+def scheduled(func):
+    """The function by its default schedule, every step checked and the trace replayed."""
+    return default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
+
+
+def results_of(func, arrays, shape, dtype="float32"):
+    """Interpreted as written, interpreted as scheduled, native as scheduled."""
+    made = scheduled(func)
+    out = [np.full(shape, 7, dtype) for _ in range(3)]
+    run(func, *arrays, out[0])
+    run(made, *arrays, out[1])
+    given = [weft.nd.array(array) for array in (*arrays, out[2])]
+    weft.build(made, SMALL)["main"](*given)
+    return made, out[0], out[1], given[-1].numpy()
+
+
+def floats(*shape):
+    return RNG.normal(size=shape).astype("float32")
+
+
+def matmul(m, n, k, batch=()):
+    def make():
+        a = te.placeholder((*batch, m, k), name="A")
+        b = te.placeholder((*batch, k, n), name="B")
+        return [a, b], topi.matmul(a, b)
+
+    return make
+
+
+def product_and_relu(m, n, k):
+    def make():
+        a, b = te.placeholder((m, k), name="A"), te.placeholder((n, k), name="B")
+        bias = te.placeholder((n,), name="bias")
+        return [a, b, bias], topi.nn.relu(topi.add(topi.matmul(a, b, False, True), bias))
+
+    return make
+
+
+def of_one(shape, compute):
+    def make():
+        x = te.placeholder(shape, name="x")
+        return [x], compute(x)
+
+    return make
+
+
+def convolution(data, kernel, **options):
+    def make():
+        x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
+        arguments = {"strides": 1, "padding": 1, "dilation": 1, **options}
+        return [x, w], topi.nn.conv2d(x, w, **arguments)
+
+    return make
+
+
+def depthwise(data, kernel):
+    def make():
+        x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
+        return [x, w], topi.nn.depthwise_conv2d_nchw(x, w, 1, 1, 1)
+
+    return make
+
+
+def blocked(data, kernel, layouts):
+    def make():
+        from weft.topi.nn.convolution_blocked import conv_blocked
+
+        x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
+        return [x, w], topi.nn.relu(conv_blocked(x, w, 1, 1, 1, 1, layouts))
+
+    return make
+
+
+def broadcast(*shapes):
+    def make():
+        given = [te.placeholder(shape, name=f"x{i}") for i, shape in enumerate(shapes)]
+        total = given[0]
+        for other in given[1:]:
+            total = topi.add(topi.exp(total), other)
+        return given, total
+
+    return make
+
+
+CASES = {
+    "product": matmul(16, 32, 8), "product with tails": matmul(13, 27, 5),
+    "product of one row": matmul(1, 37, 9), "product of one column": matmul(9, 1, 6),
+    "narrow product": matmul(7, 3, 4), "batched product": matmul(5, 6, 7, (3,)),
+    "transposed product, bias, relu": product_and_relu(11, 18, 6),
+    "transposed product that divides": product_and_relu(12, 32, 8),
+    "convolution": convolution((1, 3, 7, 9), (5, 3, 3, 3)),
+    "convolution with steps": convolution((2, 2, 9, 8), (4, 2, 3, 3), strides=2, dilation=2),
+    "convolution of points": convolution((1, 4, 5, 6), (6, 4, 1, 1), padding=0),
+    "blocked convolution": blocked(
+        (1, 2, 6, 7, 4), (3, 2, 3, 3, 4, 8), ("NCHW4c", "OIHW4i8o", "NCHW8c")
+    ),
+    "convolution of an image": blocked((1, 3, 6, 7), (2, 3, 3, 3, 8), ("NCHW", "OIHW8o", "NCHW8c")),
+    "depthwise convolution": depthwise((1, 5, 6, 7), (5, 1, 3, 3)),
+    "largest of windows": of_one(
+        (1, 3, 9, 10), lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
+    ),
+    "mean of windows": of_one(
+        (1, 3, 8, 9), lambda x: topi.nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg")
+    ),
+    "softmax": of_one((5, 19), topi.nn.softmax),
+    "softmax of few": of_one((5, 3), topi.nn.softmax),
+    "softmax over columns": of_one((5, 19), lambda x: topi.nn.softmax(x, axis=0)),
+    "log_softmax": of_one((4, 16), topi.nn.log_softmax),
+    "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
+    "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
+    "sum of all": of_one((7, 31), topi.sum),
+    "largest of the middle": of_one((3, 10, 5), lambda x: topi.max(x, axis=1)),
+    "mean of pixels": of_one((2, 3, 5, 7), lambda x: topi.sum(x, axis=[2, 3], keepdims=True)),
+    "transpose": of_one((5, 7, 9), lambda x: topi.transpose(x, (2, 0, 1))),
+    "chain": of_one((3, 41), lambda x: topi.tanh(topi.add(topi.exp(x), x))),
+    "broadcast": broadcast((4, 1, 9), (5, 1), (9,)), "scalar": broadcast((), ()),
+    "vector": of_one((100,), topi.exp),
+    "pad": of_one((3, 5), lambda x: topi.nn.pad(x, [1, 2], [2, 1])),
+    "reshape": of_one((4, 9), lambda x: topi.reshape(topi.transpose(x), (3, 12))),
+    "pieces": of_one((6, 8), lambda x: topi.concatenate([x, topi.exp(x)], axis=1)),
+    "nothing": of_one((3, 0, 2), topi.exp),
+    "sum of nothing": of_one((3, 0), lambda x: topi.sum(x, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_kept(name):
+    given, result = CASES[name]()
+    func = te.create_prim_func([*given, result])
+    shapes = [[int(extent) for extent in tensor.shape] for tensor in (*given, result)]
+    arrays = [floats(*shape) for shape in shapes[:-1]]
+    _, expected, interpreted, native = results_of(func, arrays, shapes[-1])
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+def native_source(func, target, fmt="asm"):
+    made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
+    return made.mod, weft.build(made.mod, target).get_source(fmt)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "register", "accumulators"), [("x86-64-v3", "ymm", 12), ("skylake-avx512", "zmm", 24)]
+)
+def test_the_inner_loop_of_a_product_keeps_its_tile_in_registers(cpu, register, accumulators):
+    [a, b], c = matmul(240, 192, 64)()
+    _, text = native_source(te.create_prim_func([a, b, c]), f"llvm -mcpu={cpu} -num-cores=1")
+    loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
+    inner = max(loops, key=lambda body: body.count("vfmadd"))
+    products = re.findall(rf"vfmadd\w+\s.*%{register}(\d+)$", inner, re.MULTILINE)
+    assert len(products) == len(set(products)) == accumulators
+    assert "rsp" not in inner  # no spills
+    assert "vmovaps" not in inner  # nothing is moved between registers
+
+
+def test_another_architecture_gets_its_own_tile():
+    [a, b], c = matmul(240, 192, 64)()
+    func = te.create_prim_func([a, b, c])
+    machine = machine_of("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=4")
+    assert (machine.vector_bits, machine.vector_registers, machine.cores) == (128, 32, 4)
+    target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"
+    made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
+    vectors = [loop for loop in collect(made.mod["main"].body, For)
+               if loop.kind is ForKind.VECTORIZED]  # fmt: skip
+    assert {int(loop.extent) % 4 for loop in vectors} == {0}
+
+
+def test_what_the_user_wrote_as_loops_stays_as_written():
+    @T.prim_func(private=True)
+    def doubled(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("y"):
+                v = T.axis.spatial(8, i)
+                y[v] = x[v] * T.float32(2)
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((8,), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            first = builder.emit(
+                relax.call_tir(builder.add_func(doubled, "doubled"), [x], x.struct_info)
+            )
+            out = builder.emit_output(builder.emit_te(topi.exp, first))
+        builder.emit_func_output(out)
+    mod = dlight.ScheduleGeneratedFunctions(dlight.cpu.Default())(builder.get())
+    assert "tir.is_scheduled" not in mod["doubled"].attrs
+    assert "tir.is_scheduled" in mod["exp"].attrs
+    every = dlight.ApplyDefaultSchedule(dlight.cpu.Default())(mod)
+    assert "tir.is_scheduled" in every["doubled"].attrs
+    assert dlight.ApplyDefaultSchedule(dlight.cpu.Default())(every) is every
+
+
+def test_a_rule_is_what_a_pass_is_made_of():
+    with pytest.raises(weft.TVMError, match="expected schedule rules, got str"):
+        dlight.ApplyDefaultSchedule("cpu")
+
+
+def test_weights_are_laid_out_when_the_model_is_built():
+    weight = RNG.normal(size=(64, 96)).astype("float32")
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((4, 64), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(relax.op.matmul(x, relax.const(weight)))
+        builder.emit_func_output(out)
+    with SMALL:
+        mod = relax.get_pipeline("weft")(builder.get())
+    calls = [call for call in collect(mod["main"], relax.Call) if call.op.name == "relax.call_tir"]
+    [panels] = [arg for arg in calls[0].args[1].fields if isinstance(arg, relax.Constant)]
+    shape = [int(extent) for extent in panels.struct_info.shape.values]
+    assert len(calls) == 1
+    assert len(shape) == 3
+    assert shape[1] == 64
+    np.testing.assert_array_equal(panels.data.numpy()[1, 5], weight[5, shape[2] : 2 * shape[2]])
+    data = RNG.normal(size=(4, 64)).astype("float32")
+    found = weft.compile(builder.get(), target=SMALL, cache=False)(data)
+    np.testing.assert_allclose(found, data @ weight, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 13])
+def test_one_schedule_serves_every_number_of_rows(rows):
+    n = tir.Var("n", "int64")
+    a, b = te.placeholder((n, 9), name="A"), te.placeholder((9, 21), name="B")
+    func = te.create_prim_func([a, b, topi.nn.softmax(topi.matmul(a, b))])
+    left, right = floats(rows, 9), floats(9, 21)
+    _, expected, interpreted, native = results_of(func, [left, right], (rows, 21))
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)

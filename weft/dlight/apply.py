@@ -1,0 +1,90 @@
+"""ScheduleRule and ApplyDefaultSchedule: functions of a module get schedules without tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.ir.expr import IntImm
+from weft.ir.module import IRModule
+from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
+from weft.support.errors import PassError
+from weft.support.recursion import deep_recursion
+from weft.target.target import Target, as_target
+from weft.tir.function import PrimFunc
+from weft.tir.schedule.schedule import Schedule
+
+SCHEDULED = "tir.is_scheduled"
+"""The attribute of functions that have a schedule."""
+
+
+class ScheduleRule:
+    """How functions of some form are scheduled."""
+
+    def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
+        """The schedule of ``func``; None if the rule is not for it."""
+        raise NotImplementedError
+
+
+def ApplyDefaultSchedule(*rules: ScheduleRule) -> Pass:  # noqa: N802 - TVM's name
+    """A pass that schedules every PrimFunc by the first rule that fits.
+
+    Those with ``tir.is_scheduled`` stay as they are. The target is the function's, else the current
+    one, else this machine.
+    """
+    return _pass("ApplyDefaultSchedule", rules, lambda func: True)
+
+
+def ScheduleGeneratedFunctions(*rules: ScheduleRule) -> Pass:  # noqa: N802 - a pass
+    """The same for functions that the compiler made itself from tensor expressions.
+
+    What a user wrote as loops is compiled as written.
+    """
+    return _pass("ScheduleGeneratedFunctions", rules, lambda func: func.provenance == "te")
+
+
+def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc], bool]) -> Pass:
+    for rule in rules:
+        if not isinstance(rule, ScheduleRule):
+            raise PassError(f"{name}: expected schedule rules, got {type(rule).__name__}")
+
+    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+        made = {}
+        for gvar, func in mod.functions.items():
+            if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):
+                found = scheduled(func, rules)
+                if found is not None:
+                    made[gvar] = found
+        if not made:
+            return mod
+        result = mod.clone()
+        for gvar, func in made.items():
+            result.update_func(gvar, func)
+        return result
+
+    return ModulePass(deep_recursion(run), PassInfo(0, f"dlight.{name}"))
+
+
+def is_scheduled(func: PrimFunc) -> bool:
+    """Whether a function says that it has a schedule."""
+    value: Any = func.attrs.get(SCHEDULED)
+    return bool(value.value if isinstance(value, IntImm) else value)
+
+
+def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
+    """The function by the first rule that fits, marked; None if none does."""
+    target = target_of(func)
+    for rule in rules:
+        found = rule.apply(func, target, False)
+        if found is not None:
+            [made] = [item for item in found.mod.functions.values() if isinstance(item, PrimFunc)]
+            return made.with_attr(SCHEDULED, 1)
+    return None
+
+
+def target_of(func: PrimFunc) -> Target:
+    """The target of a function: its own, the current one, this machine."""
+    own = func.attrs.get("target")
+    if own is not None:
+        return as_target(own)
+    return Target.current(allow_none=True) or Target("llvm")

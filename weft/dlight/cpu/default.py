@@ -1,0 +1,158 @@
+"""The default schedule of a function for a CPU: which program fits each of its blocks.
+
+Blocks that only move or combine elements are inlined first. Then, from the last block to the
+first, each result is scheduled together with what only it needs: a tiled reduction whose result it
+takes element by element (``tiled``), reductions along rows (``rows``), or by itself
+(``elementwise``). A program that a block does not fit leaves it as it is, so that every function
+gets a schedule.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from weft.dlight.cpu import elementwise, rows, tiled
+from weft.dlight.nest import Nest
+from weft.support.errors import ScheduleError
+from weft.target.machine import Machine
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.schedule import Schedule
+
+logger = logging.getLogger(__name__)
+
+Program = Callable[[Schedule], bool]
+
+
+def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
+    """Schedule every block of the function; the schedule that came out of it."""
+    sch = inlined(sch)
+    waiting = _blocks(sch)
+    while waiting:
+        result = waiting.pop()
+        nest = Nest(sch, result)
+        if nest.is_spatial:
+            sch = _with_its_producers(sch, result, waiting, machine, weights)
+        elif tiled.roles_of(nest, weights) is not None:
+            sch = _tried(sch, _tile(result, None, machine, weights))
+        elif nest.is_plain and nest.is_reduction:
+            sch = _tried(sch, _rows(result, [], [], machine))
+    return sch
+
+
+def _with_its_producers(
+    sch: Schedule, result: BlockRV, waiting: list[BlockRV], machine: Machine,
+    weights: Collection[Buffer],
+) -> Schedule:  # fmt: skip
+    """Schedule a spatial block with the blocks that only it needs; those are taken off the list."""
+    only = _only_for(sch, result, waiting)
+    for block in only:
+        nest = Nest(sch, block)
+        if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
+            made = _tried(sch, _tile(block, result, machine, weights))
+            if made is not sch:
+                waiting.remove(block)
+                return made
+    group = [block for block in only if tiled.roles_of(Nest(sch, block), weights) is None]
+    group = _only_for(sch, result, group)
+    reductions = [block for block in group if Nest(sch, block).is_reduction]
+    if reductions:
+        others = [block for block in group if block not in reductions]
+        made = _tried(sch, _rows(result, reductions, others, machine))
+        if made is not sch:
+            for block in group:
+                waiting.remove(block)
+            return made
+    return _tried(sch, lambda one: elementwise.schedule(one, result, machine))
+
+
+def _tile(
+    block: BlockRV, result: BlockRV | None, machine: Machine, weights: Collection[Buffer]
+) -> Program:
+    return lambda sch: tiled.schedule(sch, block, result, machine, weights)
+
+
+def _rows(
+    result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV], machine: Machine
+) -> Program:
+    return lambda sch: rows.schedule(sch, result, reductions, others, machine)
+
+
+def _tried(sch: Schedule, program: Program) -> Schedule:
+    """The schedule after a program; the old one, untouched, where the program does not fit."""
+    made = sch.copy()
+    try:
+        return made if program(made) else sch
+    except ScheduleError as error:
+        logger.debug("a default schedule does not fit: %s", error)
+        return sch
+
+
+def _blocks(sch: Schedule) -> list[BlockRV]:
+    found: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
+    return found
+
+
+def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
+    """The waiting blocks whose results only ``result``, or others of them, read; in order."""
+    inside = {sch.get(result)}
+    found = []
+    for block in reversed(waiting):
+        consumers = sch.get_consumers(block)
+        plain = Nest(sch, block).is_plain
+        if plain and consumers and all(sch.get(consumer) in inside for consumer in consumers):
+            inside.add(sch.get(block))
+            found.append(block)
+    return found[::-1]
+
+
+def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
+    """Whether ``result`` reads what ``block`` writes at its own place only."""
+    nest = Nest(sch, result)
+    axes = nest.result_axes()
+    written = {store.buffer for store in Nest(sch, block).stores}
+    reads = [load.indices for load in nest.loads if load.buffer in written]
+    consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
+    shape = nest.stores[0].indices
+    return (
+        axes is not None and consumers == [nest.block]
+        and all(list(place) == list(shape) for place in reads)
+    )  # fmt: skip
+
+
+# Inlining
+
+
+def inlined(sch: Schedule) -> Schedule:
+    """Compute spatial blocks where they are read, unless that repeats work that is dear."""
+    for block in _blocks(sch):
+        nest = Nest(sch, block)
+        if nest.is_spatial and _is_worth_inlining(sch, nest):
+            sch = _tried(sch, _inline(block))
+    return sch
+
+
+def _inline(block: BlockRV) -> Program:
+    def program(sch: Schedule) -> bool:
+        sch.compute_inline(block)
+        return True
+
+    return program
+
+
+def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
+    consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
+    if not consumers or len(nest.stores) != 1 or not all(one.is_plain for one in consumers):
+        return False
+    if isinstance(nest.stores[0].value, BufferLoad):
+        return True  # only moves elements
+    if any(not consumer.is_spatial and _repeats(consumer) for consumer in consumers):
+        return False
+    return nest.calls == 0 or (len(consumers) == 1 and consumers[0].is_spatial)
+
+
+def _repeats(consumer: Nest) -> bool:
+    """Whether a reduction reads an element more than once: it has an axis that the place lacks."""
+    return tiled.roles_of(consumer, ()) is not None

@@ -1,0 +1,289 @@
+"""Reductions whose result is contiguous along an axis: products, convolutions, pools.
+
+One program serves them all. The last axis of the result is the vector axis; one more axis gives
+the rows of a register tile that stays in registers over the whole reduction. What follows the
+reduction element by element (bias, activation, residual) is computed on the tile. An operand whose
+rows are not contiguous along the vector axis, or that is a weight, is first copied into panels
+``[..., columns / width, reduction, width]`` (Goto and van de Geijn, 2008), a weight when the model
+is built. Sizes come from ``tiles.best_tile``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
+from weft.dlight.cpu.tiles import Tile, best_tile
+from weft.dlight.nest import Access, Nest, loops_of, product
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+
+PREPROC = "meta_schedule.layout_rewrite_preproc"
+"""The annotation of a copy that SplitLayoutRewritePreproc moves to where the model is built."""
+_UNROLLED: Final = 100
+"""Multiply-adds of vectors in a reduction that is unrolled as a whole."""
+_MANY: Final = 64
+"""Iterations that a loop of symbolic extent counts as."""
+_BALANCED: Final = 0.9
+"""The share of the cores' time that parts of one size must keep busy."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What each axis of the result does in a tiled reduction."""
+
+    column: Var
+    """Runs along vectors."""
+    row: Var | None
+    """Runs along the rows of the tile; None: there is one row."""
+    wide: Var | None
+    """Counts blocks of columns (channels / 16 of a blocked layout), several of which are a tile."""
+    outer: tuple[Var, ...]
+    """The other axes, in the order of the result."""
+    steps: tuple[Var, ...]
+    """The axes of the reduction; the one that walks memory with the smallest steps is last."""
+    packed: tuple[Access, ...]
+    """Operands that are copied into panels."""
+    shared: bool
+    """Whether an operand is loaded once for all rows of a tile."""
+
+
+def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
+    """The roles of the axes; None if the block is no reduction of this kind."""
+    axes = nest.result_axes()
+    if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
+        return None
+    column = axes[-1]
+    rest = [axis for axis in axes[:-1] if nest.extent(axis) != 1]
+    along = [load for load in nest.loads if load.uses(column)]
+    if not along:
+        return None
+    contiguous = [load for load in along if load.stride_one(column)]
+    strided = [load for load in along if not load.stride_one(column)]
+    row, wide = _row_of(rest, along), _wide_of(rest, nest.loads, along)
+    reused = [load for load in along if row is not None and not load.uses(row)]
+    packed = [load for load in strided if _can_pack(nest, load, column)]
+    if len(packed) != len(strided):
+        return None
+    if any(load not in reused and load.buffer not in weights for load in strided):
+        return None  # copying costs as much as computing
+    packed += [
+        load for load in contiguous
+        if load.buffer in weights and _can_pack(nest, load, column)
+        and _gains_from_panels(nest, load)
+    ]  # fmt: skip
+    outer = tuple([axis for axis in axes[:-1] if axis is not row and axis is not wide])
+    steps = sorted(nest.reduced, key=lambda axis: -min(load.depth(axis) for load in nest.loads))
+    shared = row is None or len(reused) > 0
+    return Roles(column, row, wide, outer, tuple(steps), tuple(packed), shared)
+
+
+def _row_of(rest: Sequence[Var], along: Sequence[Access]) -> Var | None:
+    """The innermost axis along which a vector can be used again, else the innermost."""
+    again = [axis for axis in rest if any(not load.uses(axis) for load in along)]
+    found = again or list(rest)
+    return found[-1] if found else None
+
+
+def _wide_of(
+    rest: Sequence[Var], loads: Sequence[Access], along: Sequence[Access]
+) -> Var | None:
+    """The innermost axis that only operands along the columns use: more columns, in blocks."""
+    found = [
+        axis for axis in rest
+        if any(load.uses(axis) for load in along)
+        and not any(load.uses(axis) for load in loads if load not in along)
+        and len(along) < len(loads)
+    ]  # fmt: skip
+    return found[-1] if found else None
+
+
+def _can_pack(nest: Nest, load: Access, column: Var) -> bool:
+    """Whether the panels of an operand hold each element once: its indices are plain axes."""
+    plain = [index for index in load.indices if isinstance(index, Var)]
+    others = [index for index in load.indices if collect(index, Var) and index not in plain]
+    again = [other for other in nest.loads if other.buffer is load.buffer]
+    return load.position(column) is not None and not others and len(again) == 1
+
+
+def _gains_from_panels(nest: Nest, load: Access) -> bool:
+    """Whether consecutive steps of the reduction are far apart in memory."""
+    return bool(nest.reduced) and load.indices[-2:-1] != () and len(load.indices) <= 3
+
+
+def schedule(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    weights: Collection[Buffer],
+) -> bool:  # fmt: skip
+    """Tile a reduction and what follows it (``result``, which reads it element by element).
+
+    Returns whether the block is such a reduction. ``weights`` are buffers that are known when
+    the model is built.
+    """
+    nest = Nest(sch, block)
+    roles = roles_of(nest, weights)
+    if roles is None:
+        return False
+    rows = 1 if roles.row is None else nest.extent(roles.row)
+    width = nest.extent(roles.column)
+    blocks = 1 if roles.wide is None or width is None else nest.extent(roles.wide) or 1
+    columns = None if width is None else width * blocks
+    tile = best_tile(machine, rows, columns, roles.shared)
+    panels = [_panel(sch, nest, roles, load, tile, weights) for load in roles.packed]
+    if result is None:
+        result = sch.cache_write(block, 0, "local")
+    else:
+        sch.set_scope(block, 0, "local")
+    place = _parallel(sch, _tile_result(sch, nest, roles, result, tile), machine)
+    sch.compute_at(block, place)
+    _tile_reduction(sch, block, roles, result)
+    for panel in panels:
+        if panel is not None:
+            _schedule_panel(sch, panel, machine)
+    return True
+
+
+# Panels
+
+
+def _panel(
+    sch: Schedule, nest: Nest, roles: Roles, load: Access, tile: Tile, weights: Collection[Buffer]
+) -> BlockRV | None:
+    """Copy an operand into panels; None if the copy is made when the model is built."""
+    index = [region.buffer for region in nest.block.reads].index(load.buffer)
+    copy = sch.cache_read(nest.rv, index, "global")
+    sch.transform_layout(
+        nest.rv, ("read", index), _panel_map(nest, load, roles.column, tile), pad_value=0.0
+    )
+    if load.buffer not in weights:
+        return copy
+    sch.annotate(copy, PREPROC, True)
+    return None
+
+
+def _panel_map(
+    nest: Nest, load: Access, column: Var, tile: Tile
+) -> Callable[..., list[PrimExpr]]:
+    """The index map of the panels: what is not reduced, columns / width, reduced, width."""
+    at = load.position(column)
+    assert at is not None
+    reduced = set(nest.reduced)
+    inner = [d for d, index in enumerate(load.indices) if reduced & set(collect(index, Var))]
+
+    def panels(*place: Any) -> list[PrimExpr]:
+        before = [place[d] for d in range(len(place)) if d != at and d not in inner]
+        after = [place[d] for d in inner]
+        return [*before, place[at] // tile.columns, *after, place[at] % tile.columns]
+
+    return panels
+
+
+def _schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
+    """Copies that are made at every call run in parallel over their outer loops."""
+    loops = sch.get_loops(panel)
+    if len(loops) > 2:
+        run_in_parallel(sch, loops[:-2], machine)
+
+
+# The tile
+
+
+def _tile_result(
+    sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, tile: Tile
+) -> list[LoopRV]:
+    """Tile the loops of the result; the loops outside of the tile."""
+    loops = _loops_like(sch, result, nest)
+    outer = [loops[axis] for axis in roles.outer if axis in loops]
+    order, rows, column = outer, [], loops[roles.column]
+    width = nest.extent(roles.column)
+    is_alone = not outer and roles.row is None and roles.wide is None
+    if width is None or width > tile.columns or is_alone:
+        column_outer, column = sch.split(column, [None, tile.columns])
+        order.append(column_outer)
+    if roles.wide is not None:
+        assert width is not None
+        several = _divisor(nest.extent(roles.wide), tile.columns // width)
+        wide_outer, wide = sch.split(loops[roles.wide], [None, several])
+        order.append(wide_outer)
+        rows.append(wide)
+    if roles.row is not None:
+        row_outer, row = sch.split(loops[roles.row], [None, tile.rows])
+        order.append(row_outer)
+        rows.append(row)
+    sch.reorder(*order, *rows, column)
+    for loop in rows:
+        sch.unroll(loop)
+    sch.vectorize(column)
+    return order
+
+
+def _divisor(size: int | None, most: int) -> int:
+    """The largest divisor of ``size`` that is not above ``most``; 1 of a symbolic size."""
+    if size is None:
+        return 1
+    return max(number for number in range(1, max(most, 1) + 1) if size % number == 0)
+
+
+def _loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
+    """The loop of the result that runs each axis of the reduction."""
+    other = Nest(sch, result)
+    axes, loops = other.result_axes(), loops_of(sch, other)
+    mine = nest.result_axes()
+    assert axes is not None
+    assert mine is not None
+    return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
+
+
+def _parallel(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> LoopRV:
+    """Run the outer loops in parallel, as many fused as keep the cores busy; the innermost one."""
+    count, depth = 1, 0
+    for loop in order:
+        extent = sch.get(loop).extent
+        count *= extent.value if isinstance(extent, IntImm) else _MANY
+        depth += 1
+        if _balance(count, machine.cores) > _BALANCED:
+            break
+    if count == 1:
+        return order[-1]
+    fused = run_in_parallel(sch, order[:depth], machine)
+    return fused if depth == len(order) else order[-1]
+
+
+def _balance(count: int, cores: int) -> float:
+    """The share of the cores' time that ``count`` equal parts keep busy."""
+    return count / (-(-count // cores) * cores)
+
+
+def _tile_reduction(sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV) -> None:
+    """Inside the tile: the reduction outermost, rows unrolled, columns vectors."""
+    inside = [axis for axis in (roles.wide, roles.row, roles.column) if axis is not None]
+    shared = len(sch.get_loops(result)) - len(inside)
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, shared)
+    steps = [loops[axis] for axis in roles.steps if axis in loops]
+    tail = [loops[axis] for axis in inside if axis in loops]
+    sizes = [nest.extent(axis) for axis in nest.reduced]
+    sch.reorder(*steps, *tail)
+    _mark(sch, tail)
+    if steps:
+        start = sch.decompose_reduction(block, steps[0])
+        _mark(sch, sch.get_loops(start)[shared:])
+        whole = product([*sizes, *[extent_of(sch, loop) for loop in tail[:-1]]])
+        if whole is not None and whole <= _UNROLLED:
+            for loop in steps:
+                sch.unroll(loop)
+
+
+def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
+    """Unroll the rows and make the columns vectors."""
+    for loop in tail[:-1]:
+        sch.unroll(loop)
+    if tail:
+        sch.vectorize(tail[-1])

@@ -1,0 +1,197 @@
+"""What a default schedule wants to know of a block: its axes, what it reads, how it accumulates.
+
+Read from the block and simplified over the ranges of its axes, so that ``x[(j // 64 + i) % 128]``
+with j below 64 and i below 128 reads ``x[i]``. Nothing here changes a program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, IterType, IterVar, Var
+from weft.tir.schedule import tree
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load: the buffer, and its indices over the axes of the block, simplified."""
+
+    buffer: Buffer
+    indices: tuple[PrimExpr, ...]
+
+    def uses(self, axis: Var) -> bool:
+        """Whether the place depends on an axis."""
+        return any(axis in collect(index, Var) for index in self.indices)
+
+    def stride_one(self, axis: Var) -> bool:
+        """Whether the next value of the axis is the next element: ``x[i, axis + k]``."""
+        if any(axis in collect(index, Var) for index in self.indices[:-1]):
+            return False
+        rest = Analyzer().simplify(op.subtract(self.indices[-1], axis))
+        return axis not in collect(rest, Var)
+
+    def depth(self, axis: Var) -> int:
+        """How far from the last dimension an axis is used; a large number if it is not."""
+        found = [d for d, index in enumerate(reversed(self.indices)) if axis in collect(index, Var)]
+        return min(found, default=len(self.indices))
+
+    def position(self, axis: Var) -> int | None:
+        """The dimension whose index is the axis itself, if no other depends on it."""
+        users = [d for d, index in enumerate(self.indices) if axis in collect(index, Var)]
+        return users[0] if len(users) == 1 and self.indices[users[0]] is axis else None
+
+
+class Nest:
+    """One block of a schedule."""
+
+    def __init__(self, sch: Schedule, block: BlockRV) -> None:
+        found = sch.get(block)
+        assert isinstance(found, Block)
+        self.rv, self.block = block, found
+        self.axes: tuple[IterVar, ...] = tuple(found.iter_vars)
+
+    @property
+    def spatial(self) -> list[Var]:
+        """The axes of the result."""
+        return [axis.var for axis in self.axes if axis.iter_type == IterType.DataPar]
+
+    @property
+    def reduced(self) -> list[Var]:
+        """The axes that are summed, or else accumulated, over."""
+        return [axis.var for axis in self.axes if axis.iter_type == IterType.CommReduce]
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether all axes are spatial or reduced and none is empty, and the body only stores."""
+        kinds = (IterType.DataPar, IterType.CommReduce)
+        inside = collect(self.block.body, (For, While, BlockRealize, Evaluate))
+        return (
+            all(axis.iter_type in kinds for axis in self.axes)
+            and all(self.extent(axis.var) != 0 for axis in self.axes)
+            and not inside and not self.block.match_buffers and bool(self.stores)
+        )  # fmt: skip
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the block starts a value and accumulates on it."""
+        return self.block.init is not None and bool(self.reduced)
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether each instance writes one element of its own."""
+        return self.is_plain and not self.reduced and self.block.init is None
+
+    @functools.cached_property
+    def stores(self) -> list[BufferStore]:
+        """The stores of the body."""
+        return _stores(self.block.body)
+
+    @functools.cached_property
+    def loads(self) -> list[Access]:
+        """What the body reads, without the values it accumulates on."""
+        written = {store.buffer for store in self.stores}
+        analyzer = self.analyzer()
+        return [
+            Access(load.buffer, tuple([analyzer.simplify(index) for index in load.indices]))
+            for load in collect(self.block.body, BufferLoad)
+            if load.buffer not in written
+        ]
+
+    @functools.cached_property
+    def calls(self) -> int:
+        """Calls of functions in the body: what makes computing a value twice dear."""
+        return len(collect(self.block.body, Call))
+
+    def analyzer(self) -> Analyzer:
+        """An analyzer that knows the ranges of the axes."""
+        analyzer = Analyzer()
+        for axis in self.axes:
+            if axis.dom is not None:
+                analyzer.bind(axis.var, axis.dom)
+        return analyzer
+
+    def extent(self, axis: Var) -> int | None:
+        """The size of an axis; None if it is symbolic."""
+        for item in self.axes:
+            if item.var is axis and item.dom is not None:
+                return item.dom.extent.value if isinstance(item.dom.extent, IntImm) else None
+        return None
+
+    def result_axes(self) -> list[Var] | None:
+        """The axes in the order in which they index the result; None if it is another form."""
+        if len({store.buffer for store in self.stores}) != 1:
+            return None
+        indices = [self._plain(index) for index in self.stores[0].indices]
+        found = [index for index in indices if isinstance(index, Var)]
+        constant = [index for index in indices if isinstance(index, IntImm)]
+        if len(found) + len(constant) != len(indices) or len(set(found)) != len(found):
+            return None
+        return found if set(found) <= set(self.spatial) else None
+
+    def _plain(self, index: PrimExpr) -> PrimExpr:
+        return self.analyzer().simplify(index)
+
+
+def _stores(stmt: Stmt) -> list[BufferStore]:
+    if isinstance(stmt, BufferStore):
+        return [stmt]
+    if isinstance(stmt, SeqStmt):
+        return [store for item in stmt.seq for store in _stores(item)]
+    if isinstance(stmt, LetStmt):
+        return _stores(stmt.body)
+    if isinstance(stmt, IfThenElse):
+        rest = [] if stmt.else_case is None else _stores(stmt.else_case)
+        return [*_stores(stmt.then_case), *rest]
+    return []
+
+
+def loops_of(sch: Schedule, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
+    """Of the loops around the block, without the ``skip`` outermost: the one that runs each axis.
+
+    An axis that none of these runs (its size is 1, or an outer loop runs it) is left out, and so
+    is one that several run.
+    """
+    reference = sch.get_sref(nest.rv)
+    above = None if reference is None or reference.parent is None else reference.parent.stmt
+    assert reference is not None
+    assert above is not None
+    realizes = tree.child_realizes(above)
+    [values] = [item.iter_values for item in realizes if item.block is reference.stmt]
+    loops = {sch.get(loop).loop_var: loop for loop in sch.get_loops(nest.rv)[skip:]}
+    found = {}
+    for axis, value in zip(nest.axes, values, strict=True):
+        running = [loops[var] for var in collect(value, Var) if var in loops]
+        if len(running) == 1:
+            found[axis.var] = running[0]
+    return found
+
+
+def product(values: Sequence[int | None]) -> int | None:
+    """The product of sizes; None if one is not known."""
+    total = 1
+    for value in values:
+        if value is None:
+            return None
+        total *= value
+    return total
