@@ -6,10 +6,13 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.dlight import ScheduleGeneratedFunctions, cpu
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
 from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
+from weft.relax.transform.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
+from weft.relax.transform.block_channels import BlockChannels
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
@@ -24,6 +27,7 @@ from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.vm_shape_lower import VMShapeLower
@@ -131,6 +135,7 @@ WEFT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
+    BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart
@@ -139,6 +144,11 @@ WEFT: tuple[Pass, ...] = (
     FuseOps(),  # calls that may share a kernel become a function of their own
     FuseTIR(),  # and such a function one kernel
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+    AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
+    ScheduleGeneratedFunctions(cpu.Default()),  # vectors, tiles in registers, threads
+    SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
+    FoldConstant(),  # which runs now, once
+    DeadCodeElimination(),  # those kernels
 )
 """What ``weft.compile`` does to a graph."""
 
