@@ -131,6 +131,7 @@ def test_shapes_that_are_computed_as_tensors_are_folded(build):
         lambda x, y: op.permute_dims(x), lambda x, y: op.flatten(x),
         lambda x, y: op.reshape(x, (4, -1)), lambda x, y: op.expand_dims(x, [0, 2]),
         lambda x, y: op.add(x, op.reshape(y, (1, 5, 4))),
+        lambda x, y: op.layout_transform(x, lambda i, j: (j // 2, i, j % 2)),
     ],
 )  # fmt: skip
 def test_numpy_and_compiled_code_give_the_same_bits(make, dtype, build, monkeypatch):

@@ -1,12 +1,14 @@
 """split, fuse and reorder: programs kept, bindings, predicates, refusals."""
 
+import numpy as np
 import pytest
 
 import weft
-from weft import tir
+from weft import te, tir
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
+from weft.tir.interp import run
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import loops
 
@@ -181,3 +183,14 @@ def test_facts_of_a_block_whose_predicate_speaks_of_its_bindings_as_they_were():
     sch = tir.Schedule(func, debug_mask="all")
     sch.split(sch.get_loops("B")[1], [5, 4, None])  # compares each flag with one computed anew
     assert_same_meaning(func, sch.mod)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 2), (0, 2), (2, 0)])
+def test_loops_of_which_one_is_empty_are_fused(shape):
+    x = te.placeholder(shape, name="x")
+    y = te.compute(shape, lambda *place: x(*place) + 1, name="y")
+    schedule = tir.Schedule(te.create_prim_func([x, y]))
+    fused = schedule.fuse(*schedule.get_loops("y"))
+    assert int(schedule.get(fused).extent) == 0
+    data = np.zeros(shape, "float32")
+    run(schedule.mod["main"], data, data.copy())

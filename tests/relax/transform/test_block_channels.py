@@ -1,0 +1,103 @@
+"""BlockChannels: which layouts convolutions get, and the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from weft import relax
+from weft.ir.functor import collect
+from weft.relax.reference import run
+from weft.relax.transform import FoldConstant, LegalizeOps
+from weft.relax.transform.block_channels import BlockChannels
+
+RNG = np.random.default_rng(3)
+
+
+def network(*layers, channels=3, size=9):
+    """Convolutions one after the other, each a (filters, window, groups), with a bias and relu."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, channels, size, size), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            data = x
+            for filters, window, groups in layers:
+                shape = (filters, channels // groups, window, window)
+                weight = relax.const(RNG.normal(size=shape).astype("float32"))
+                bias = relax.const(RNG.normal(size=(1, filters, 1, 1)).astype("float32"))
+                data = builder.emit(
+                    relax.op.nn.conv2d(data, weight, padding=window // 2, groups=groups)
+                )
+                data = builder.emit(relax.op.nn.relu(relax.op.add(data, bias)))
+                channels = filters
+            out = builder.emit_output(relax.op.mean(data, [2, 3]))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def layouts(mod):
+    names = ("data_layout", "kernel_layout", "out_layout")
+    return [
+        tuple([str(call.attrs[name]) for name in names])
+        for call in collect(mod["main"], relax.Call)
+        if getattr(call.op, "name", "") == "relax.nn.conv2d"
+    ]
+
+
+def conversions(mod):
+    return sum(
+        getattr(call.op, "name", "") == "relax.layout_transform"
+        for call in collect(FoldConstant()(mod)["main"], relax.Call)
+    )
+
+
+NETWORKS = {
+    "an image, points, depthwise": (
+        [(16, 3, 1), (24, 1, 1), (24, 3, 24), (16, 1, 1)],
+        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i8o", "NCHW8c"),
+         ("NCHW8c", "OIHW8o", "NCHW8c"), ("NCHW8c", "OIHW8i16o", "NCHW16c")], 3,
+    ),
+    "groups that blocks do not cross": (
+        [(32, 3, 1), (32, 3, 2)],
+        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i16o", "NCHW16c")], 3,
+    ),
+    "groups that they would cross": (
+        [(32, 3, 1), (32, 3, 4)],
+        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW", "OIHW", "NCHW")], 3,
+    ),
+    "odd channels": (
+        [(7, 3, 1), (16, 3, 1)], [("NCHW", "OIHW", "NCHW"), ("NCHW", "OIHW", "NCHW")], 3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_layouts_and_results(name):
+    layers, expected, channels = NETWORKS[name]
+    mod = network(*layers, channels=channels)
+    made = BlockChannels()(mod)
+    assert layouts(made) == expected
+    data = RNG.normal(size=(1, channels, 9, 9)).astype("float32")
+    wanted = run(mod, "main", data)
+    np.testing.assert_allclose(run(made, "main", data), wanted, rtol=1e-4, atol=1e-4)
+    lowered = LegalizeOps()(FoldConstant()(made))
+    np.testing.assert_allclose(run(lowered, "main", data), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_is_converted_at_its_ends_only():
+    made = BlockChannels()(network((16, 3, 1), (24, 1, 1), (24, 3, 24), (16, 1, 1)))
+    assert conversions(made) <= 1  # the mean takes the tensor as the program names its axes
+
+
+def test_other_layouts_stay():
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, 8, 8, 16), "float32"))
+    weight = relax.const(RNG.normal(size=(16, 3, 3, 16)).astype("float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(
+                relax.op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="OHWI")
+            )
+        builder.emit_func_output(out)
+    mod = builder.get()
+    assert layouts(BlockChannels()(mod)) == [("NHWC", "OHWI", "NHWC")]
