@@ -65,7 +65,8 @@ def _machine(target: Target) -> Machine:
     found = {**_CACHES, **(_host_caches() if is_host else {})}
     caches = [int(target.attrs.get(name, found[name])) for name in _CACHES]
     return Machine(
-        target.num_cores or len(os.sched_getaffinity(0)), vector_bits(target),
+        # Of the machine, not of this process: what is built does not depend on who may use what.
+        target.num_cores or os.cpu_count() or 1, vector_bits(target),
         _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)), *caches
     )  # fmt: skip
 
