@@ -250,6 +250,26 @@ def test_pointer_for_both_uses_is_opaque_and_comes_last():
     assert both == [["A[0:8]"], ["B[0]", "A[0:8]"]]
 
 
+def test_an_index_from_memory_of_the_block_itself_may_be_any():
+    """A region says where a block reads in words of what is around the block."""
+
+    @T.prim_func
+    def main(x: T.Buffer((8,), "float32"), y: T.Buffer((4,), "float32")):
+        with T.block("picked"):
+            T.reads(x[0:8])
+            T.writes(y[0:4])
+            order = T.decl_buffer((4,), "int32")
+            for i in range(4):
+                order[i] = 3 - i
+            for i in range(4):
+                y[i] = x[order[i]]
+
+    block = main.body.block
+    buffers = {buffer.data: buffer for buffer in main.buffer_map.values()}
+    [read] = get_block_read_write_region(block, buffers)[0]
+    assert [(int(dom.min), int(dom.extent)) for dom in read.region] == [(0, 8)]
+
+
 def test_another_buffer_on_the_same_memory_touches_all_of_it():
     @T.prim_func
     def func(A: T.Buffer((8, 4), "float32")):

@@ -20,12 +20,12 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set, union
 from weft.arith.interval import IntervalSet, IntSet, as_int_set
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, Visitor, substitute
+from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BinaryExpr, Broadcast, Call, Cast, Ramp, Select, Var
+from weft.tir.expr import BinaryExpr, Broadcast, BufferLoad, Call, Cast, Ramp, Select, Var
 from weft.tir.linear_difference import constant_difference
 from weft.tir.stmt import Block, BufferRegion, MatchBufferRegion
 
@@ -75,6 +75,8 @@ class _AccessDetector(Visitor):
                 return domain
         elif isinstance(index, IntImm):
             return IntervalSet(index, index)
+        if self.is_inner(index):
+            return IntervalSet.everything()
         if _computes_in_floats(index):
             unknown = _FloatCasts()
             index = unknown.visit(index)
@@ -82,6 +84,13 @@ class _AccessDetector(Visitor):
         if not self.domains and index.dtype.lanes == 1:
             return IntervalSet(index, index)
         return eval_set(index, self.domains, self.analyzer)
+
+    def is_inner(self, index: Any) -> bool:
+        """Whether an index comes from memory that only the block itself has."""
+        return any(
+            load.buffer.data not in self.buffers and load.buffer.data not in self.matches
+            for load in collect(index, BufferLoad)
+        )
 
     def update(self, table: Regions, buffer: Buffer, region: list[IntervalSet]) -> None:
         """Join a region to what is known of a buffer (or of the source it matches)."""
