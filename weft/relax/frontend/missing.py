@@ -70,6 +70,20 @@ def find_missing(
 
 
 def nearest_name(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
-    """The supported operator whose name is nearest, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
-    return near[0] if near else ""
+    """The supported operator whose name is nearest, or nothing.
+
+    Of ``aten.foo.default`` only ``foo`` counts: what all names share would make any two near. A
+    remark behind a blank, such as ``(complex)``, must be the same.
+    """
+    remark = name.partition(" ")[2]
+    by_operator: dict[str, str] = {}
+    for item in known:
+        if item.partition(" ")[2] == remark:
+            by_operator.setdefault(_operator(item), item)
+    near = difflib.get_close_matches(_operator(name), list(by_operator), n=1, cutoff=0.7)
+    return by_operator[near[0]] if near else ""
+
+
+def _operator(name: str) -> str:
+    parts = name.partition(" ")[0].split(".")
+    return parts[1] if len(parts) == 3 else name

@@ -7,7 +7,7 @@ import torch
 
 import weft
 from weft import relax, tir
-from weft.relax.frontend.missing import UnsupportedOperatorsError
+from weft.relax.frontend.missing import UnsupportedOperatorsError, nearest_name
 from weft.relax.frontend.torch import from_exported_program, from_fx
 from weft.relax.frontend.torch.capture import CaptureError, capture
 from weft.relax.frontend.torch.core_aten import CORE_ATEN, TORCH_VERSION
@@ -107,6 +107,36 @@ def test_a_converter_of_the_users_own():
     x = torch.randn(5)
     assert_same(machine["main"](x.numpy())[0].numpy(), (6 * x).numpy(), "custom")
     assert seen == [[5], [5], [5]]
+
+
+def test_names_that_are_no_overloads_are_refused():
+    program = capture(torch.nn.ReLU(), (torch.randn(5, 3),))
+    with pytest.raises(weft.TVMError, match=r"such as \"aten\.foo\.default\".*got 'aten::relu'"):
+        from_exported_program(program, custom_converters={"aten::relu": lambda *_: None})
+
+
+class Inverse(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.inv(x) + 1
+
+
+def test_checks_of_linear_algebra_are_no_missing_operators():
+    program = capture(Inverse(), (torch.eye(3),))
+    with pytest.raises(UnsupportedOperatorsError) as caught:
+        from_exported_program(program)
+    assert [item.name for item in caught.value.operators] == ["aten.linalg_inv_ex.default"]
+    mod = from_exported_program(program, fallback="torch")
+    machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
+    x = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    assert_same(machine["main"](x.numpy())[0].numpy(), Inverse()(x).numpy(), "inverse")
+
+
+def test_the_nearest_operator_is_found_by_what_tells_operators_apart():
+    known = ["aten.isnan.default", "aten.sin.default", "aten.tanh.default (complex)"]
+    assert nearest_name("aten.linalg_inv_ex.default", known) == ""
+    assert nearest_name("aten.sinc.default", known) == "aten.sin.default"
+    assert nearest_name("aten.tan.default (complex)", known) == "aten.tanh.default (complex)"
+    assert nearest_name("Softmux", ["Softmax", "Relu"]) == "Softmax"
 
 
 def test_a_wrong_converter_is_named_at_import():

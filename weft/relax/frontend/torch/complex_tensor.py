@@ -20,6 +20,8 @@ from weft.relax.frontend.torch.registry import overload_name
 
 COMPLEX: Final = " (complex)"
 """What follows the name of an overload where it is called on complex numbers."""
+WITH_EFFECTS: Final = "with_effects"
+"""torch's wrapper of operators that print or check."""
 PLANE_TYPES: Final = {
     torch.complex32: torch.float16,
     torch.complex64: torch.float32,
@@ -44,8 +46,13 @@ def is_complex(value: Any) -> bool:
 
 
 def operator_name(node: fx.Node) -> str:
-    """The name under which the table has a node's converter."""
+    """The name under which the table has a node's converter.
+
+    ``with_effects(token, operator, ...)`` is a call of that operator, in order with others.
+    """
     name = overload_name(node.target)
+    if name == WITH_EFFECTS:
+        return overload_name(node.args[1])
     met = [node.meta.get("val"), *(item.meta.get("val") for item in node.all_input_nodes)]
     values = pytree.tree_leaves([met, node.args, node.kwargs])
     return name + COMPLEX if any(map(is_complex, values)) else name

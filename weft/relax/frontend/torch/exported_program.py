@@ -142,6 +142,12 @@ def check_converters(custom: Any) -> None:
                 f"{SOURCE}: custom_converters: expected functions by the name of an overload, got "
                 f"{name!r:.60}: {type(function).__name__}"
             )
+        if len(name.partition(" ")[0].split(".")) != 3:
+            raise IRValueError(
+                f"{SOURCE}: custom_converters: expected the name of an overload, such as "
+                f"\"aten.foo.default\" or \"mylib.foo.Tensor\", got {name!r:.60}; the error about "
+                "missing operators and `weft ops` give the names"
+            )
 
 
 def decompose(

@@ -36,6 +36,7 @@ SKIPPED: Final = frozenset({
     "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default",
     "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default",
     "aten._assert_async.default", "aten._functional_assert_async.msg",
+    "aten._linalg_check_errors.default",
 })  # fmt: skip
 """Checks that torch.export leaves in a graph: weft checks shapes where a function is entered."""
 _TORCH: Final = str(Path(torch.__file__).parent)
@@ -150,8 +151,8 @@ class GraphTranslator:
             return self.number(result)
         if node.target is operator.getitem:
             return self.item(self.env[node.args[0]], node.args[1])
-        if name in SKIPPED:
-            return None
+        if name in SKIPPED:  # with effects it has results: a token, which is nothing here
+            return [None] * len(result) if isinstance(result, tuple | list) else None
         handler = HIGHER_ORDER.get(name)
         if handler is not None:
             return handler(self, node)
