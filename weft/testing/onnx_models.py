@@ -28,8 +28,10 @@ def info(name: str, dtype: str = "float32", shape: Sequence[Any] | None = None) 
 
 def node(name: str, inputs: str, outputs: str, **attributes: Any) -> Any:
     """A node; inputs and outputs are names with blanks between, ``-`` for one left out."""
-    names = ["" if item == "-" else item for item in inputs.split()]
-    return need_onnx().helper.make_node(name, names, outputs.split(), **attributes)
+    read, written = (
+        ["" if item == "-" else item for item in names.split()] for names in (inputs, outputs)
+    )
+    return need_onnx().helper.make_node(name, read, written, **attributes)
 
 
 def model(

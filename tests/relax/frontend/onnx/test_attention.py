@@ -159,15 +159,18 @@ def test_fused_norms():
         [(2, 3, 4), (2, 3, 4), (4,), (4,), (4,)]))  # fmt: skip
     nodes = [
         node("SkipLayerNormalization", "x s g b c", "y mean spread t", domain="com.microsoft"),
+        node("SkipLayerNormalization", "x s g b", "y2 - - t2", domain="com.microsoft"),
         node("SkipSimplifiedLayerNormalization", "x s g", "z", domain="com.microsoft"),
     ]
     proto = model(nodes, [info("x", shape=["n", "m", 4]), info("s", shape=["n", "m", 4])],
-                  ["y", "t", "z"], constants={"g": gamma, "b": beta, "c": bias},
+                  ["y", "t", "y2", "t2", "z"], constants={"g": gamma, "b": beta, "c": bias},
                   imports=IMPORTS)  # fmt: skip
-    y, total, z = run(from_onnx(proto), x, skip)
+    y, total, y2, total2, z = run(from_onnx(proto), x, skip)
     np.testing.assert_allclose(total, x + skip + bias, rtol=1e-5)
     np.testing.assert_allclose(y, normed(x + skip + bias, gamma, beta), rtol=1e-4, atol=1e-5)
     both = x + skip
+    np.testing.assert_allclose(total2, both, rtol=1e-5)
+    np.testing.assert_allclose(y2, normed(both, gamma, beta), rtol=1e-4, atol=1e-5)
     wanted = both / np.sqrt((both**2).mean(-1, keepdims=True)) * gamma
     np.testing.assert_allclose(z, wanted, rtol=1e-4, atol=1e-5)
 

@@ -58,11 +58,11 @@ def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
 def skip_layer_norm(
     context: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None,
     bias: Value | None = None, *, epsilon: float = 1e-12,
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr | None]:  # fmt: skip
     """The layer norm of x + skip + bias; also mean, 1 / deviation, and the sum itself."""
     total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
-    made = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
-    return [*made, total]
+    made, *others = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
+    return [made, *(others or [None, None]), total]  # the others come only where one is wanted
 
 
 @converter("SimplifiedLayerNormalization", domain=AI_ONNX)

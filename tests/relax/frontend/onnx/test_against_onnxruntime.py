@@ -1,0 +1,108 @@
+"""Operators of com.microsoft beside ONNX Runtime, whose own they are.
+
+The other tests of this folder compute the same with numpy, and need no ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from weft.relax.frontend.onnx import from_onnx
+from weft.testing.onnx_models import info, model, node, run, uniform
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="its results are what is compared with")
+pytestmark = pytest.mark.onnx
+
+IMPORTS = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+X = uniform(2, 3, 8)
+ROWS = uniform(8, seed=1)
+WIDE = uniform(8, 24, seed=2)
+QUERY = uniform(2, 3, 8, seed=3)
+PAST = uniform(2, 2, 2, 2, 4, seed=4)
+IDS = np.array([[1, 0, 4], [2, 2, 3]], "int32")
+BYTES = np.random.default_rng(5)
+HALF = {name: uniform(8, 2, seed=seed) for name, seed in (("cos", 6), ("sin", 7))}
+CAUSAL = {"num_heads": 2, "unidirectional": 1}
+
+CASES = {
+    "Gelu": ("x", "y", {"x": X}, {}),
+    "BiasGelu": ("x b", "y", {"x": X}, {"b": ROWS}),
+    "FastGelu": ("x b", "y", {"x": X}, {"b": ROWS}),
+    "QuickGelu": ("x", "y", {"x": X}, {}, {"alpha": 1.5}),
+    "SkipLayerNormalization": (
+        "x s g b c", "y - - z", {"x": X, "s": QUERY}, {"g": ROWS, "b": ROWS[::-1], "c": ROWS * 2},
+        {"epsilon": 1e-6},
+    ),
+    "SkipSimplifiedLayerNormalization": (
+        "x s g", "y - - z", {"x": X, "s": QUERY}, {"g": ROWS}, {"epsilon": 1e-6},
+    ),
+    "EmbedLayerNormalization": (
+        "i s w p t g b", "y m", {"i": IDS, "s": IDS % 2},
+        {"w": uniform(5, 8), "p": uniform(3, 8, seed=1), "t": uniform(2, 8, seed=2), "g": ROWS,
+         "b": ROWS * 2}, {"epsilon": 1e-6},
+    ),
+    "Attention": ("x w b", "y", {"x": X}, {"w": WIDE, "b": np.tile(ROWS, 3)}, CAUSAL),
+    "Attention with a past": (
+        "x w b - past", "y present", {"x": X, "past": PAST},
+        {"w": WIDE, "b": np.tile(ROWS, 3)}, CAUSAL,
+    ),
+    "MultiHeadAttention": (
+        "q k v b", "y", {"q": QUERY, "k": X, "v": X * 2}, {"b": np.tile(ROWS, 3)},
+        {"num_heads": 4, "scale": 0.3},
+    ),
+    "GroupQueryAttention": (
+        "q k v - - l t", "y k2 v2",
+        {"q": uniform(2, 3, 32), "k": uniform(2, 3, 16, seed=1), "v": uniform(2, 3, 16, seed=2)},
+        {"l": np.array([2, 2], "int32"), "t": np.array(3, "int32")},
+        {"num_heads": 4, "kv_num_heads": 2},
+    ),
+    "RotaryEmbedding": (
+        "x p c z", "y", {"x": X}, {"p": np.array([2], "int64"), "c": HALF["cos"], "z": HALF["sin"]},
+        {"num_heads": 2},
+    ),
+    "FusedMatMul": ("x m", "y", {"x": X, "m": QUERY}, {}, {"transB": 1, "alpha": 0.5}),
+    "FusedGemm": (
+        "a m c", "y", {"a": X[0], "m": WIDE}, {"c": uniform(24)},
+        {"activation": "LeakyRelu", "activation_alpha": 0.2, "beta": 2.0},
+    ),
+    "FusedConv": (
+        "i k b", "y", {"i": uniform(1, 3, 6, 6)}, {"k": uniform(4, 3, 3, 3), "b": uniform(4)},
+        {"activation": "Relu", "pads": [1, 1, 1, 1]},
+    ),
+    "MatMulNBits": (
+        "a q s", "y", {"a": uniform(2, 32)},
+        {"q": BYTES.integers(0, 256, (5, 2, 8), "uint8"), "s": uniform(10, low=0.5)},
+        {"K": 32, "N": 5, "bits": 4, "block_size": 16},
+    ),
+    "DynamicQuantizeMatMul": (
+        "a q s z", "y", {"a": uniform(3, 8)},
+        {"q": BYTES.integers(0, 256, (8, 4), "uint8"), "s": np.array([0.02], "float32"),
+         "z": np.array([120], "uint8")},
+    ),
+    "MatMulIntegerToFloat": (
+        "a q f s z u", "y", {"a": BYTES.integers(0, 256, (3, 8), "uint8")},
+        {"q": BYTES.integers(0, 256, (8, 4), "uint8"), "f": np.array(0.1, "float32"),
+         "s": np.array(0.2, "float32"), "z": np.array(3, "uint8"), "u": np.array(120, "uint8")},
+    ),
+}  # fmt: skip
+"""Operator -> its inputs and outputs, values of inputs, constants, attributes."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_com_microsoft(name):
+    inputs, outputs, values, constants, attributes = (*CASES[name], {})[:5]
+    made = node(name.split()[0], inputs, outputs, domain="com.microsoft", **attributes)
+    infos = [info(key, str(value.dtype), value.shape) for key, value in values.items()]
+    proto = model([made], infos, [item for item in outputs.split() if item != "-"],
+                  constants={key: np.ascontiguousarray(v) for key, v in constants.items()},
+                  imports=IMPORTS)  # fmt: skip
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    expected = session.run(None, {key: np.ascontiguousarray(v) for key, v in values.items()})
+    found = run(from_onnx(proto), *values.values())
+    for got, want in zip(found if isinstance(found, list) else [found], expected, strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
