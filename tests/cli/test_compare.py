@@ -95,3 +95,21 @@ def test_an_input_larger_than_memory():
 
     with pytest.raises(IRValueError, match="does not fit into memory"):
         random_array((1 << 40, 1 << 40), "float32", np.random.default_rng(0))
+
+
+def test_files_that_are_no_arrays_and_places_that_are_none(folder, capsys):
+    model("Relu", [2, 3])
+    assert weft_command("compile", "m.onnx", "-o", "m.weft") == 0
+    (folder / "bad.npz").write_bytes(b"PK\x03\x04xxxx")
+    assert weft_command("run", "m.weft", "--input", "bad.npz") == 2
+    assert "bad.npz: expected a .npy or .npz file" in capsys.readouterr().err
+    assert weft_command("ops", "x" * 5000 + ".onnx") == 2
+    assert "there is no such file" in capsys.readouterr().err
+
+
+def test_inputs_of_bfloat16(folder, capsys):
+    arguments = ["cmpnets:Half", "--input", "x:2x3:bfloat16"]
+    assert weft_command("compile", *arguments, "-o", "m.weft") == 0
+    assert "x: (2, 3) bfloat16" in capsys.readouterr().out
+    assert weft_command("compile", *arguments, "-o", "m.weft", "--dynamic", "x:²=n") == 2
+    assert "expected input:axis=name" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
 from weft.cli.engines import ENGINES
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
+from weft.runtime.artifact import write_file
 from weft.runtime.threads import num_threads
 from weft.support.errors import IRValueError
 
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{options.model}: {told['threads']} threads, {options.rounds} rounds, ms a call")
     print(table(engines))
     if options.json is not None:
-        options.json.write_text(json.dumps(figures(engines, told), indent=1), encoding="utf-8")
+        write_file(options.json, json.dumps(figures(engines, told), indent=1).encode())
     return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 import weft
 from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
 from weft.driver.sources import function_of
+from weft.runtime.model import to_torch
 from weft.support.errors import IRValueError, TVMError
 
 KINDS = (
@@ -94,7 +96,7 @@ def with_dynamic(specs: Sequence[InputSpec], dynamic: Sequence[str]) -> list[Inp
         name, _, rest = text.partition(":")
         axis, equals, symbol = rest.partition("=")
         places = [i for i, spec in enumerate(found) if spec.name == name]
-        if not equals or not axis.isdigit() or not symbol.isidentifier():
+        if not equals or not axis.isdecimal() or not symbol.isidentifier():
             raise IRValueError(f"--dynamic {text}: expected input:axis=name, such as x:0=n")
         if not places or int(axis) >= len(found[places[0]].shape):
             raise IRValueError(
@@ -110,8 +112,8 @@ def find_model(text: str) -> Any:
     """A Path of a file that exists, or the object that ``package.module:name`` names."""
     path = Path(text)
     if path.suffix in (".onnx", ".pt2", ".weft"):
-        if not path.is_file():
-            raise IRValueError(f"{text}: there is no such file")
+        if not os.path.isfile(path):
+            raise IRValueError(f"{text[:200]}: there is no such file")
         return path
     module_name, colon, attribute = text.partition(":")
     if not colon or not attribute:
@@ -207,7 +209,8 @@ def _torch_subject(
         )
     torch = importlib.import_module("torch")
     rng = np.random.default_rng(seed)
-    arrays = [torch.from_numpy(random_array(sizes.shape(s.shape), s.dtype, rng)) for s in specs]
+    examples = [random_array(sizes.shape(spec.shape), spec.dtype, rng) for spec in specs]
+    arrays = [to_torch(weft.nd.array(example)) for example in examples]
     dims: dict[str, Any] = {}
     dynamic = [_dynamic(torch, spec, dims) for spec in specs]
     if all(spec.name for spec in specs):

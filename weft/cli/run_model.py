@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,12 @@ def read_inputs(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
 def read_arrays(path: Path) -> Any:
     """The array of a .npy file, or the arrays of a .npz file by name."""
     try:
-        found = np.load(path, allow_pickle=False)
-        return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else found
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else found
     except FileNotFoundError:
         raise IRValueError(f"--input {path}: there is no such file") from None
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {error}") from None
 
 

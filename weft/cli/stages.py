@@ -55,7 +55,7 @@ def _passes_of(stage: str) -> Sequence[Pass]:
 def stage_text(subject: Subject, stage: str, target: str, function: str | None) -> str:
     """The text of a stage, of one function or of all; IRValueError for an unknown function."""
     if stage in ("llvm", "asm"):
-        model = subject.compile(target=target, cache=False)  # a model from the cache has no source
+        model = subject.compile(target=target, cache=False)  # a cached one makes its source anew
         text = model.get_source("ll" if stage == "llvm" else "asm")
         return text if function is None else _native_function(text, stage, function)
     module = stage_module(subject, stage, target)

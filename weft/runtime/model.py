@@ -109,7 +109,7 @@ class CompiledModel(Executable):
             _write(tensor, outputs[state.output])
         for source, output in signature.written:
             _write(given[source], outputs[output])  # a value may be a compact copy
-        convert = _to_torch if self._wants_torch(values) else _to_numpy
+        convert = to_torch if self._wants_torch(values) else _to_numpy
         return rebuild(signature.result, [_converted(item, convert) for item in outputs])
 
     def _check_ranges(self, values: Sequence[Any]) -> None:
@@ -299,7 +299,8 @@ def _to_numpy(value: NDArray) -> Any:
     return value._array  # noqa: SLF001 - the same room
 
 
-def _to_torch(value: NDArray) -> Any:
+def to_torch(value: NDArray) -> Any:
+    """The torch tensor on an array's memory; torch must be loaded."""
     array = value._array  # noqa: SLF001 - the same room
     torch = sys.modules["torch"]
     if array.dtype.kind in _NATIVE_NUMPY:
@@ -315,7 +316,7 @@ def _write(target: Any, value: NDArray) -> None:
         target[...] = _to_numpy(value)
     else:
         with sys.modules["torch"].no_grad():
-            target.copy_(_to_torch(value))
+            target.copy_(to_torch(value))
 
 
 def as_array(value: Any) -> NDArray:
