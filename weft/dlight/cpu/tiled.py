@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
-from weft.dlight.cpu.tiles import Tile, best_tile
+from weft.dlight.cpu.tiles import best_tile, most_rows
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -45,6 +45,8 @@ class Roles:
     """Runs along the rows of the tile; None: there is one row."""
     wide: Var | None
     """Counts blocks of columns (channels / 16 of a blocked layout), several of which are a tile."""
+    tall: Var | None
+    """Counts rows of rows, as those of an image: several are a tile where one is short."""
     outer: tuple[Var, ...]
     """The other axes, in the order of the result."""
     steps: tuple[Var, ...]
@@ -53,6 +55,16 @@ class Roles:
     """Operands that are copied into panels."""
     shared: bool
     """Whether an operand is loaded once for all rows of a tile."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of each axis a tile holds."""
+
+    columns: int
+    several: int
+    rows: int
+    high: int
 
 
 def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
@@ -67,7 +79,10 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         return None
     contiguous = [load for load in along if load.stride_one(column)]
     strided = [load for load in along if not load.stride_one(column)]
-    row, wide = _row_of(rest, along), _wide_of(rest, nest.loads, along)
+    again = [axis for axis in rest if any(not load.uses(axis) for load in along)]
+    row = (again or rest)[-1] if rest else None
+    tall = again[-2] if len(again) > 1 else None
+    wide = None if nest.extent(column) is None else _wide_of(rest, nest.loads, along)
     reused = [load for load in along if row is not None and not load.uses(row)]
     packed = [load for load in strided if _can_pack(nest, load, column)]
     if len(packed) != len(strided):
@@ -79,17 +94,10 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         if load.buffer in weights and _can_pack(nest, load, column)
         and _gains_from_panels(nest, load)
     ]  # fmt: skip
-    outer = tuple([axis for axis in axes[:-1] if axis is not row and axis is not wide])
+    outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
     steps = sorted(nest.reduced, key=lambda axis: -min(load.depth(axis) for load in nest.loads))
     shared = row is None or len(reused) > 0
-    return Roles(column, row, wide, outer, tuple(steps), tuple(packed), shared)
-
-
-def _row_of(rest: Sequence[Var], along: Sequence[Access]) -> Var | None:
-    """The innermost axis along which a vector can be used again, else the innermost."""
-    again = [axis for axis in rest if any(not load.uses(axis) for load in along)]
-    found = again or list(rest)
-    return found[-1] if found else None
+    return Roles(column, row, wide, tall, outer, tuple(steps), tuple(packed), shared)
 
 
 def _wide_of(
@@ -131,17 +139,13 @@ def schedule(
     roles = roles_of(nest, weights)
     if roles is None:
         return False
-    rows = 1 if roles.row is None else nest.extent(roles.row)
-    width = nest.extent(roles.column)
-    blocks = 1 if roles.wide is None or width is None else nest.extent(roles.wide) or 1
-    columns = None if width is None else width * blocks
-    tile = best_tile(machine, rows, columns, roles.shared)
-    panels = [_panel(sch, nest, roles, load, tile, weights) for load in roles.packed]
+    sizes = _sizes(nest, roles, machine)
+    panels = [_panel(sch, nest, roles, load, sizes, weights) for load in roles.packed]
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
-    place = _parallel(sch, _tile_result(sch, nest, roles, result, tile), machine)
+    place = _parallel(sch, _tile_result(sch, nest, roles, result, sizes), machine)
     sch.compute_at(block, place)
     _tile_reduction(sch, block, roles, result)
     for panel in panels:
@@ -150,17 +154,34 @@ def schedule(
     return True
 
 
+def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
+    """What a tile holds of each axis."""
+    rows = 1 if roles.row is None else nest.extent(roles.row)
+    width = nest.extent(roles.column)
+    blocks = 1 if roles.wide is None else nest.extent(roles.wide) or 1
+    columns = None if width is None else width * blocks
+    tile = best_tile(machine, rows, columns, roles.shared)
+    several, high = 1, 1
+    if width is not None and roles.wide is not None:
+        several = _divisor(blocks, tile.columns // width)
+    if roles.tall is not None and tile.rows == rows and roles.shared:
+        vectors = -(-min(tile.columns, width or tile.columns) // tile.lanes) * several
+        high = min(most_rows(machine, vectors) // tile.rows, nest.extent(roles.tall) or 1)
+    return Sizes(tile.columns, several, tile.rows, max(high, 1))
+
+
 # Panels
 
 
 def _panel(
-    sch: Schedule, nest: Nest, roles: Roles, load: Access, tile: Tile, weights: Collection[Buffer]
-) -> BlockRV | None:
+    sch: Schedule, nest: Nest, roles: Roles, load: Access, sizes: Sizes,
+    weights: Collection[Buffer],
+) -> BlockRV | None:  # fmt: skip
     """Copy an operand into panels; None if the copy is made when the model is built."""
     index = [region.buffer for region in nest.block.reads].index(load.buffer)
     copy = sch.cache_read(nest.rv, index, "global")
     sch.transform_layout(
-        nest.rv, ("read", index), _panel_map(nest, load, roles.column, tile), pad_value=0.0
+        nest.rv, ("read", index), _panel_map(nest, load, roles.column, sizes.columns), pad_value=0.0
     )
     if load.buffer not in weights:
         return copy
@@ -169,7 +190,7 @@ def _panel(
 
 
 def _panel_map(
-    nest: Nest, load: Access, column: Var, tile: Tile
+    nest: Nest, load: Access, column: Var, width: int
 ) -> Callable[..., list[PrimExpr]]:
     """The index map of the panels: what is not reduced, columns / width, reduced, width."""
     at = load.position(column)
@@ -180,7 +201,7 @@ def _panel_map(
     def panels(*place: Any) -> list[PrimExpr]:
         before = [place[d] for d in range(len(place)) if d != at and d not in inner]
         after = [place[d] for d in inner]
-        return [*before, place[at] // tile.columns, *after, place[at] % tile.columns]
+        return [*before, place[at] // width, *after, place[at] % width]
 
     return panels
 
@@ -196,27 +217,23 @@ def _schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
 
 
 def _tile_result(
-    sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, tile: Tile
+    sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes
 ) -> list[LoopRV]:
     """Tile the loops of the result; the loops outside of the tile."""
     loops = _loops_like(sch, result, nest)
-    outer = [loops[axis] for axis in roles.outer if axis in loops]
-    order, rows, column = outer, [], loops[roles.column]
+    order = [loops[axis] for axis in roles.outer if axis in loops]
+    rows, column = [], loops[roles.column]
     width = nest.extent(roles.column)
-    is_alone = not outer and roles.row is None and roles.wide is None
-    if width is None or width > tile.columns or is_alone:
-        column_outer, column = sch.split(column, [None, tile.columns])
+    is_alone = not order and roles.row is None and roles.wide is None
+    if width is None or width > sizes.columns or is_alone:
+        column_outer, column = sch.split(column, [None, sizes.columns])
         order.append(column_outer)
-    if roles.wide is not None:
-        assert width is not None
-        several = _divisor(nest.extent(roles.wide), tile.columns // width)
-        wide_outer, wide = sch.split(loops[roles.wide], [None, several])
-        order.append(wide_outer)
-        rows.append(wide)
-    if roles.row is not None:
-        row_outer, row = sch.split(loops[roles.row], [None, tile.rows])
-        order.append(row_outer)
-        rows.append(row)
+    parts = ((roles.wide, sizes.several), (roles.tall, sizes.high), (roles.row, sizes.rows))
+    for axis, size in parts:
+        if axis is not None:
+            around, inside = sch.split(loops[axis], [None, size])
+            order.append(around)
+            rows.append(inside)
     sch.reorder(*order, *rows, column)
     for loop in rows:
         sch.unroll(loop)
@@ -263,7 +280,8 @@ def _balance(count: int, cores: int) -> float:
 
 def _tile_reduction(sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV) -> None:
     """Inside the tile: the reduction outermost, rows unrolled, columns vectors."""
-    inside = [axis for axis in (roles.wide, roles.row, roles.column) if axis is not None]
+    tile = (roles.wide, roles.tall, roles.row, roles.column)
+    inside = [axis for axis in tile if axis is not None]
     shared = len(sch.get_loops(result)) - len(inside)
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, shared)

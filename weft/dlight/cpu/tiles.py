@@ -60,7 +60,7 @@ def best_tile(machine: Machine, rows: int | None, columns: int | None, shared: b
         for v in (1, 2, 3, 4)
         if v == 1 or (v - 1) * lanes < width
         for r in range(1, machine.vector_registers)
-        if r * v + v + _SPARE <= machine.vector_registers and r <= height
+        if r <= most_rows(machine, v) and r <= height
         and (shared or r * v <= _LATENCY * machine.fma_ports or r == 1)
     ]  # fmt: skip
     return min(
@@ -70,6 +70,15 @@ def best_tile(machine: Machine, rows: int | None, columns: int | None, shared: b
             (tile.rows + tile.vectors) / (tile.rows * tile.vectors),
         ),
     )
+
+
+def most_rows(machine: Machine, vectors: int) -> int:
+    """The rows of a tile of so many vectors that the registers can hold, operands beside them.
+
+    >>> most_rows(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), 2)
+    6
+    """
+    return max((machine.vector_registers - vectors - _SPARE) // vectors, 0)
 
 
 def _cycles(machine: Machine, tile: Tile, rows: int, columns: int, shared: bool) -> float:
