@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from weft import te, topi
+from weft import te, tir, topi
 from weft.tir.interp import run
 
 
@@ -43,6 +43,30 @@ def test_transpose_expand_squeeze_flatten(check, floats):
     y = floats(1, 3, 1)
     check(topi.squeeze, [y], y.squeeze())
     check(topi.squeeze, [y], y.squeeze(-1), -1)
+
+
+def conditions_around(value):
+    """The largest number of conditions that any read in the value stands under."""
+    if isinstance(value, tir.Call) and value.op.name == "tir.if_then_else":
+        return 1 + max(conditions_around(arg) for arg in value.args[1:])
+    return 0
+
+
+@pytest.mark.parametrize("join", [topi.concatenate, topi.stack])
+def test_many_tensors_are_joined_by_few_nested_conditions(join, floats):
+    """25 of them, as DenseNet has: a condition for each took most of the compile time."""
+    extents = [3, 0, *range(1, 24)] if join is topi.concatenate else [3] * 25
+    parts = [te.placeholder((2, extent), name=f"p{i}") for i, extent in enumerate(extents)]
+    func = te.create_prim_func([*parts, join(parts, axis=1)])
+    stores = []
+    tir.stmt_functor.post_order_visit(func.body, stores.append)
+    values = [node.value for node in stores if isinstance(node, tir.BufferStore)]
+    assert 5 <= conditions_around(values[0]) <= 6
+    arrays = [floats(2, extent) for extent in extents]
+    expected = (np.concatenate if join is topi.concatenate else np.stack)(arrays, 1)
+    found = np.zeros_like(expected)
+    run(func, *arrays, found)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_concatenate_stack_split(check, floats):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRIndexError, IRValueError
@@ -157,15 +157,36 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     shape = [*first.shape[:place], simplified(total), *first.shape[place + 1 :]]
 
     def element(*indices: Any) -> Any:
-        value: PrimExpr = first(*indices)
-        position = indices[place]
-        for before, other in itertools.pairwise(tensors):
-            position = position - before.shape[place]
-            inside = (*indices[:place], position, *indices[place + 1 :])
-            value = op.if_then_else(op.less_equal(0, position), other(*inside), value)
-        return value
+        offsets = itertools.accumulate([tensor.shape[place] for tensor in tensors[:-1]])
+        # the position in each tensor: negative before it
+        starts = [indices[place], *[indices[place] - offset for offset in offsets]]
+        values = [
+            tensor(*indices[:place], start, *indices[place + 1 :])
+            for tensor, start in zip(tensors, starts, strict=True)
+        ]
+        return _last_begun([op.less_equal(0, start) for start in starts], values)
 
     return compute_ax(shape, element, "T_concat", tag=tag.INJECTIVE)
+
+
+_CHAIN: Final = 4
+
+
+def _last_begun(begun: Sequence[Any], values: Sequence[PrimExpr]) -> PrimExpr:
+    """The last of the values whose condition holds; each condition implies the one before it.
+
+    A few are asked one after the other, from the last one, as TVM writes it. More are halved, so
+    that a kernel of n tensors has nests of log n conditions and not n: simplifying, which assumes
+    the conditions around an expression, takes time that grows faster than their number.
+    """
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) - 1 if len(values) <= _CHAIN else len(values) // 2
+    return op.if_then_else(
+        begun[middle],
+        _last_begun(begun[middle:], values[middle:]),
+        _last_begun(begun[:middle], values[:middle]),
+    )
 
 
 def _check_joinable(first: Tensor, other: Tensor, place: int, name: str) -> None:
@@ -193,10 +214,8 @@ def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
 
     def element(*indices: Any) -> Any:
         inside = (*indices[:place], *indices[place + 1 :])
-        value: PrimExpr = tensors[0](*inside)
-        for number, other in enumerate(tensors[1:], 1):
-            value = op.if_then_else(indices[place] >= number, other(*inside), value)
-        return value
+        begun = [indices[place] >= number for number in range(len(tensors))]
+        return _last_begun(begun, [tensor(*inside) for tensor in tensors])
 
     return compute_ax(shape, element, "T_stack", tag=tag.INJECTIVE)
 
