@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import weft  # noqa: E402 - after the question whether torch is there
-from weft.testing.zoo import ZOO, find, stir  # noqa: E402 - likewise
+from weft.testing.zoo import ZOO, find, settle, stir  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 TOLERANCE = 1e-4
@@ -41,6 +41,20 @@ def test_what_starts_as_one_number_is_random():
     assert int(norm.num_batches_tracked) == 0
 
 
+def test_batch_norms_have_the_statistics_of_a_call():
+    """Else a deep network's output does not depend on its input."""
+    torch.manual_seed(0)
+    layers = [(torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.BatchNorm2d(4)) for _ in range(30)]
+    model = torch.nn.Sequential(*[layer for pair in layers for layer in pair]).eval()
+    images = torch.randn(2, 4, 8, 8)
+    with torch.no_grad():
+        assert float(model(images).std()) < 0.2
+        assert settle(model, images) is model
+        spread = float(model(images).std())
+    assert 0.5 < spread < 2
+    assert not any(layer._forward_pre_hooks for layer in model)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ZOO, ids=lambda item: item.name)
 def test_a_model_equals_pytorch(architecture):
@@ -48,8 +62,11 @@ def test_a_model_equals_pytorch(architecture):
         pytest.skip(f"{architecture.library} is not installed")
     model = architecture.model()
     args, kwargs = architecture.example()
+    others = architecture.example(seed=2)
     with torch.no_grad():
         expected = tensors_of(model(*args, **kwargs))
+        changed = tensors_of(model(*others[0], **others[1]))
+    assert max(map(apart, changed.values(), expected.values())) > 100 * TOLERANCE
     compiled = weft.compile(model, kwargs or args, cache=False)
     found = tensors_of(compiled(*args, **kwargs))
     assert len(found) == len(expected) > 0
@@ -72,17 +89,22 @@ def tensors_of(value, name="output"):
     return found
 
 
+def apart(found, expected):
+    """The largest difference as a share of the expected tensor's largest magnitude."""
+    mine, its = found.double().numpy(), expected.double().numpy()
+    finite = np.isfinite(its)
+    np.testing.assert_array_equal(np.isfinite(mine), finite)
+    scale = np.abs(its[finite]).max(initial=0.0)
+    assert scale > 0, "all zeros say nothing of a model"
+    return np.abs(mine[finite] - its[finite]).max(initial=0.0) / scale
+
+
 def assert_close(found, expected, what):
     """Equal up to ``TOLERANCE`` of the expected tensor's largest magnitude."""
     assert found.shape == expected.shape, what
     assert found.dtype == expected.dtype, what
-    mine, its = found.double().numpy(), expected.double().numpy()
-    np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(its), err_msg=what)
-    finite = np.isfinite(its)
-    scale = np.abs(its[finite]).max(initial=0.0)
-    assert scale > 0, f"{what}: all zeros, which says nothing of the model"
-    apart = np.abs(mine[finite] - its[finite]).max(initial=0.0) / scale
-    assert apart <= TOLERANCE, f"{what}: {apart:.2e} of its scale"
+    share = apart(found, expected)
+    assert share <= TOLERANCE, f"{what}: {share:.2e} of its scale"
 
 
 BATCH, LENGTH, TARGET = (torch.export.Dim(name, min=2, max=60) for name in ("b", "n", "m"))
