@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.support.errors import ArtifactError, TVMError
+from weft.support.errors import ArtifactError, ArtifactFormatError, TVMError
 from weft.target.host import host_cpu
 
 HERE = Path(__file__).parent
@@ -141,7 +141,8 @@ def test_loads(use, action, load, saved, tmp_path):
 def test_an_entry_that_climbs_out_of_its_folder_is_never_written(saved, tmp_path, model):
     folder = tmp_path / "deep"
     folder.mkdir()
-    weft.load(call_uses.with_entry(saved, folder, "../owned.txt"))
+    with pytest.raises(ArtifactFormatError, match="owned.txt is not what was written"):
+        weft.load(call_uses.with_entry(saved, folder, "../owned.txt"))
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
 
 
