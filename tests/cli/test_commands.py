@@ -72,7 +72,7 @@ def test_compile_then_run_equals_torch(folder, capsys):
     ("stage", "told"),
     [
         ("imported", "R.matmul"), ("legalized", "R.call_tir"), ("fused", "@T.prim_func"),
-        ("scheduled", "T.Buffer"), ("llvm", "define"), ("asm", ".globl"),
+        ("scheduled", "T.vectorized"), ("llvm", "define"), ("asm", ".globl"),
     ],
 )  # fmt: skip
 def test_show_prints_each_stage(folder, capsys, stage, told):

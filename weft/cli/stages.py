@@ -33,23 +33,18 @@ def stage_module(subject: Subject, stage: str, target: str) -> Any:
     module = imported_module(subject)
     with weft.target.Target(target):
         passes = _passes_of(stage)
-        module = Sequential(passes, name=stage)(module) if passes else module
-        if stage != "scheduled":
-            return module
-        kernels = {
-            var: func for var, func in module.functions.items()
-            if isinstance(func, weft.tir.PrimFunc)
-        }  # fmt: skip
-        return weft.lower(weft.IRModule(kernels))
+        return Sequential(passes, name=stage)(module) if passes else module
+
+
+_LAST: Final = {"legalized": "LegalizeOps", "fused": "FuseTIR"}
+"""The pass after which a stage is shown; ``scheduled`` is after the last."""
 
 
 def _passes_of(stage: str) -> Sequence[Pass]:
     if stage == "imported":
         return ()
-    if stage == "legalized":
-        names = [step.info.name for step in WEFT]
-        return WEFT[: names.index("LegalizeOps") + 1]
-    return WEFT
+    names = [step.info.name for step in WEFT]
+    return WEFT[: names.index(_LAST[stage]) + 1] if stage in _LAST else WEFT
 
 
 def stage_text(subject: Subject, stage: str, target: str, function: str | None) -> str:
