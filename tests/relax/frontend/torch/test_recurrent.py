@@ -67,9 +67,9 @@ def test_a_layer_stays_whole():
 class Projected(torch.nn.Module):
     """Projections of both directions, from states that are given."""
 
-    def __init__(self, **options):
+    def __init__(self):
         super().__init__()
-        self.layer = torch.nn.LSTM(5, 6, 2, proj_size=3, bidirectional=True, **options)
+        self.layer = torch.nn.LSTM(5, 6, proj_size=3, bidirectional=True)
 
     def forward(self, x, hidden, cell):
         return self.layer(x, (hidden, cell))
@@ -77,13 +77,14 @@ class Projected(torch.nn.Module):
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
 def test_projections():
-    states = torch.randn(4, 2, 3), torch.randn(4, 2, 6)
+    states = torch.randn(2, 2, 3), torch.randn(2, 2, 6)
     check_model(Projected(), torch.randn(3, 2, 5), *states)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
-def test_projections_without_biases():
-    check_model(torch.nn.LSTM(5, 6, proj_size=3, bias=False), torch.randn(3, 2, 5))
+def test_projections_of_layers_without_biases():
+    check_model(torch.nn.LSTM(5, 6, 2, proj_size=3, bias=False), torch.randn(3, 2, 5))
 
 
 def test_a_symbolic_length_is_refused_by_torch():
