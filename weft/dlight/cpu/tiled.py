@@ -82,7 +82,8 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
     again = [axis for axis in rest if any(not load.uses(axis) for load in along)]
     row = (again or rest)[-1] if rest else None
     tall = again[-2] if len(again) > 1 else None
-    wide = None if nest.extent(column) is None else _wide_of(rest, nest.loads, along)
+    free = [axis for axis in rest if axis is not row and axis is not tall]
+    wide = None if nest.extent(column) is None else _wide_of(free, nest.loads, along)
     reused = [load for load in along if row is not None and not load.uses(row)]
     packed = [load for load in strided if _can_pack(nest, load, column)]
     if len(packed) != len(strided):
@@ -90,9 +91,7 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
     if any(load not in reused and load.buffer not in weights for load in strided):
         return None  # copying costs as much as computing
     packed += [
-        load for load in contiguous
-        if load.buffer in weights and _can_pack(nest, load, column)
-        and _gains_from_panels(nest, load)
+        load for load in contiguous if load.buffer in weights and _can_pack(nest, load, column)
     ]  # fmt: skip
     outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
     steps = sorted(nest.reduced, key=lambda axis: -min(load.depth(axis) for load in nest.loads))
@@ -121,11 +120,6 @@ def _can_pack(nest: Nest, load: Access, column: Var) -> bool:
     return load.position(column) is not None and not others and len(again) == 1
 
 
-def _gains_from_panels(nest: Nest, load: Access) -> bool:
-    """Whether consecutive steps of the reduction are far apart in memory."""
-    return bool(nest.reduced) and load.indices[-2:-1] != () and len(load.indices) <= 3
-
-
 def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
@@ -140,7 +134,11 @@ def schedule(
     if roles is None:
         return False
     sizes = _sizes(nest, roles, machine)
-    panels = [_panel(sch, nest, roles, load, sizes, weights) for load in roles.packed]
+    panels = [
+        _panel(sch, nest, roles, load, sizes, weights)
+        for load in roles.packed
+        if not _is_panel(nest, load, roles.column, sizes)
+    ]
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
@@ -171,6 +169,12 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
 
 
 # Panels
+
+
+def _is_panel(nest: Nest, load: Access, column: Var, sizes: Sizes) -> bool:
+    """Whether consecutive steps are next to each other in memory already."""
+    width = nest.extent(column)
+    return load.stride_one(column) and width is not None and width <= sizes.columns
 
 
 def _panel(
