@@ -240,6 +240,20 @@ def test_weights_are_laid_out_when_the_model_is_built():
     np.testing.assert_allclose(found, data @ weight, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_groups_of_a_symbolic_size(size):
+    """The place of a group's mean is computed from the size itself."""
+    n = tir.Var("n", "int64")
+    x = te.placeholder((6, n), name="x")
+    axis = te.reduce_axis((0, n), "k")
+    sums = te.compute((6,), lambda i: te.sum(x[i, axis], axis), name="sums")
+    out = te.compute((6 * n,), lambda i: x[i // n, i % n] - sums[i // n], name="out")
+    func = te.create_prim_func([x, out])
+    _, expected, interpreted, native = results_of(func, [floats(6, size)], (6 * size,))
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 13])
 def test_one_schedule_serves_every_number_of_rows(rows):
     n = tir.Var("n", "int64")

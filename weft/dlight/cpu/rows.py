@@ -67,7 +67,7 @@ def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | 
         if load.buffer in written:
             used |= {var for index in load.indices for var in collect(index, Var)}
     axes = [axis.var for axis in nest.axes]
-    count = max([axes.index(var) + 1 for var in used], default=0)
+    count = max([place for place, axis in enumerate(axes, 1) if axis in used], default=0)
     if any(axis not in used and nest.extent(axis) != 1 for axis in axes[:count]):
         return None
     return count if count < len(axes) else None
