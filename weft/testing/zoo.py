@@ -78,8 +78,9 @@ def settle(model: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module
     """Statistics of batch norms near those of this call, layer by layer; the same model.
 
     With the statistics that they start with, the activations of a deep network vanish or grow, and
-    its output no longer depends on its input. Half the mean stays, and half the variance is that
-    of the whole layer, since a channel may have a single value in this call.
+    its output no longer depends on its input. Only a tenth of the mean is taken away: with half of
+    it DenseNet's output in float32 is 3e-3 off that in float64, with a tenth 3e-6. Half of the
+    variance is that of the whole layer, since a channel may have a single value in this call.
     """
     kind = torch.nn.modules.batchnorm._BatchNorm
     norms = [norm for norm in model.modules() if isinstance(norm, kind)]
@@ -95,7 +96,7 @@ def settle(model: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module
 def _take_statistics(norm: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
     (data,) = inputs
     axes = [axis for axis in range(data.ndim) if axis != 1]
-    mean = data.mean(axes) / 2
+    mean = data.mean(axes) / 10
     around = data - mean.reshape(1, -1, *[1] * (data.ndim - 2))
     variance = around.square().mean(axes)
     variance = (variance + variance.mean()) / 2
