@@ -106,7 +106,6 @@ MODELS = {
     "quantized": lambda: compiled(torch.relu, torch.quantize_per_tensor(
         torch.zeros(4), 0.1, 0, torch.qint8)),
     "complex": lambda: compiled(lambda x: x + 1, torch.ones(3, dtype=torch.complex64)),
-    "complex inside": lambda: compiled(lambda x: torch.complex(x, x).abs()),
     "meta weights": lambda: weft.compile(torch.nn.Linear(3, 3, device="meta"), (X,)),
     "no CUDA here": lambda: compiled(lambda x: x.to("cuda")),
     "nested": lambda: compiled(torch.relu, torch.nested.nested_tensor([X, X])),

@@ -48,7 +48,7 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
         if not isinstance(rule, ScheduleRule):
             raise PassError(f"{name}: expected schedule rules, got {type(rule).__name__}")
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         made = {}
         for gvar, func in mod.functions.items():
             if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):

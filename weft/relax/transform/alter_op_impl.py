@@ -61,7 +61,7 @@ def AlterOpImpl(  # noqa: N802 - as TVM
             )
     separators = op_buffer_axis_separators, op_buffer_input_axis_separators
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         mutator = _Alterer(mod, op_impl_map, transforms, separators)
         return mutate_module(mod, mutator)
 

@@ -38,7 +38,7 @@ def _annotated(func: PrimFunc) -> PrimFunc:
 def AnnotateTIROpPattern() -> Any:  # noqa: N802 - TVM's name
     """The pass that writes the pattern of each PrimFunc on it."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return annotate_op_patterns(mod)
 
     return make_module_pass("AnnotateTIROpPattern", run)

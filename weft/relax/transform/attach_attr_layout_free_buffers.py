@@ -65,7 +65,7 @@ class _Attacher(PyExprMutator):
         return known
 
 
-def _attach(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
     mutator = _Attacher(mod)
     changed = False
     for gvar, func in mod.functions.items():

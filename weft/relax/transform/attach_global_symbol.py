@@ -15,7 +15,7 @@ from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
 
 
-def attach_global_symbol(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with all functions visible by name; the same if they are already."""
     prefix = str(mod.attrs.get("system_lib_prefix") or "")
     renamed = _prefixed(mod, prefix) if prefix else {}

@@ -20,7 +20,7 @@ def BindParams(func_name: str, params: Mapping[Any, Any]) -> Any:  # noqa: N802 
             f"BindParams: expected a dict from parameters to arrays, got {type(params).__name__}"
         )
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         func = _function(mod, func_name, "BindParams")
         known = {param.name_hint for param in func.params}
         unknown = [key for key in params if not isinstance(key, Var) and key not in known]
@@ -48,7 +48,7 @@ def BindSymbolicVars(  # noqa: N802 - TVM's name
 ) -> Any:
     """The pass that replaces symbolic variables, in one function or in all graph functions."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         if func_name is not None:
             func = _function(mod, func_name, "BindSymbolicVars")
             targets = {mod.get_global_var(func_name): (func, binding_map)}

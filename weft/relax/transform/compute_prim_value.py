@@ -61,7 +61,7 @@ def compute_prim_value(mod: IRModule) -> IRModule:
 def ComputePrimValue() -> Any:  # noqa: N802 - TVM's name
     """The pass that computes scalar expressions by PrimFuncs."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return compute_prim_value(mod)
 
     return make_module_pass("ComputePrimValue", run)

@@ -131,7 +131,7 @@ def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:
 def DataflowUseInplaceCalls() -> Any:  # noqa: N802 - TVM's name
     """The pass that lets element-wise operators write over arguments that nothing needs later."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return dataflow_use_inplace_calls(mod)
 
     return make_module_pass("DataflowUseInplaceCalls", run)

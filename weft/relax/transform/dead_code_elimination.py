@@ -76,7 +76,7 @@ def _callees(func: Any) -> list[str]:
 def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802 - as TVM
     """The pass that removes unreachable functions and unused bindings."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return eliminate_dead_code(mod, entry_functions)
 
     return make_module_pass("DeadCodeElimination", run, opt_level=1)

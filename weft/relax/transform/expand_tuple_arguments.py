@@ -69,7 +69,7 @@ def _rewrite_call(
     return Call(callee, args, call.attrs, call.sinfo_args, call.span)
 
 
-def expand_tuple_arguments(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def expand_tuple_arguments(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module whose private functions take no tuples; the same if there are none."""
     changes = {
         name: Change(_expanded(func), _rewrite_call)

@@ -207,7 +207,7 @@ def _tensors(args: Any) -> list[Any]:
     return found
 
 
-def fold_constant(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with constant parts computed; the same if there are none."""
     folder = _Folder(mod)
     functions: dict[Any, Any] = {}

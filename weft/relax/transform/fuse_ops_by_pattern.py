@@ -293,7 +293,7 @@ def FuseOpsByPattern(  # noqa: N802 - TVM's name
     """The pass that groups what patterns match; ``bind_constants`` keeps constants inside."""
     fusions = [as_fusion_pattern(pattern) for pattern in patterns]
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return fuse_ops_by_pattern(
             mod, fusions, bind_constants, annotate_codegen, tuple(entry_functions or ())
         )

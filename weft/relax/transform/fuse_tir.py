@@ -111,7 +111,7 @@ class _Rewriter(PyExprMutator):
         return made
 
 
-def fuse_tir(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with its Primitive functions fused."""
     fused: dict[str, Fused] = {}
     functions: dict[Any, Any] = {}

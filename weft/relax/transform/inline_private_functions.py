@@ -20,7 +20,7 @@ from weft.relax.transform.passes import make_module_pass
 from weft.relax.transform.private_functions import private_functions
 
 
-def inline_private_functions(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module without private functions that can be inlined; the same if there are none."""
     recursive = {gvar.name_hint for group in detect_recursion(mod) for gvar in group}
     inlined = {

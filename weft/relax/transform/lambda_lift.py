@@ -187,7 +187,7 @@ class _Lifter(PyExprMutator):
         return invoke(call.op, Tuple(call.args), op.struct_info)
 
 
-def lambda_lift(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def lambda_lift(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module without local functions; the same if there are none."""
     lifter = _Lifter(mod)
     if not lifter.names:

@@ -177,7 +177,7 @@ def LazyTransformParams(  # noqa: N802 - TVM's name
         raise PassError(f"LazyTransformParams: fget_item: expected a name, got {fget_item!r}")
     extra = list(extra_get_item_params or ()), list(extra_set_item_params or ())
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         functions = dict(mod.functions)
         for gvar, func in mod.functions.items():
             if gvar.name_hint.endswith(SUFFIX) and isinstance(func, Function):

@@ -142,7 +142,7 @@ def LegalizeOps(  # noqa: N802 - TVM's name
         )
     custom = {Op.get(name): rule for name, rule in (customize_legalize_map or {}).items()}
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return legalize_ops(mod, custom, enable_warning)
 
     return make_module_pass("LegalizeOps", run)

@@ -145,7 +145,7 @@ def _localized(mod: IRModule, bindings: Sequence[Any], local: dict[GlobalVar, Va
 def MergeCompositeFunctions() -> Any:  # noqa: N802 - TVM's name
     """The pass that merges the composite functions of one backend."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return merge_composite_functions(mod)
 
     return make_module_pass("MergeCompositeFunctions", run)

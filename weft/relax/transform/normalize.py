@@ -11,7 +11,7 @@ from weft.relax.expr import Function
 from weft.relax.transform.passes import make_module_pass
 
 
-def normalize(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module in normal form; the same if it is."""
     builder = BlockBuilder(mod)
     functions = {

@@ -16,7 +16,7 @@ from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError
 
 
-def normalize_global_var(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def normalize_global_var(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with functions renamed where needed; the same if none is."""
     public = {
         gvar: str(func.attrs["global_symbol"])

@@ -87,7 +87,7 @@ def over_functions(
 ) -> ModulePass:
     """A module pass that rewrites each graph function, which may look at the others."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         functions: dict[Any, Any] = {
             gvar: function(func, mod) if isinstance(func, Function) else func
             for gvar, func in mod.functions.items()

@@ -101,7 +101,7 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
     return Change(made, rewrite_call)
 
 
-def remove_unused_outputs(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module whose private functions return only what is used; the same if all do."""
     candidates = {
         name: func

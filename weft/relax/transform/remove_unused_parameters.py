@@ -78,7 +78,7 @@ def _without_unused(func: Function, calls: list[Call]) -> Change | None:
     return Change(_with_params(func, params), rewrite_call)
 
 
-def remove_unused_parameters(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def remove_unused_parameters(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module whose private functions take only what they use; the same if all do."""
     candidates = private_functions(mod)
     if not candidates:

@@ -142,7 +142,7 @@ def RunCodegen(  # noqa: N802 - TVM's name
 ) -> Any:
     """The pass that hands marked functions to their backends."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return run_codegen(mod, target_options, tuple(entry_functions or ()))
 
     return make_module_pass("RunCodegen", run)

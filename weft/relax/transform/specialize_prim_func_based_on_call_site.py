@@ -119,7 +119,7 @@ class _Redirector(PyExprMutator):
         return Call(call.op, [callee, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
 
 
-def specialize_prim_funcs(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with kernels for what their callers give them; the same if they know it."""
     sites, names = _Sites(), NameSupply()
     for gvar, func in mod.functions.items():

@@ -167,7 +167,7 @@ class _Splitter(PyExprMutator):
         return self.builder_.emit(Call(_CALL_TIR, rest, call.attrs, call.sinfo_args))
 
 
-def _run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
     splits = {
         gvar: split
         for gvar, func in mod.functions.items()

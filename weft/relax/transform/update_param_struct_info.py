@@ -109,7 +109,7 @@ def UpdateParamStructInfo(  # noqa: N802 - TVM's name
 ) -> Any:
     """The pass that asks ``sinfo_func`` for the struct info of each parameter (None: unchanged)."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return update_param_struct_info(mod, sinfo_func)
 
     return make_module_pass("UpdateParamStructInfo", run, opt_level=1)

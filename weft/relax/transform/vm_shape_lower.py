@@ -495,7 +495,7 @@ def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
 def VMShapeLower(*, emit_err_ctx: bool = True) -> Any:  # noqa: N802 - TVM's name
     """The pass that puts symbolic extents on heaps of the virtual machine."""
 
-    def run(mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG001 - a pass
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return vm_shape_lower(mod, emit_err_ctx)
 
     return make_module_pass("VMShapeLower", run)
