@@ -1,9 +1,9 @@
 """A 768-cubed float32 product written by hand, against the processor's FMA peak and numpy.
 
-    python benchmarks/matmul.py [--threads N]
+    python -m benchmarks.matmul [--threads N]
 
 The kernel is TVMScript: a 6x16 register tile over packed operands. The peak is measured in the same
-run, by independent chains of fused multiply-adds in registers, so both figures share one clock.
+run (benchmarks/limits.py), so both figures share one clock.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable
 import numpy as np
 
 import weft
+from benchmarks.limits import FLOPS, chains_of, peak
 from weft.runtime.threads import set_num_threads
 from weft.script import tir as T
 
 SIZE, ROWS, COLUMNS = 768, 6, 16
-CHAINS, LANES, ROUNDS = 24, 16, 1_000_000
 
 
 @T.prim_func
@@ -70,22 +70,6 @@ def product_parallel(  # noqa: D103
                         C[vi * 6 + m, vj * 16 + n] = tile[m, n]
 
 
-@T.prim_func
-def peak(X: T.Buffer((24, 16), "float32")):  # noqa: D103
-    T.func_attr({"global_symbol": "peak", "tir.noalias": True})
-    chain = T.alloc_buffer((24, 16), "float32")
-    for m in T.unroll(24):
-        for n in T.vectorized(16):
-            chain[m, n] = X[m, n]
-    for _ in range(1000000):
-        for m in T.unroll(24):
-            for n in T.vectorized(16):
-                chain[m, n] = chain[m, n] * X[0, 0] + X[0, 1]
-    for m in T.unroll(24):
-        for n in T.vectorized(16):
-            X[m, n] = chain[m, n]
-
-
 def best_of(call: Callable[[], object], times: int) -> float:
     """The shortest of several runs, in seconds."""
     found = []
@@ -116,9 +100,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.random((SIZE, SIZE), np.float32) for _ in range(2))
     A, B = packed(a, b)
-    C, X = weft.nd.empty((SIZE, SIZE)), weft.nd.array(np.full((CHAINS, LANES), 0.5, np.float32))
+    C = weft.nd.empty((SIZE, SIZE))
     flops = 2.0 * SIZE**3
-    top = 2.0 * CHAINS * LANES * ROUNDS / best_of(lambda: kernels["peak"](X), 5)
+    top = FLOPS / best_of(chains_of(kernels["peak"]), 5)
     rows = [("FMA peak, 1 thread", top)]
     rows.append(("product, 1 thread", flops / best_of(lambda: kernels["product"](A, B, C), 20)))
     np.testing.assert_allclose(C.numpy(), a @ b, rtol=1e-4)

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import statistics
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ from weft.support.errors import IRValueError
 
 CALL_SECONDS: Final = 0.1
 """A timed slice is so many calls that it lasts about so long."""
+PAUSE_SECONDS: Final = 0.01
+"""Between two slices, so that the threads of the engine before have stopped waiting for work."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +127,7 @@ def rounds(engines: Sequence[Engine], count: int) -> None:
     for _ in range(count):
         for engine in engines:
             if not engine.error:
+                time.sleep(PAUSE_SECONDS)
                 number = numbers[engine.name]
                 seconds = engine.ask({"run": number}).get("seconds")
                 if seconds is not None:

@@ -1,4 +1,4 @@
-"""The parent's side of an engine that ``weft bench`` times: its process, its answers, its end.
+"""The parent's side of an engine that is timed: its process, its answers, its end.
 
 The process may die, or never answer (a library that waits for a lock, a model that needs an hour):
 each request has a time limit, after which the process is killed and the engine has an error.
@@ -32,6 +32,7 @@ class Engine:
         self.name, self.timeout = name, timeout
         self.setup, self.error = 0.0, ""
         self.seconds: list[float] = []
+        self.answer: dict[str, Any] = {}  # to the model that was loaded
         self._log = folder / f"{name}.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -50,8 +51,13 @@ class Engine:
         self._answers.put("")
 
     def load(self, told: Mapping[str, Any]) -> None:
-        """Have the process load the model and run it once; ``setup`` is how long that took."""
-        self.setup = self.ask({**told, "engine": self.name}).get("ready", 0.0)
+        """Have the process load the model and run it once; ``setup`` is how long that took.
+
+        The times of a model before are forgotten.
+        """
+        self.seconds = []
+        self.answer = self.ask({**told, "engine": self.name})
+        self.setup = self.answer.get("ready", 0.0)
 
     def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Send one request; the answer, which is an error where none came."""
@@ -66,7 +72,7 @@ class Engine:
             self.process.kill()
             self.error = f"no answer within {self.timeout:g} s; stopped (--timeout)"
             return {"error": self.error}
-        found: dict[str, Any] = json.loads(line) if line else {"error": self._end()}
+        found = _read(line) if line else {"error": self._end()}
         self.error = found.get("error", "")
         return found
 
@@ -86,3 +92,14 @@ class Engine:
         self.process.kill()
         self._reader.join(timeout=10)
         self.process.communicate()
+
+
+def _read(line: str) -> dict[str, Any]:
+    """The object of JSON in a line; an error where there is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return found
+    return {"error": f"its process answered with what is no JSON object: {line.strip()[:200]}"}

@@ -1,13 +1,16 @@
 """Engines that ``weft bench`` times, each in a process of its own (``python -m weft.cli.engines``).
 
 The parent writes one JSON object a line: first the model and how to run it, then ``{"run": n}`` as
-often as it likes. The child answers each with one line: what it is, or the seconds of n calls. So
-the engines take turns on the same cores, and no thread pool of one spins beside another.
+often as it likes, then perhaps another model. The child answers each with one line: how long it
+took to be ready, or the seconds of n calls. So the engines take turns on the same cores, and no
+thread pool of one spins beside another. ``{"output": file}`` stores the arrays that a call returns,
+``{"profile": true}`` answers with a table of the kernels. ``benchmarks/`` uses the same processes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -22,15 +25,18 @@ import numpy as np
 import weft
 from weft.cli.errors import error_text
 from weft.cli.models import find_model
+from weft.runtime.model import CompiledModel
+from weft.support.errors import UnsupportedError
 
 Call = Callable[[], Any]
+Setup = Callable[[Mapping[str, Any]], Call]
 
 
 def _torch_setup(told: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
     """torch, the model, and its inputs as tensors."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(told["threads"])
-    inputs = [torch.from_numpy(value) for value in _arrays(told)]
+    inputs = [torch.from_numpy(value) for value in example_arrays(told)]
     if told["kind"] == "pt2":
         return torch, torch.export.load(told["model"]).module(), inputs
     return torch, find_model(told["model"]), inputs
@@ -45,6 +51,7 @@ def torch_eager(told: Mapping[str, Any]) -> Call:
 def torch_compile(told: Mapping[str, Any]) -> Call:
     """torch.compile with its default backend."""
     torch, model, inputs = _torch_setup(told)
+    torch._dynamo.reset()  # it compiles one piece of code, such as Sequential's, a few times only
     return _without_gradients(torch, torch.compile(model), inputs)
 
 
@@ -58,7 +65,7 @@ def _without_gradients(torch: Any, model: Any, inputs: list[Any]) -> Call:
 
 def weft_engine(told: Mapping[str, Any]) -> Call:
     """weft: a .weft file as it is, any other model compiled now."""
-    inputs = _arrays(told)
+    inputs = example_arrays(told)
     if told["kind"] == "weft":
         model = weft.load(told["model"], num_threads=told["threads"])
     else:
@@ -73,7 +80,7 @@ def weft_engine(told: Mapping[str, Any]) -> Call:
             model = weft.compile(
                 Path(told["model"]), told["shapes"] or None, num_threads=told["threads"]
             )
-    return lambda: model(*inputs)
+    return functools.partial(model, *inputs)
 
 
 def onnxruntime_engine(told: Mapping[str, Any]) -> Call:
@@ -86,31 +93,54 @@ def onnxruntime_engine(told: Mapping[str, Any]) -> Call:
         _onnx_of(told), options, providers=["CPUExecutionProvider"]
     )
     names = [value.name for value in session.get_inputs()]
-    feed = dict(zip(names, _arrays(told), strict=True))
+    feed = dict(zip(names, example_arrays(told), strict=True))
     return lambda: session.run(None, feed)
 
 
 def openvino_engine(told: Mapping[str, Any]) -> Call:
-    """OpenVINO on the CPU, tuned for latency."""
+    """OpenVINO on the CPU, tuned for latency; where there are AMX units it would take bfloat16."""
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
-    hints = {"INFERENCE_NUM_THREADS": told["threads"], "PERFORMANCE_HINT": "LATENCY"}
+    hints = {
+        "INFERENCE_NUM_THREADS": told["threads"], "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+    }  # fmt: skip
     compiled = core.compile_model(core.read_model(_onnx_of(told)), "CPU", hints)
-    request, inputs = compiled.create_infer_request(), _arrays(told)
+    request, inputs = compiled.create_infer_request(), example_arrays(told)
     return lambda: request.infer(inputs)
 
 
-ENGINES: Final[dict[str, tuple[Callable[[Mapping[str, Any]], Call], str, tuple[str, ...]]]] = {
+def tvm_engine(told: Mapping[str, Any]) -> Call:
+    """TVM with its default pipeline, for this machine's processor."""
+    os.environ["TVM_NUM_THREADS"] = str(told["threads"])
+    tvm = importlib.import_module("tvm")
+    relax = importlib.import_module("tvm.relax")
+    frontend = importlib.import_module("tvm.relax.frontend.torch")
+    torch, model, inputs = _torch_setup(told)
+    with torch.no_grad():
+        program = (
+            torch.export.load(told["model"]) if told["kind"] == "pt2"
+            else torch.export.export(model, tuple(inputs))
+        )  # fmt: skip
+        module = frontend.from_exported_program(program)
+    executable = tvm.compile(module, target=tvm.target.Target.from_device("cpu"))
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    arrays = [tvm.runtime.tensor(value) for value in example_arrays(told)]
+    return functools.partial(machine["main"], *arrays)
+
+
+ENGINES: Final[dict[str, tuple[Setup, str, tuple[str, ...]]]] = {
     "weft": (weft_engine, "weft", ("torch", "pt2", "onnx", "weft")),
     "torch eager": (torch_eager, "torch", ("torch", "pt2")),
     "torch.compile": (torch_compile, "torch", ("torch", "pt2")),
     "ONNX Runtime": (onnxruntime_engine, "onnxruntime", ("torch", "pt2", "onnx")),
     "OpenVINO": (openvino_engine, "openvino", ("torch", "pt2", "onnx")),
+    "TVM": (tvm_engine, "tvm", ("torch", "pt2")),
 }
 """Name -> how it is set up, the package that it needs, the kinds of models that it takes."""
 
 
-def _arrays(told: Mapping[str, Any]) -> list[Any]:
+def example_arrays(told: Mapping[str, Any]) -> list[Any]:
     """The inputs, the same in every engine."""
     with np.load(told["inputs"]) as stored:
         return [stored[f"x{i}"] for i in range(len(stored.files))]
@@ -140,33 +170,73 @@ def _unattached(torch: Any, program: Any) -> Any:
     return Unattached()
 
 
-def serve() -> None:
-    """Set one engine up, then answer requests until the parent closes the pipe."""
+class Server:
+    """What a child does with one request after the other: load a model, run it, tell of it."""
+
+    def __init__(self, setups: Mapping[str, Setup]) -> None:
+        self._setups = setups
+        self._call: Call | None = None
+
+    def __call__(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one request."""
+        if "engine" in told:
+            self._call = None  # the model before goes first
+            start = time.perf_counter()
+            self._call = self._setups[told["engine"]](told)
+            self._call()
+            return {"ready": time.perf_counter() - start}
+        assert self._call is not None, "the first request names a model"
+        if "run" in told:
+            return {"seconds": _seconds(self._call, told["run"])}
+        if "output" in told:
+            np.savez(told["output"], *result_arrays(self._call()))
+            return {}
+        return {"profile": _profile(self._call)}
+
+
+def _seconds(call: Call, number: int) -> float:
+    start = time.perf_counter()
+    for _ in range(number):
+        call()
+    return time.perf_counter() - start
+
+
+def _profile(call: Call) -> str:
+    """What each kernel of a model of weft takes, as a table."""
+    model = getattr(call, "func", None)
+    if not isinstance(call, functools.partial) or not isinstance(model, CompiledModel):
+        raise UnsupportedError("only weft's own models tell what each kernel takes")
+    return model.profile(*call.args).table()
+
+
+def result_arrays(value: Any) -> list[Any]:
+    """The arrays of what an engine returned, in their order, as numpy's.
+
+    >>> result_arrays({"a": np.zeros(2), "b": [np.ones((1, 3))]})
+    [array([0., 0.]), array([[1., 1., 1.]])]
+    """
+    if isinstance(value, np.ndarray):
+        return [value]
+    if hasattr(value, "numpy"):
+        return [value.numpy()]
+    items = value.values() if isinstance(value, Mapping) or hasattr(value, "values") else value
+    return [array for item in items for array in result_arrays(item)]
+
+
+def answer_requests(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    """Answer each line of JSON of the standard input with one, until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not stand between the answers
-    told = json.loads(sys.stdin.readline())
-    try:
-        start = time.perf_counter()
-        call = ENGINES[told["engine"]][0](told)
-        call()
-        _answer(answers, {"ready": time.perf_counter() - start})
-    except Exception as error:  # noqa: BLE001 - whatever a library raises is this engine's answer
-        text = " ".join(error_text(error).split())  # one row of a table
-        _answer(answers, {"error": f"{type(error).__name__}: {text[:200]}"})
-        return
     for line in sys.stdin:
-        number = json.loads(line)["run"]
-        start = time.perf_counter()
-        for _ in range(number):
-            call()
-        _answer(answers, {"seconds": time.perf_counter() - start})
-
-
-def _answer(answers: Any, answer: Mapping[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        try:
+            found = answer(json.loads(line))
+        except Exception as error:  # noqa: BLE001 - whatever a library raises is this engine's answer
+            text = " ".join(error_text(error).split())  # one row of a table
+            found = {"error": f"{type(error).__name__}: {text[:200]}"}
+        with contextlib.suppress(BrokenPipeError):
+            answers.write(json.dumps(found) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":
-    serve()
+    answer_requests(Server({name: setup for name, (setup, _, _) in ENGINES.items()}))

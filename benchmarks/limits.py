@@ -1,0 +1,122 @@
+"""What the processor can do at most: multiply-adds in registers, copies of memory.
+
+``python -m benchmarks.limits`` serves both as engines that are asked in turn with those that are
+compared (``weft.cli.engines``), so that all figures share one clock and one state of the machine.
+Each thread runs independent chains of fused multiply-adds that stay in vector registers, or copies
+its part of an array by numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+
+import weft
+from weft.cli.engines import Call, Server, Setup, answer_requests
+from weft.script import tir as T
+from weft.target.machine import machine_of
+
+PEAK, COPY = "FMA peak", "copy"
+LANES: Final = machine_of().lanes(32)
+CHAINS: Final = 24 if machine_of().vector_registers >= 32 else 12
+"""More than ports times latency of any processor of today, and few enough to stay in registers."""
+ROUNDS: Final = 1_000_000
+FLOPS: Final = 2.0 * CHAINS * LANES * ROUNDS
+"""Of one run of ``peak`` in one thread."""
+MOVED: Final = 1 << 28
+"""Bytes that one call of the copy reads and writes at least, so that threads cost nothing."""
+LARGEST: Final = 1 << 28
+"""Bytes beyond which a copy gets no slower."""
+
+
+@T.prim_func
+def peak(  # noqa: D103 - a program of its own language
+    X: T.Buffer((CHAINS, LANES), "float32"), S: T.Buffer((2,), "float32")
+):
+    T.func_attr({"global_symbol": "peak", "tir.noalias": True})
+    chain = T.alloc_buffer((CHAINS, LANES), "float32")
+    for m in T.unroll(CHAINS):
+        for n in T.vectorized(LANES):
+            chain[m, n] = X[m, n]
+    for _ in range(ROUNDS):
+        for m in T.unroll(CHAINS):
+            for n in T.vectorized(LANES):
+                chain[m, n] = chain[m, n] * S[0] + S[1]
+    for m in T.unroll(CHAINS):
+        for n in T.vectorized(LANES):
+            X[m, n] = chain[m, n]
+
+
+def chains_of(kernel: Callable[..., Any]) -> Call:
+    """A call of the built ``peak`` on arrays of its own."""
+    chains = weft.nd.array(np.full((CHAINS, LANES), 0.5, np.float32))
+    factors = weft.nd.array(np.full(2, 0.5, np.float32))
+    return lambda: kernel(chains, factors)
+
+
+def peak_setup(told: Mapping[str, Any]) -> Call:
+    """``FLOPS`` in each thread."""
+    kernel = weft.build(peak)["peak"]
+    return _together([chains_of(kernel) for _ in range(told["threads"])])
+
+
+def copy_setup(told: Mapping[str, Any]) -> Call:
+    """Copies that move ``told["bytes"]``, half of them read and half written, ``copies`` times."""
+    threads, number = told["threads"], copies(told["bytes"])
+    size = max(1, half(told["bytes"]) // threads)
+
+    def one_thread() -> Call:
+        source, target = np.ones(size, np.uint8), np.empty(size, np.uint8)
+
+        def call() -> None:
+            for _ in range(number):
+                np.copyto(target, source)
+
+        return call
+
+    return _together([one_thread() for _ in range(threads)])
+
+
+def half(nbytes: float) -> int:
+    """The size of the array that is copied where an operator moves ``nbytes``.
+
+    >>> half(1 << 20) == 1 << 19
+    True
+    """
+    return int(min(nbytes, LARGEST)) // 2
+
+
+def copies(nbytes: float) -> int:
+    """How often one call copies it.
+
+    >>> copies(1 << 27), copies(1 << 40)
+    (2, 1)
+    """
+    return max(1, MOVED // max(2 * half(nbytes), 1))
+
+
+def bytes_of_call(nbytes: float) -> float:
+    """Bytes that one call of the copy moves."""
+    return 2.0 * half(nbytes) * copies(nbytes)
+
+
+def _together(calls: list[Call]) -> Call:
+    """One call that makes all of them at the same time, each in a thread."""
+    if len(calls) == 1:
+        return calls[0]
+    pool = ThreadPoolExecutor(len(calls))
+
+    def call() -> None:
+        for done in [pool.submit(one) for one in calls]:
+            done.result()
+
+    return call
+
+
+LIMITS: Final[dict[str, Setup]] = {PEAK: peak_setup, COPY: copy_setup}
+
+if __name__ == "__main__":
+    answer_requests(Server(LIMITS))

@@ -1,0 +1,188 @@
+"""``python -m benchmarks``: its tables, its processes, what it prints and writes."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("rich")
+pytestmark = pytest.mark.torch
+
+NETWORKS = ("ResNet-50", "MobileNetV2", "EfficientNet-B0", "BERT", "GPT-2", "Llama", "ViT-B/16")
+
+
+def test_the_table_has_operators_of_every_network():
+    from benchmarks.operators import OPERATORS
+
+    rows = Counter(operator.network for operator in OPERATORS)
+    assert set(rows) == set(NETWORKS)
+    assert rows.total() >= 60
+    assert len({operator.slug for operator in OPERATORS}) == rows.total()
+
+
+def test_every_operator_can_be_made_and_called():
+    from benchmarks.operators import OPERATORS
+    from weft.cli.models import find_model
+
+    for operator in OPERATORS:
+        with torch.device("meta"):
+            model = find_model(operator.row.model)
+        arrays = [
+            torch.empty(item.shape, dtype=torch.int64 if item.below else None, device="meta")
+            for item in operator.inputs
+        ]
+        assert model(*arrays).numel() > 0, operator.name
+
+
+def test_rows_give_the_same_arrays_every_time():
+    from benchmarks.networks import NETWORKS as networks
+
+    assert len(networks) == 12
+    bert = next(row for row in networks if row.name.startswith("BERT"))
+    first, second = bert.arrays()["x0"], bert.arrays()["x0"]
+    assert first.dtype == np.int64
+    assert first.max() > 1
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["__main__", "limits", "work"])
+def test_examples_in_docstrings(name):
+    found = doctest.testmod(importlib.import_module(f"benchmarks.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_ops_times_weft_beside_torch_and_writes_figures(root, tmp_path):
+    figures = tmp_path / "figures.json"
+    command = [
+        sys.executable, "-m", "benchmarks", "ops", "--only", "bert: heads APART", "--rounds", "1",
+        "--engines", "weft,torch eager", "--threads", "1", "--no-limits", "--profile",
+        "--json", str(figures),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "BERT: heads apart 128 x 768" in done.stdout
+    assert "best peer / weft: geometric mean" in done.stdout
+    assert "Duration (us)" in done.stdout
+    (row,) = json.loads(figures.read_text(encoding="utf-8"))["rows"]
+    assert list(row["engines"]) == ["weft", "torch eager"]
+    for engine in row["engines"].values():
+        assert engine["error"] == ""
+        assert len(engine["seconds"]) == 1
+        assert engine["median"] > 0
+        assert engine["apart"] == 0
+
+
+def test_the_limits_answer_like_engines():
+    from benchmarks.limits import COPY, LIMITS, PEAK
+    from weft.cli.engines import Server
+
+    server = Server(LIMITS)
+    for name in (PEAK, COPY):
+        server({"engine": name, "threads": 2, "bytes": 1 << 20})
+        assert server({"run": 1})["seconds"] > 0
+
+
+def test_an_engine_that_dies_or_hangs_is_a_row_that_says_so(monkeypatch, capsys, tmp_path):
+    from benchmarks import measure
+    from benchmarks.operators import OPERATORS
+    from benchmarks.report import Table, figures
+
+    (tmp_path / "hanging.py").write_text("import time; time.sleep(600)", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(measure, "HELPERS", {"weft": "no_such_module", "OpenVINO": "hanging"})
+    row = OPERATORS[-1].row
+    plan = measure.Plan(("weft", "OpenVINO"), threads=1, rounds=1, timeout=0.5, limits=False)
+    before = os.sched_getaffinity(0)
+    results = list(measure.measure([row, row], plan))
+    assert os.sched_getaffinity(0) == before
+    table = Table("", plan)
+    for result in results:
+        table.add(result)
+        assert result.engines["weft"].error
+        assert result.engines["OpenVINO"].error == "no answer within 0.5 s; stopped (--timeout)"
+        assert result.ratio is None
+    table.print(results)
+    out = capsys.readouterr().out
+    assert "failed (1)" in out
+    assert f"(4) {row.name}, OpenVINO: " in out
+    assert figures("ops", plan, results)["rows"][0]["engines"]["weft"]["median"] is None
+
+
+def result_of(times, **limits):
+    from benchmarks.measure import Result, Timing
+    from benchmarks.operators import OPERATORS
+
+    engines = {name: Timing(seconds) for name, seconds in times.items()}
+    return Result(OPERATORS[0].row, engines, **limits)
+
+
+def test_medians_shares_and_the_best_peer():
+    found = result_of(
+        {"weft": [3.0, 2.0, 1.0], "torch eager": [8.0], "TVM": [5.0]},
+        flops=10.0, nbytes=8.0, peak=10.0, bandwidth=16.0,
+    )  # fmt: skip
+    assert found.limit == 1.0  # of arithmetic; memory would allow half of it
+    assert found.ratio == 2.5
+    assert found.engines["weft"].median == 2.0
+    assert found.engines["weft"].spread == 0.25  # quartiles 1.5 and 2.5
+    assert result_of({"weft": [1.0]}).limit is None
+    assert result_of({"weft": [1.0]}).ratio is None
+
+
+def test_a_result_that_differs_is_marked(capsys):
+    from benchmarks.measure import Plan
+    from benchmarks.report import Table
+
+    found = result_of({"weft": [1.0], "TVM": [1.0]})
+    found.engines["weft"].apart, found.engines["TVM"].apart = 1e-6, float("nan")
+    table = Table("", Plan(("weft", "TVM"), 1, limits=False))
+    table.add(found)
+    table.print([found])
+    out = capsys.readouterr().out
+    assert "TVM: differs from the reference by nan" in out
+    assert "weft: differs" not in out
+
+
+def test_a_picture_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from benchmarks.picture import draw
+
+    rows = [result_of({"weft": [1.0], "TVM": [3.0]}, flops=1.0, peak=2.0, bandwidth=1.0)]
+    draw(rows, ("weft", "TVM"), tmp_path / "picture.svg", "a title")
+    assert (tmp_path / "picture.svg").stat().st_size > 1000
+
+
+BAD = [
+    (["ops", "--only", "no such operator"], "no row has that in its name"),
+    (["ops", "--engines", "weft,tvn"], "'tvn' is no engine; there are weft, torch eager"),
+    (["models", "--rounds", "0"], "--rounds: expected a positive number, got 0"),
+    (["models", "--json", "no/such/folder.json"], "there is no such folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), BAD, ids=[row[1] for row in BAD])
+def test_bad_uses_end_with_status_2(capsys, arguments, told):
+    from benchmarks.__main__ import main
+
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("benchmarks: ")
+    assert told in error
+    assert error.count("\n") == 1
+
+
+def test_list_prints_names_only(capsys):
+    from benchmarks.__main__ import main
+
+    assert main(["models", "--list", "--only", "resnet"]) == 0
+    assert capsys.readouterr().out == "ResNet-18\nResNet-50\n"
