@@ -230,7 +230,7 @@ def answer_requests(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) ->
     for line in sys.stdin:
         try:
             found = answer(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - whatever a library raises is this engine's answer
+        except Exception as error:  # noqa: BLE001 - what a library raises is the engine's answer
             text = " ".join(error_text(error).split())  # one row of a table
             found = {"error": f"{type(error).__name__}: {text[:200]}"}
         with contextlib.suppress(BrokenPipeError):
