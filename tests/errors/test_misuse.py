@@ -6,6 +6,7 @@ import pytest
 
 import weft
 from weft import ir, relax, te, tir, topi, transform
+from weft.relax.frontend import nn
 from weft.support.errors import TVMError
 
 X = relax.Var("x", relax.TensorStructInfo((2, 3), "float32"))
@@ -67,6 +68,14 @@ CASES = {
     "bind": (lambda m: relax.transform.BindParams("main", 5), "a dict from parameters .* got int"),
     "entries": (lambda m: relax.transform.DeadCodeElimination("main")(m), "a list of functions"),
     "rules": (lambda m: relax.transform.LegalizeOps(5), "a dict from operator .* got int"),
+    "layer's arguments": (lambda m: nn.Conv2D("a"), "Conv2D: .*missing out_channels, kernel_size"),
+    "layer's groups": (
+        lambda m: nn.Conv2D(4, 4, 3, groups=0),
+        "Conv2D: groups: expected .*, got 0",
+    ),
+    "norm's groups": (lambda m: nn.GroupNorm(3, 4), "GroupNorm: 4 channels are not a multiple of"),
+    "features": (lambda m: nn.Linear(-1, 4), "Linear: in_features: .*of 0 or more.* got -1"),
+    "layer's dtype": (lambda m: nn.Linear(1, 4, dtype=5), "Linear: dtype: expected a data type"),
     "extra_vars": (lambda m: weft.script.from_source("", 5), "extra_vars: expected a dict"),
 }
 

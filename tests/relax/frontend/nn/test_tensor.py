@@ -34,8 +34,8 @@ def test_from_struct_info():
 @pytest.mark.parametrize(
     ("shape", "error", "message"),
     [
-        ([-1, 2], ValueError, "expected extents of 0 or more, got shape"),
-        ([2.5], TypeError, "expected integers, names and int64 expressions, got 2.5"),
+        ([-1, 2], ValueError, "expected extents of 0 or more: .*, got -1"),
+        ([2.5], TypeError, "integers, names or int64 expressions, got 2.5"),
         ([True], TypeError, "got True"),
         ([tir.Var("n", "int32")], TypeError, "got n of int32"),
     ],

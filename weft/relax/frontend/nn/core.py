@@ -216,6 +216,10 @@ class ModuleDict(Module):
     """
 
     def __init__(self, modules: Mapping[str, Any] | None = None) -> None:
+        if modules is not None and not isinstance(modules, Mapping):
+            raise IRTypeError(
+                f"ModuleDict: expected a dict from names to modules, got {type(modules).__name__}"
+            )
         self.modules = dict(modules or {})
 
     def _children(self) -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import PrimValue, ShapeExpr, Var
+from weft.relax.frontend.nn import checks
 from weft.relax.frontend.nn.spec import is_size
 from weft.relax.frontend.nn.tensor import (
     Tensor,
@@ -88,6 +89,7 @@ class KVCache(Effect):
                 f"got {init_seq_len!r:.40} and {unit_shape!r:.40}"
             )
         self.init_seq_len, self.unit_shape = int(init_seq_len), [int(size) for size in unit_shape]
+        checks.dtype(dtype, "KVCache: dtype", self)
         self.dtype = dtype or get_default_dtype()
         self.cache: Any = None
 

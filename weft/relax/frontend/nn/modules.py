@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from weft.ir.expr import PrimExpr
-from weft.relax.frontend.nn import op
+from weft.relax.frontend.nn import checks, op
+from weft.relax.frontend.nn.checks import checked
 from weft.relax.frontend.nn.core import Effect, Module, ModuleList, Parameter, Tensor
 from weft.relax.frontend.nn.effect import IOEffect, KVCache
 from weft.relax.frontend.nn.tensor import Dim
@@ -48,6 +49,10 @@ class Linear(Module):
     With ``out_dtype`` the sums, the bias and the result are of that type.
     """
 
+    @checked(
+        in_features=checks.dim, out_features=checks.dim, bias=checks.flag, dtype=checks.dtype,
+        out_dtype=checks.dtype,
+    )  # fmt: skip
     def __init__(
         self,
         in_features: Dim,
@@ -75,6 +80,9 @@ class Linear(Module):
             self.dtype = dtype
 
 
+_KERNEL: Final = checks.window(1, single=False)
+
+
 class _Convolution(Module):
     """What the convolutions share: parameters, numbers, and how they are applied."""
 
@@ -82,6 +90,11 @@ class _Convolution(Module):
     apply: ClassVar[Callable[..., Tensor]]
     """The operator: (x, weight, bias, then the options in the order of ``_options``)."""
 
+    @checked(
+        in_channels=checks.extent, out_channels=checks.extent, kernel_size=_KERNEL,
+        stride=checks.window(1), padding=checks.window(0, (1, 2)), dilation=checks.window(1),
+        groups=checks.count, bias=checks.flag, dtype=checks.dtype,
+    )  # fmt: skip
     def __init__(
         self,
         in_channels: Any,
@@ -100,10 +113,12 @@ class _Convolution(Module):
         self.padding = padding
         self.dilation = dilation
         self.groups = groups
-        many = not isinstance(kernel_size, int)
+        many = isinstance(kernel_size, Sequence)
         window = list(kernel_size) if many else [kernel_size] * self.rank
         self.kernel_size: Any = window[0] if self.rank == 1 else window
-        self.weight = Parameter([*self._channels(), *window[: self.rank]], dtype)
+        for channels in (in_channels, out_channels):
+            checks.multiple(self, channels, "groups", groups)
+        self.weight = Parameter([*self._channels(), *window], dtype)
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def _channels(self) -> tuple[Any, Any]:
@@ -113,11 +128,6 @@ class _Convolution(Module):
     def _in_groups(self, channels: Any) -> Any:
         if isinstance(channels, PrimExpr):
             return floordiv(channels, self.groups)
-        if channels % self.groups:
-            raise IRValueError(
-                f"{type(self).__name__}: {channels} channels are not a multiple of "
-                f"groups={self.groups}"
-            )
         return channels // self.groups
 
     def _options(self) -> tuple[Any, ...]:
@@ -139,6 +149,7 @@ class _ImageConvolution(_Convolution):
 
     layout: ClassVar[str]
 
+    @checked(data_layout=checks.layout)
     def __init__(
         self,
         in_channels: Any,
@@ -186,6 +197,7 @@ class ConvTranspose1D(_Convolution):
     rank = 1
     apply = staticmethod(op.conv1d_transpose)
 
+    @checked(output_padding=checks.window(0))
     def __init__(
         self,
         in_channels: Any,
@@ -214,6 +226,10 @@ class ConvTranspose1D(_Convolution):
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last axis, times weight, plus bias."""
 
+    @checked(
+        normalized_shape=checks.extent, eps=checks.number, elementwise_affine=checks.flag,
+        dtype=checks.dtype,
+    )  # fmt: skip
     def __init__(
         self,
         normalized_shape: int,
@@ -235,6 +251,10 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x divided by the root of its mean square over ``axes``, times weight, plus bias."""
 
+    @checked(
+        hidden_size=checks.extent, axes=checks.integers, epsilon=checks.number, bias=checks.flag,
+        dtype=checks.dtype,
+    )  # fmt: skip
     def __init__(
         self,
         hidden_size: int,
@@ -256,6 +276,10 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Mean 0 and variance 1 in each group of channels, times weight, plus bias."""
 
+    @checked(
+        num_groups=checks.count, num_channels=checks.extent, eps=checks.number,
+        affine=checks.flag, dtype=checks.dtype,
+    )  # fmt: skip
     def __init__(
         self,
         num_groups: int,
@@ -264,6 +288,7 @@ class GroupNorm(Module):
         affine: bool = True,
         dtype: str | None = None,
     ) -> None:
+        checks.multiple(self, num_channels, "num_groups", num_groups)
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -281,6 +306,7 @@ class GroupNorm(Module):
 class Embedding(Module):
     """The rows of weight (num, dim) at indices: the shape of the indices and ``dim``."""
 
+    @checked(num=checks.dim, dim=checks.dim, dtype=checks.dtype)
     def __init__(self, num: Dim, dim: Dim, dtype: str | None = None) -> None:
         self.num = num
         self.dim = dim
@@ -296,6 +322,10 @@ class Embedding(Module):
 class TimestepEmbedding(Module):
     """Two linear layers with SiLU between them, for embeddings of diffusion steps."""
 
+    @checked(
+        in_channels=checks.extent, time_embed_dim=checks.extent,
+        out_dim=checks.optional(checks.extent), cond_proj_dim=checks.optional(checks.extent),
+    )  # fmt: skip
     def __init__(
         self,
         in_channels: int,
@@ -333,6 +363,9 @@ class TimestepEmbedding(Module):
 class Timesteps(Module):
     """Sines and cosines of time steps: (n,) to (n, num_channels)."""
 
+    @checked(
+        num_channels=checks.count, flip_sin_to_cos=checks.flag, downscale_freq_shift=checks.number
+    )
     def __init__(
         self, num_channels: int, flip_sin_to_cos: bool = False, downscale_freq_shift: float = 1
     ) -> None:
@@ -360,6 +393,11 @@ class Attention(Module):
         scale_qk: whether products are divided by the root of ``dim_head``.
     """
 
+    @checked(
+        query_dim=checks.extent, cross_attention_dim=checks.optional(checks.extent),
+        heads=checks.count, dim_head=checks.count, bias=checks.flag,
+        norm_num_groups=checks.optional(checks.count), out_bias=checks.flag, scale_qk=checks.flag,
+    )  # fmt: skip
     def __init__(
         self,
         query_dim: int,

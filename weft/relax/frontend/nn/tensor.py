@@ -16,6 +16,7 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import DataflowVar, Expr, TupleGetItem, Var, const
+from weft.relax.frontend.nn import checks
 from weft.relax.lattice import tensor_dims
 from weft.relax.struct_info import ObjectStructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.ndarray import NDArray, array, from_dlpack, is_torch_tensor
@@ -206,6 +207,9 @@ class Parameter(Tensor):
     """
 
     def __init__(self, shape: Sequence[Dim], dtype: str | None = None) -> None:
+        if isinstance(shape, str) or not isinstance(shape, Sequence):
+            raise IRTypeError(f"Parameter: shape: expected a list of extents, got {shape!r:.60}")
+        checks.dtype(dtype, "Parameter: dtype", self)
         placed = Tensor.placeholder(shape, dtype or get_default_dtype(), "param")
         super().__init__(_expr=placed._expr)
         self._data: NDArray | None = None
@@ -337,19 +341,8 @@ def _unpacked(items: tuple[Any, ...]) -> tuple[Any, ...]:
 def _dimension(dim: Any, shape: Any) -> Any:
     if isinstance(dim, str):
         return TirVar(dim, "int64")
-    if isinstance(dim, IntImm):
-        dim = dim.value
-    if isinstance(dim, int | np.integer) and not isinstance(dim, bool):
-        if dim < 0:
-            raise IRValueError(f"nn.Tensor: expected extents of 0 or more, got shape {shape}")
-        return int(dim)
-    if isinstance(dim, PrimExpr) and str(dim.dtype) == "int64":
-        return dim
-    found = f"{dim} of {dim.dtype}" if isinstance(dim, PrimExpr) else repr(dim)
-    raise IRTypeError(
-        f"nn.Tensor: Invalid shape {shape}: expected integers, names and int64 expressions, got "
-        f"{found}"
-    )
+    wanted = "extents of 0 or more: integers, names or int64 expressions"
+    return checks.as_extent(dim, f"nn.Tensor: Invalid shape {shape}", wanted)
 
 
 def _as_ndarray(data: Any) -> NDArray:
