@@ -10,6 +10,7 @@ import pytest
 import weft
 from weft import dlight, relax, te, tir, topi
 from weft.dlight.cpu import default
+from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
@@ -27,11 +28,16 @@ def scheduled(func):
 
 
 def results_of(func, arrays, shape, dtype="float32"):
-    """Interpreted as written, interpreted as scheduled, native as scheduled."""
+    """Interpreted as written, interpreted as scheduled, native as scheduled.
+
+    The interpreter, which knows the bounds of all memory, also runs what lowering makes of it.
+    """
     made = scheduled(func)
-    out = [np.full(shape, 7, dtype) for _ in range(3)]
+    out = [np.full(shape, 7, dtype) for _ in range(4)]
     run(func, *arrays, out[0])
     run(made, *arrays, out[1])
+    run(lower_tir()(weft.IRModule({"main": made}))["main"], *arrays, out[3])
+    np.testing.assert_allclose(out[3], out[1], rtol=1e-4, atol=1e-5)
     given = [weft.nd.array(array) for array in (*arrays, out[2])]
     weft.build(made, SMALL)["main"](*given)
     return made, out[0], out[1], given[-1].numpy()

@@ -18,7 +18,6 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import decl_buffer
 from weft.tir.function import PrimFunc
-from weft.tir.interp import run as interpret
 
 
 def run(func, *arrays, target=None, checks=True):
@@ -47,30 +46,6 @@ def test_while_break_and_let():
     x = np.array([1, 2, 3, -1, 5, 6, 7, 8], "int32")
     assert run(main, x, np.zeros(1, "int32"))[1][0] == 12
     assert run(main, np.arange(8, dtype="int32"), np.zeros(1, "int32"))[1][0] == 56
-
-
-@pytest.mark.parametrize("size", [0, 1, 3])
-def test_memory_of_a_negative_extent_is_empty_as_a_loop_is(size):
-    @T.prim_func
-    def main(x: T.handle, out: T.handle):
-        n = T.int64()
-        X = T.match_buffer(x, (n,), "float32")
-        Y = T.match_buffer(out, (n,), "float32")
-        between = T.alloc_buffer((n * 2 - 1,), "float32")
-        for i in range(n * 2 - 1):
-            with T.block("between"):
-                vi = T.axis.spatial(n * 2 - 1, i)
-                between[vi] = X[vi // 2]
-        for i in range(n):
-            with T.block("out"):
-                vi = T.axis.spatial(n, i)
-                Y[vi] = between[vi * 2]
-
-    x = np.arange(size, dtype="float32")
-    np.testing.assert_array_equal(run(main, x, np.zeros_like(x))[1], x)
-    found = np.zeros_like(x)
-    interpret(main, x, found)
-    np.testing.assert_array_equal(found, x)
 
 
 def test_right_sides_are_evaluated_only_where_needed():

@@ -52,8 +52,6 @@ def _heap(em: Emitter, stmt: Any) -> str:
     overflow = ""
     for extent in stmt.extents:
         factor = em.index(extent)
-        if factor[0] == "%" and em.ranges.of(extent)[0] < 0:  # a negative extent is empty
-            factor = em.b.call("llvm.smax.i64", "i64", [("i64", factor), ("i64", "0")])
         if factor[0] != "%" and size[0] != "%":
             size = str(int(size) * int(factor))
             continue

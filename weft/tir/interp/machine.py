@@ -190,7 +190,7 @@ class Machine:
         def allocate(state: State) -> None:
             count = lanes
             for extent in extents:
-                count *= max(extent(state), 0)  # a negative extent is empty, as in a loop
+                count *= extent(state)
             state.allocate(data, tags, lambda: np.zeros(count, kind))
             state.buffers = {k: b for k, b in state.buffers.items() if k not in owned}
 
@@ -233,7 +233,7 @@ class Machine:
             for buffer in buffers:
                 count = 1
                 for extent in buffer.shape:
-                    count *= max(int(state.evaluate(extent)), 0)
+                    count *= int(state.evaluate(extent))
                 if buffer.strides and buffer.shape:
                     count = int(state.evaluate(buffer.shape[0] * buffer.strides[0]))
                 state.allocate(buffer.data, tags, _zeros(buffer, count))

@@ -88,7 +88,7 @@ class State:
             raise RuntimeFault(f"buffer {buffer.name} has no memory here")
         kind = buffer.dtype.element.numpy
         flat = memory if memory.dtype == kind else memory.view(kind)
-        shape = [max(int(self.evaluate(extent)), 0) for extent in buffer.shape]
+        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
         offset = int(self.evaluate(op.convert(buffer.elem_offset)))
         strides = [int(self.evaluate(stride)) for stride in buffer.strides] or compact_strides(
             shape

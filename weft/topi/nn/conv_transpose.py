@@ -25,10 +25,7 @@ def dilate(
     steps = per_axis(strides, data.ndim, "dilate: strides")
     if [1 for step in steps if is_const(step) and int(step) < 1]:
         raise IRValueError(f"dilate: strides: expected 1 or more, got {shape_text(steps)}")
-    shape = [
-        e if is_const(e, 0) else simplified((e - 1) * s + 1)
-        for e, s in zip(data.shape, steps, strict=True)
-    ]
+    shape = [_spread(e, s) for e, s in zip(data.shape, steps, strict=True)]
 
     def element(*indices: Any) -> Any:
         conditions, source = [], []
@@ -46,6 +43,14 @@ def dilate(
 
     names = [f"i{i}" for i in range(data.ndim)]
     return compute_one(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
+
+
+def _spread(extent: Any, step: Any) -> Any:
+    """The extent after spreading: one of 0 elements stays 0."""
+    if is_const(extent, 0) or is_const(step, 1):
+        return extent
+    made = simplified((extent - 1) * step + 1)
+    return made if is_const(made) else op.maximum(made, 0)
 
 
 def conv_transpose(
