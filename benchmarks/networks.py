@@ -1,7 +1,9 @@
 """The twelve networks of ``python -m benchmarks models``, with random weights, as they are known.
 
-torchvision's and transformers' own models where they have one. The mask of the two decoders is
-given to them as a constant, since PyTorch's exporter to ONNX does not know how they make it.
+torchvision's and transformers' own models where they have one, without heads of zeros, and with
+batch norms after which activations neither vanish nor grow (``weft.testing.zoo``). The mask of the
+two decoders is given to them as a constant, since PyTorch's exporter to ONNX does not know how they
+make it.
 """
 
 from __future__ import annotations
@@ -39,9 +41,11 @@ def cnn() -> Any:
 
 def _vision(name: str) -> Callable[[], Any]:
     def make() -> Any:
-        _seeded()
-        importlib.import_module("weft.testing.zoo").import_torchvision()
-        return importlib.import_module("torchvision.models").get_model(name, weights=None)
+        torch = _seeded()
+        zoo = importlib.import_module("weft.testing.zoo")
+        zoo.import_torchvision()
+        model = importlib.import_module("torchvision.models").get_model(name, weights=None)
+        return zoo.settle(zoo.stir(model).eval(), torch.randn(IMAGE[0].shape))
 
     return make
 

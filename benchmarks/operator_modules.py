@@ -49,6 +49,18 @@ class AddLayerNorm(torch.nn.Module):
         return self.norm(x + y)
 
 
+class RMSNorm(torch.nn.Module):
+    """Zhang and Sennrich (2019), written out as Llama has it: torch.onnx lacks the operator."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The rows, each over its root mean square."""
+        return self.weight * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6))
+
+
 class SqueezeExcite(torch.nn.Module):
     """Hu et al., "Squeeze-and-Excitation Networks" (2017), as EfficientNet has it."""
 
@@ -109,7 +121,7 @@ BUILDERS: Final[dict[str, Callable[..., torch.nn.Module]]] = {
     "mean_pool": lambda: torch.nn.AdaptiveAvgPool2d(1),
     "squeeze_excite": SqueezeExcite,
     "layer_norm": torch.nn.LayerNorm,
-    "rms_norm": functools.partial(torch.nn.RMSNorm, eps=1e-6),
+    "rms_norm": RMSNorm,
     "add_layer_norm": AddLayerNorm,
     "softmax": lambda: torch.nn.Softmax(-1),
     "embedding": torch.nn.Embedding,

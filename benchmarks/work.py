@@ -37,7 +37,8 @@ def work_of(model: torch.nn.Module, inputs: list[torch.Tensor]) -> dict[str, flo
         table.register_forward_hook(lambda _, __, rows: read.append(rows.nbytes))
         for table in tables
     ]
-    # Fused attention is no operator that PyTorch counts on the CPU; written out it is.
+    # What is fused PyTorch does not count on the CPU; written out it does.
+    torch.backends.mha.set_fastpath_enabled(False)
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         outputs = model(*inputs)
     for hook in hooks:
