@@ -59,6 +59,47 @@ def test_names_of_the_machine(vm):
         vm.invoke_closure(5)
 
 
+X = np.zeros(4, "float32")
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "match"),
+    [
+        (lambda vm: vm.save_function("main", 5, X), IRTypeError, "a new name .*, got 5 and True"),
+        (lambda vm: vm.save_function("main", "s", X, include_return=3), IRTypeError, "got 's' and"),
+        (lambda vm: vm.save_function("main", "", X), IRValueError, "expected a new name, got ''"),
+        (lambda vm: vm.save_function("main", "main", X), IRValueError, "of the function 'main'"),
+        (lambda vm: vm.save_function("mian", "s", X), IRKeyError, "no function 'mian'"),
+        (lambda vm: vm.save_function("main", "s"), IRTypeError, "main: expected 1 argument"),
+        (lambda vm: vm.save_function("main", "s", X[:3]), IRValueError, r"shape \(4,\)"),
+        (lambda vm: vm.save_function("main", "s", "x"), IRTypeError, "expected a tensor"),
+        (lambda vm: vm.save_function("main", "s", z=X), IRValueError, "there is no parameter z"),
+    ],
+)
+def test_calls_that_cannot_be_saved(vm, use, error, match):
+    with pytest.raises(error, match=match):
+        use(vm)
+    with pytest.raises(IRKeyError):
+        vm["s"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "error", "match"),
+    [
+        (5, IRTypeError, "memory_cfg: expected None, 'naive', 'pooled' or a dict .*, got 5"),
+        ("lots", IRValueError, "memory_cfg: expected 'naive' or 'pooled', got 'lots'"),
+        ({weft.cpu(): 1}, IRValueError, "expected 'naive' or 'pooled', got 1"),
+        ({weft.cuda(): "naive"}, TVMError, "cuda"),
+        ({"x": "naive"}, TVMError, "device"),
+    ],
+)
+def test_allocators(built, memory, error, match):
+    with pytest.raises(error, match=match):
+        weft.relax.VirtualMachine(built, weft.cpu(), memory)
+    for known in (None, "naive", "pooled", {weft.cpu(): "naive"}):
+        weft.relax.VirtualMachine(built, weft.cpu(), known)
+
+
 @pytest.mark.parametrize("name", [3, None, ["a"]])
 def test_names_of_registered_functions(name):
     for allow_missing in (False, True):

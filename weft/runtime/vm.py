@@ -178,6 +178,7 @@ class VirtualMachine:
             raise IRValueError(
                 f"exec_mode: expected 'native', 'compiled' or 'bytecode', got {exec_mode!r}"
             )
+        _check_memory(memory_cfg)
         devices: list[Any] = (
             list(device) if isinstance(device, list | tuple) else [device or Device(1, 0)]
         )
@@ -248,10 +249,23 @@ class VirtualMachine:
     ) -> None:  # fmt: skip
         """Keep a call under a new name, which takes no arguments.
 
-        ``include_return=False`` drops the result, for timing.
+        ``include_return=False`` drops the result, for timing. The arguments are checked now.
+        Raises IRTypeError where ``saved_name`` is no text, IRValueError where it names a function
+        of the module, which it would hide.
         """
         function = self._function(func_name)
+        if not isinstance(saved_name, str) or not isinstance(include_return, bool):
+            raise IRTypeError(
+                "save_function: expected a new name and include_return True or False, got "
+                f"{saved_name!r:.60} and {include_return!r:.60}"
+            )
+        if not saved_name or saved_name in self.executable.program.functions:
+            raise IRValueError(
+                "save_function: expected a new name, got "
+                + (f"that of the function {saved_name!r}" if saved_name else "''")
+            )
         arguments = (*args, *self._named(function, len(args), kwargs))
+        checked_arguments(function, arguments, {})
 
         def call() -> Any:
             result = self.run(func_name, arguments)
@@ -370,6 +384,25 @@ class VirtualMachine:
 
 
 VirtualMachine.__module__ = "weft.relax.vm"
+
+
+def _check_memory(memory_cfg: Any) -> None:
+    """Raise for what is no allocator by TVM's names: a text, or one for each device in a dict.
+
+    All of them get weft's own memory plan: there is one device, and memory is planned at build.
+    """
+    if memory_cfg is None:
+        return
+    if not isinstance(memory_cfg, str | dict):
+        raise IRTypeError(
+            "memory_cfg: expected None, 'naive', 'pooled' or a dict from devices to them, got "
+            f"{memory_cfg!r:.60}"
+        )
+    for name in memory_cfg.values() if isinstance(memory_cfg, dict) else [memory_cfg]:
+        if name not in ("naive", "pooled"):
+            raise IRValueError(f"memory_cfg: expected 'naive' or 'pooled', got {name!r:.60}")
+    for device in memory_cfg if isinstance(memory_cfg, dict) else ():
+        require_cpu(device)
 
 
 def _is_fields(value: Any) -> bool:
