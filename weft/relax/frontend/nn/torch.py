@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.relax.frontend.nn import spec as specs
 from weft.runtime.containers import ShapeTuple
+from weft.runtime.model import to_torch
 from weft.runtime.ndarray import NDArray, from_dlpack, is_torch_tensor
 from weft.runtime.vm import VirtualMachine
 from weft.support.errors import IRKeyError, IRTypeError
@@ -58,7 +60,7 @@ class TorchModule:
         if self.effects is not None and method.effect_mode != "none":
             result, effects = result
             self.effects = list(effects)
-        return _to_torch(result)
+        return _in_torch(result)
 
 
 def _passed(items: Sequence[Any], mode: str) -> list[Any]:
@@ -67,15 +69,15 @@ def _passed(items: Sequence[Any], mode: str) -> list[Any]:
     return list(items) if mode == "plain" else []
 
 
-def _to_torch(value: Any) -> Any:
-    import torch  # noqa: PLC0415 - an optional package
-
+def _in_torch(value: Any) -> Any:
+    """A result with its arrays as tensors of torch."""
     if isinstance(value, NDArray):
-        return torch.utils.dlpack.from_dlpack(value)
+        importlib.import_module("torch")  # a method without tensors may be the first to need it
+        return to_torch(value)
     if isinstance(value, ShapeTuple):
         return list(value)
     if isinstance(value, list | tuple):
-        return [_to_torch(item) for item in value]
+        return [_in_torch(item) for item in value]
     raise IRTypeError(f"Unsupported result of a method: {type(value).__name__}")
 
 
