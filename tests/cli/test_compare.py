@@ -74,6 +74,28 @@ def test_extents_that_the_model_does_not_name(folder, capsys):
     assert "all within" in capsys.readouterr().out
 
 
+def test_sizes_of_a_file(folder, capsys, monkeypatch):
+    shapes = []
+    monkeypatch.setattr(
+        "weft.cli.compare_onnx.random_array",
+        lambda shape, dtype, rng: shapes.append(shape) or random_array(shape, dtype, rng),
+    )
+    model("Relu", ["n", 3])
+    assert weft_command("compare", "m.onnx", "--size", "n=7") == 0
+    assert weft_command("compare", "m.onnx", "--input", "x:mx3:float32", "--size", "m=5") == 0
+    assert shapes == [(7, 3), (5, 3)]
+    assert weft_command("compare", "m.onnx", "--size", "n") == 2
+    assert "--size n: expected name=number" in capsys.readouterr().err
+
+
+def test_bench_of_bfloat16(folder, capsys):
+    arguments = ["--input", "x:2x3:bfloat16", "--rounds", 1, "--engine", "weft"]
+    assert weft_command("bench", "cmpnets:Half", *arguments, "--engine", "torch eager") == 0
+    table = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split("  ")[0] for line in table] == ["weft", "torch eager"]
+    assert all(line.split()[-1].replace(".", "").isdigit() for line in table)
+
+
 def test_sizes_of_expressions():
     sizes = Sizes({"n": 5})
     assert sizes.shape(("n", "n + 1", "2*n", "a-b")) == (5, 6, 10, 4)

@@ -98,6 +98,7 @@ def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     np.savez(inputs, **arrays)
     return {
         "model": str(options.model), "kind": kind, "inputs": str(inputs), "shapes": shapes,
+        "dtypes": [dtype for _, dtype in wanted],  # .npz files know numpy's own types only
         "threads": options.threads or num_threads(), "folder": str(folder),
     }  # fmt: skip
 

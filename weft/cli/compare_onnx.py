@@ -52,7 +52,7 @@ def _with_outputs(model: Any, names: list[str]) -> Any:
 
 
 def _inputs(model: Any, subject: Subject) -> dict[str, Any]:
-    rng, sizes = np.random.default_rng(0), Sizes()
+    rng, sizes = np.random.default_rng(subject.seed), Sizes(subject.sizes)
     given = subject.examples or {}
     for symbol in sorted(alone_in(model.graph.input, given)):
         sizes.of(symbol)  # before what is computed of it

@@ -25,7 +25,8 @@ import numpy as np
 import weft
 from weft.cli.errors import error_text
 from weft.cli.models import find_model
-from weft.runtime.model import CompiledModel
+from weft.runtime.model import CompiledModel, to_torch
+from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 Call = Callable[[], Any]
@@ -36,7 +37,7 @@ def _torch_setup(told: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
     """torch, the model, and its inputs as tensors."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(told["threads"])
-    inputs = [torch.from_numpy(value) for value in example_arrays(told)]
+    inputs = [to_torch(weft.nd.array(value)) for value in example_arrays(told)]
     if told["kind"] == "pt2":
         return torch, torch.export.load(told["model"]).module(), inputs
     return torch, find_model(told["model"]), inputs
@@ -144,7 +145,9 @@ ENGINES: Final[dict[str, tuple[Setup, str, tuple[str, ...]]]] = {
 def example_arrays(told: Mapping[str, Any]) -> list[Any]:
     """The inputs, the same in every engine."""
     with np.load(told["inputs"]) as stored:
-        return [stored[f"x{i}"] for i in range(len(stored.files))]
+        return [
+            stored[f"x{i}"].view(DataType(dtype).numpy) for i, dtype in enumerate(told["dtypes"])
+        ]
 
 
 def _onnx_of(told: Mapping[str, Any]) -> str:

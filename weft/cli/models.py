@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,9 @@ class Subject:
     name: str
     examples: Any = None
     dynamic_shapes: Any = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """What ``--size`` says of dynamic dimensions, of a file, whose inputs are made later."""
+    seed: int = 0
 
     @property
     def is_torch(self) -> bool:
@@ -85,7 +88,7 @@ def subject_of(options: argparse.Namespace) -> Subject:
     model = find_model(options.model)
     name = Path(options.model).name
     if isinstance(model, Path):
-        return _file_subject(model, name, specs)
+        return _file_subject(model, name, specs, options)
     return _torch_subject(model, name, specs, Sizes(parse_sizes(options.size)), options.seed)
 
 
@@ -192,12 +195,17 @@ def made(found: Any, text: str) -> Any:
     return found.eval()
 
 
-def _file_subject(path: Path, name: str, specs: Sequence[InputSpec]) -> Subject:
+def _file_subject(
+    path: Path, name: str, specs: Sequence[InputSpec], options: argparse.Namespace
+) -> Subject:
     if path.suffix == ".weft":
         raise IRValueError(f"{name} is compiled already; `weft run` and `weft bench` take it")
-    if path.suffix == ".pt2" or not specs:
-        return Subject(path, name)
-    return Subject(path, name, {spec.name: list(spec.shape) for spec in specs})
+    examples = {spec.name: list(spec.shape) for spec in specs}
+    is_program = path.suffix == ".pt2"
+    return Subject(
+        path, name, None if is_program or not specs else examples,
+        sizes=parse_sizes(options.size), seed=options.seed,
+    )  # fmt: skip
 
 
 def _torch_subject(
