@@ -135,7 +135,7 @@ def video(frames: int = 8, size: int = 32) -> Inputs:
     return lambda: (torch.randn(1, 3, frames, size, size),)
 
 
-def tokens(length: int = 12, batch: int = 1, vocabulary: int = 96, **others: Inputs) -> Inputs:
+def tokens(length: int = 12, batch: int = 1, vocabulary: int = 96) -> Inputs:
     """Random token numbers as ``input_ids``."""
     return lambda: {"input_ids": torch.randint(0, vocabulary, (batch, length))}
 
