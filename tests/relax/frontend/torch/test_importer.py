@@ -131,6 +131,24 @@ def test_checks_of_linear_algebra_are_no_missing_operators():
     assert_same(machine["main"](x.numpy())[0].numpy(), Inverse()(x).numpy(), "inverse")
 
 
+@pytest.mark.parametrize("mask", [[False, True], [True, True]])
+def test_the_fallback_keeps_the_places_of_results_that_are_none(mask):
+    class Gradients(torch.nn.Module):
+        def forward(self, out, x, grid):
+            found = torch.ops.aten.grid_sampler_2d_backward.default(
+                out, x, grid, 0, 0, False, mask
+            )
+            return [gradient for gradient in found if gradient is not None]
+
+    args = (torch.randn(1, 2, 3, 3), torch.randn(1, 2, 5, 5), torch.rand(1, 3, 3, 2))
+    mod = from_exported_program(capture(Gradients(), args), fallback="torch")
+    made = relax.VirtualMachine(relax.build(mod), weft.cpu())["main"](*[x.numpy() for x in args])
+    wanted = Gradients()(*args)
+    assert len(made) == len(wanted) == sum(mask)
+    for mine, its in zip(made, wanted, strict=True):
+        assert_same(mine.numpy(), its.numpy(), "gradient")
+
+
 def test_the_nearest_operator_is_found_by_what_tells_operators_apart():
     known = ["aten.isnan.default", "aten.sin.default", "aten.tanh.default (complex)"]
     assert nearest_name("aten.linalg_inv_ex.default", known) == ""

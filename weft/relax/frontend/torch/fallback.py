@@ -34,17 +34,19 @@ def torch_fallbacks(names: Iterable[str]) -> dict[str, Converter]:
 def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
     tensors: list[Expr] = []
     name = overload_name(context.node.target)
+    value = context.node.meta["val"]
+    fakes = value if isinstance(value, list | tuple) else [value]
     description = json.dumps({
         "operator": name,
         "args": [_described(arg, tensors, name) for arg in args],
         "kwargs": {key: _described(arg, tensors, name) for key, arg in kwargs.items()},
+        "kept": [index for index, fake in enumerate(fakes) if fake is not None],
     })  # fmt: skip
-    value = context.node.meta["val"]
-    fakes = value if isinstance(value, list | tuple) else [value]
-    parts = [1 + is_complex(fake) for fake in fakes if fake is not None]
+    parts = [0 if fake is None else 1 + is_complex(fake) for fake in fakes]
+    given = [count for count in parts if count]
     infos = [
         TensorStructInfo(*about)
-        for about, count in zip(context.results, parts, strict=True)
+        for about, count in zip(context.results, given, strict=True)
         for _ in range(count)
     ]
     call = op.call_dps_packed(
@@ -55,9 +57,8 @@ def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
     found = iter(
         [context.emit(result[i]) for i in range(len(infos))] if len(infos) > 1 else [result]
     )
-    made = [
-        next(found) if count == 1 else ComplexTensor(next(found), next(found)) for count in parts
-    ]
+    makers = (lambda: None, lambda: next(found), lambda: ComplexTensor(next(found), next(found)))
+    made = [makers[count]() for count in parts]  # None keeps its place
     return made if isinstance(value, list | tuple) else made[0]
 
 
@@ -93,7 +94,7 @@ def call_operator(description: str, *arrays: Any) -> None:
     with torch.no_grad():
         results = overload(*args, **kwargs)
     results = [results] if isinstance(results, torch.Tensor) else list(results)
-    results = [part for result in results for part in _parts(result)]
+    results = [part for index in told["kept"] for part in _parts(results[index])]
     for destination, result in zip(tensors[-len(results) :], results, strict=True):
         destination.copy_(result)
 
