@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from weft.relax.frontend.onnx import from_onnx
-from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
 from weft.testing.onnx_models import check, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
@@ -27,6 +27,25 @@ def test_a_branch_that_the_data_chooses(flag):
     proto = model([node("If", "c", "y", **branches())], [info("c", "bool", []),
                   info("x", shape=["n", 2])], ["y"])  # fmt: skip
     check(proto, np.array(flag), uniform(3, 2))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_branch_whose_layer_does_not_fit_the_inputs(known):
+    """As in silero_vad: the branch for another rate takes another shape of x."""
+    weights = {"W": uniform(1, 8, 3), "R": uniform(1, 8, 2)}
+    layer = node("LSTM", "x W R", "r", hidden_size=2)
+    chosen = {
+        "then_branch": graph([node("Add", "x x", "r")], [], [info("r")]),
+        "else_branch": graph([layer], [], [info("r")]),
+    }
+    x, flag = info("x", shape=[4, 3]), info("c", "bool", [])
+    if known:
+        check(model([node("If", "c", "y", **chosen)], [x], ["y"],
+                    constants={**weights, "c": np.array(True)}), uniform(4, 3))  # fmt: skip
+        return
+    with pytest.raises(OnnxNodeError, match="LSTM node .*input X: expected 3 dimen.*got 2") as told:
+        from_onnx(model([node("If", "c", "y", **chosen)], [flag, x], ["y"], constants=weights))
+    assert any("in the else_branch of the If node" in note for note in told.value.__notes__)
 
 
 def test_a_branch_that_is_known_leaves_no_choice():

@@ -36,7 +36,8 @@ def choose(context: Context, condition: Value, *, then_branch: Any, else_branch:
     flag = condition.expr
     if condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
-    parts = [_branch(context, graph) for graph in (then_branch, else_branch)]
+    branches = (("then_branch", then_branch), ("else_branch", else_branch))
+    parts = [_branch(context, which, graph) for which, graph in branches]
     structures = [[_structure(value) for value in values] for _, values in parts]
     if structures[0] != structures[1]:
         context.need(condition, "cond")  # branches of other structures: it must be known
@@ -49,7 +50,7 @@ def choose(context: Context, condition: Value, *, then_branch: Any, else_branch:
     ]
 
 
-def _branch(context: Context, graph: Any) -> tuple[SeqExpr, list[Any]]:
+def _branch(context: Context, which: str, graph: Any) -> tuple[SeqExpr, list[Any]]:
     builder = context.builder
     builder.begin_scope(None)
     builder.begin_binding_block()
@@ -57,9 +58,13 @@ def _branch(context: Context, graph: Any) -> tuple[SeqExpr, list[Any]]:
         values = context.translator.graph(graph, context.scope)
         exprs = [flat_expr(value) for value in values]
         body = builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
-    except Exception:
+    except Exception as error:
         builder.end_block()
         builder.end_scope()
+        error.add_note(
+            f"in the {which} of the {context.where}, whose condition is not known at import; where "
+            "that branch does not fit the inputs, make the condition an initializer"
+        )
         raise
     block = builder.end_block()
     builder.end_scope()

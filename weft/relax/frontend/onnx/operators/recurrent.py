@@ -164,6 +164,10 @@ def _converted(
 ) -> list[Expr]:
     """(outputs of all steps, last states ...) of a node, in ONNX's layouts."""
     layer, emit = layer_of(context, kind, attributes), context.emit
+    for what, value in zip(("X", "W", "R"), inputs, strict=False):
+        rank = len(context.shape(value, what))
+        if rank != 3:
+            context.fail(f"its input {what}: expected 3 dimensions, got {rank}")
     data = inputs[0].expr
     if layer.batch_first:
         data = emit(op.permute_dims(data, [1, 0, 2]))
