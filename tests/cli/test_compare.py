@@ -74,6 +74,39 @@ def test_extents_that_the_model_does_not_name(folder, capsys):
     assert "all within" in capsys.readouterr().out
 
 
+def batch_norm(opset):
+    import numpy as np
+
+    from weft.testing.onnx_models import info, node
+    from weft.testing.onnx_models import model as made
+
+    values = {"s": 2, "b": 1, "m": 3, "v": 4}
+    numbers = {name: np.full(3, value, "float32") for name, value in values.items()}
+    calls = [node("BatchNormalization", "x s b m v", "y"), node("Relu", "y", "z")]
+    proto = made(calls, [info("x", shape=[2, 3, 4])], ["z"], constants=numbers, opset=opset)
+    onnx.save(proto, "m.onnx")
+
+
+@pytest.mark.parametrize("opset", [9, 13, 15])
+def test_batch_normalization_of_old_opsets_is_compared_with_onnxruntime(folder, capsys, opset):
+    pytest.importorskip("onnxruntime")
+    batch_norm(opset)
+    assert weft_command("compare", "m.onnx") == 0
+    assert capsys.readouterr().out.count("all within") == 2
+
+
+def test_without_onnxruntime_it_says_what_old_opsets_suffer_from(folder, capsys, monkeypatch):
+    from weft.cli import compare_onnx
+
+    found = compare_onnx.importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "onnxruntime" else found(name)
+    )
+    batch_norm(9)
+    assert weft_command("compare", "m.onnx") == 1
+    assert "install onnxruntime to compare with that" in capsys.readouterr().out
+
+
 def test_sizes_of_a_file(folder, capsys, monkeypatch):
     shapes = []
     monkeypatch.setattr(
