@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import weft
 from weft import ir, relax, te, tir
 from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.relax.distributed.global_info import DeviceMesh
+from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
@@ -102,6 +104,10 @@ def others() -> list[Node]:
         relax.ExternFunc("env.f"), relax.TupleStructInfo([function]), ir.VDevice("llvm", 1, "g"),
         relax.ShapeStructInfo(ndim=2), ir.Op.get("tir.exp"), relax.Var("free", function),
         tir.IndexMap.from_func(lambda i, j: [j * 4, i]),
+        DTensorStructInfo(
+            relax.TensorStructInfo((4, 4), "float32"), DeviceMesh((2,), ir.Range(0, 2)),
+            Placement.from_text("S[0]"),
+        ),
         tir.TensorIntrin(matmul, matmul),
         tir.comm_reducer(lambda a, b: a + b, lambda dtype: tir.const(0, dtype))(
             tir.Var("v", "int32"), tir.IterVar((0, 4), "k", tir.IterVar.CommReduce)

@@ -66,7 +66,8 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
 def _described(request: Request) -> tuple[str, bytes | None]:
     """The kind of a model, and what tells it from others of its kind; None where nothing does."""
     if isinstance(request.model, IRModule):
-        return "IRModule", key_of_ir(request.model)
+        is_plain = request.dynamic_shapes is None and not request.options  # else it is refused
+        return "IRModule", key_of_ir(request.model) if is_plain else None
     source = source_of(request.model)
     return source.name, function_of(source.key)(request)
 

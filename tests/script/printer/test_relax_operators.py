@@ -3,7 +3,10 @@
 import pytest
 
 from weft import relax
+from weft.ir.expr import Range
 from weft.ir.op import Op
+from weft.relax.distributed.global_info import DeviceMesh
+from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.relax.op.definition import FUNCTIONS
 from weft.testing.round_trip import assert_round_trip
 from weft.tir.index_map import IndexMap
@@ -18,6 +21,7 @@ REDUCE = ([X], {"axis": [0, 2], "keepdims": True})
 SCAN = ([X], {"axis": 1, "dtype": "float64", "exclusive": True})
 ARG = ([X], {"axis": 1, "keepdims": True})
 F = relax.PrimValue
+MESH, SHARDED = DeviceMesh((2,), Range(0, 2)), Placement.from_text("S[0]")
 
 
 def spatial(rank):
@@ -93,8 +97,9 @@ CASES = {
     "ccl.allreduce": ([X], {"op_type": "max", "in_group": False}),
     "ccl.allgather": ([X], {"num_workers": 2, "in_group": False}),
     "ccl.scatter_from_worker0": ([X], {"num_workers": 3, "axis": 1}),
-    "dist.annotate_sharding": ([X], {"device_mesh": "mesh", "placement": "S[0]"}),
-    "dist.redistribute": ([X], {"device_mesh": "mesh", "placement": "R"}),
+    "dist.annotate_sharding": ([X], {"device_mesh": MESH, "placement": SHARDED}),
+    "dist.redistribute": ([DTensorStructInfo(X, MESH, SHARDED)],
+                          {"device_mesh": MESH, "placement": Placement.from_text("R")}),
     "dist.redistribute_replica_to_shard": ([X], {"num_workers": 3, "axis": 1}),
     "vision.roi_align": ([T(2, 6, 7, 3), T(4, 5)], {
         "pooled_size": [2, 3], "spatial_scale": 0.25, "sample_ratio": 2, "aligned": True,

@@ -17,6 +17,7 @@ LAYOUT_FREE = "layout_free_buffers"
 class Default(ScheduleRule):
     """Every block by the program that fits it (``weft.dlight.cpu.default``).
 
+    >>> import weft
     >>> from weft import dlight, te
     >>> x = te.placeholder((64, 64), name="x")
     >>> func = te.create_prim_func([x, te.compute((64, 64), lambda i, j: x[i, j] + 1, name="y")])

@@ -48,7 +48,7 @@ def best_tile(machine: Machine, rows: int | None, columns: int | None, shared: b
     one would only make the code longer.
 
     >>> best_tile(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), 768, 768, True)
-    Tile(rows=6, vectors=2, lanes=8)
+    Tile(rows=4, vectors=3, lanes=8)
     """
     lanes = machine.lanes()
     height = _UNKNOWN if rows is None else rows
