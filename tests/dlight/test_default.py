@@ -11,6 +11,7 @@ import weft
 from weft import dlight, relax, te, tir, topi
 from weft.dlight.cpu import default
 from weft.driver.pipeline import lower_tir
+from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
@@ -269,3 +270,28 @@ def test_one_schedule_serves_every_number_of_rows(rows):
     _, expected, interpreted, native = results_of(func, [left, right], (rows, 21))
     np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_in_parallel_compute_nothing_for_each_other():
+    """A product that is not read at its own place by a softmax stays outside of its rows: each row
+    would compute all batches again, and threads would write the same sums.
+    """
+    n = tir.Var("n", "int64")
+    builder = relax.BlockBuilder()
+    q, k, v = [
+        relax.Var(name, relax.TensorStructInfo((n, 4, 2, 3), "float32")) for name in "qkv"
+    ]
+    bias = relax.Var("bias", relax.TensorStructInfo((n, 2, 4, 4), "float32"))
+    with builder.function("main", [q, k, v, bias]):
+        with builder.dataflow():
+            out = builder.emit_output(
+                relax.op.nn.attention(q, k, v, bias, causal_mask="TopLeft")
+            )
+        builder.emit_func_output(out)
+    with SMALL:
+        mod = relax.get_pipeline("weft")(builder.get())
+    [func] = [func for func in mod.functions.values() if isinstance(func, tir.PrimFunc)]
+    parallel = [loop for loop in collect(func.body, For) if loop.kind is ForKind.PARALLEL]
+    assert parallel
+    for loop in parallel:
+        assert all(isinstance(inner.extent, IntImm) for inner in collect(loop.body, For))

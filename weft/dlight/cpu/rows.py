@@ -7,15 +7,19 @@ Adams and Kamil, "Parallel Associative Reductions in Halide", 2017: rfactor).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
+from weft.arith.analyzer import Analyzer
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel, vectorize_inside
 from weft.dlight.nest import Nest, loops_of
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
+from weft.tir import op
 from weft.tir.expr import Var
-from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _CHAINS: Final = 4
@@ -42,10 +46,13 @@ def schedule(
     loops = sch.get_loops(result)
     depth = min(count, 1)
     if count:
-        row = run_in_parallel(sch, loops[:count], machine)
+        row = sch.fuse(*loops[:count])
         inside = [*reductions, *others, *[block for block in partial if block is not None]]
         for block in _consumers_first(sch, inside):
             sch.compute_at(block, row)
+            if not _is_computed_once(sch, block, row):
+                return False
+        run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
     for lanes in partial:
         if lanes is not None:
             _accumulate(sch, lanes, depth)
@@ -53,6 +60,19 @@ def schedule(
         spatial = Nest(sch, block)
         vectorize_inside(sch, spatial, spatial.spatial[-1], depth, machine)
     return True
+
+
+def _is_computed_once(sch: Schedule, block: BlockRV, row: LoopRV) -> bool:
+    """Whether the rows share the work of a block: none computes what another one does."""
+    nest = Nest(sch, block)
+    inside = [sch.get(loop).extent for loop in sch.get_loops(block)[1:]]
+    whole = [axis.dom.extent for axis in nest.axes if axis.dom is not None]
+    extents = [sch.get(row).extent, *inside]
+    return Analyzer().can_prove_equal(_product(extents), _product(whole))
+
+
+def _product(extents: Sequence[PrimExpr]) -> PrimExpr:
+    return functools.reduce(op.multiply, extents, op.const(1, "int64"))
 
 
 def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | None:

@@ -143,8 +143,13 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
-    place = _parallel(sch, _tile_result(sch, nest, roles, result, sizes), machine)
+    order = _tile_result(sch, nest, roles, result, sizes)
+    depth = _together(sch, order, machine)
+    fused = sch.fuse(*order[:depth]) if depth else None
+    place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)
+    if fused is not None:
+        run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
     _tile_reduction(sch, block, roles, result)
     for panel in panels:
         if panel is not None:
@@ -262,19 +267,16 @@ def _loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]
     return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
 
 
-def _parallel(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> LoopRV:
-    """Run the outer loops in parallel, as many fused as keep the cores busy; the innermost one."""
+def _together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
+    """How many of the outer loops, fused, keep the cores busy; 0 where there is one tile only."""
     count, depth = 1, 0
     for loop in order:
+        depth += 1
         extent = sch.get(loop).extent
         count *= extent.value if isinstance(extent, IntImm) else _MANY
-        depth += 1
         if _balance(count, machine.cores) > _BALANCED:
             break
-    if count == 1:
-        return order[-1]
-    fused = run_in_parallel(sch, order[:depth], machine)
-    return fused if depth == len(order) else order[-1]
+    return depth if count > 1 else 0
 
 
 def _balance(count: int, cores: int) -> float:
