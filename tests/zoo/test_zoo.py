@@ -5,6 +5,7 @@ Behind ``-m slow``: ``pytest -m slow tests/zoo -k resnet18`` takes one of them.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 
 import numpy as np
@@ -70,8 +71,30 @@ def test_a_model_equals_pytorch(architecture):
     compiled = weft.compile(model, kwargs or args, cache=False)
     found = tensors_of(compiled(*args, **kwargs))
     assert len(found) == len(expected) > 0
+    far = [name for name, value in expected.items() if apart(found[name], value) > TOLERANCE]
+    exact = exact_results(model, args, kwargs) if far else {}
     for name, value in expected.items():
-        assert_close(found[name], value, f"{architecture.name}: {name}")
+        if name in far and apart(value, exact[name]) > TOLERANCE / 2:
+            assert apart(found[name], exact[name]) <= 1.5 * apart(value, exact[name])
+        else:
+            assert_close(found[name], value, f"{architecture.name}: {name}")
+
+
+def exact_results(model, args, kwargs):
+    """What the model gives in float64.
+
+    With random weights a deep network may carry rounding so far that PyTorch's own float32 is
+    off by the tolerance; weft must then be as near to the exact result as PyTorch is.
+    """
+    wide = copy.deepcopy(model).double()
+    with torch.no_grad():
+        return tensors_of(wide(*map(doubled, args), **{k: doubled(v) for k, v in kwargs.items()}))
+
+
+def doubled(value):
+    """A tensor of floats in float64."""
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if is_float else value
 
 
 def tensors_of(value, name="output"):
