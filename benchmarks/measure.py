@@ -141,9 +141,11 @@ class Crew:
 
     def _told(self, row: Row, folder: Path) -> dict[str, Any]:
         inputs = folder / "inputs.npz"
-        np.savez(inputs, **row.arrays())
+        arrays = row.arrays()
+        np.savez(inputs, **arrays)
         return {
             "model": row.model, "kind": "torch", "inputs": str(inputs), "shapes": {},
+            "dtypes": [str(array.dtype) for array in arrays.values()],
             "threads": self.plan.threads, "folder": str(folder),
         }  # fmt: skip
 
