@@ -135,7 +135,6 @@ WEFT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
-    BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart
@@ -144,18 +143,25 @@ WEFT: tuple[Pass, ...] = (
     FuseOps(),  # calls that may share a kernel become a function of their own
     FuseTIR(),  # and such a function one kernel
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+)
+"""What ``weft.compile`` does to a graph."""
+
+SCHEDULED: tuple[Pass, ...] = (
+    BlockChannels(),  # while convolutions are operators
+    *WEFT,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     ScheduleGeneratedFunctions(cpu.Default()),  # vectors, tiles in registers, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
     FoldConstant(),  # which runs now, once
     DeadCodeElimination(),  # those kernels
 )
-"""What ``weft.compile`` does to a graph."""
+"""The same with default schedules: ``relax_pipeline="scheduled"``."""
 
 _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
     "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
     "weft": lambda: Sequential(WEFT, name="relax.weft"),
+    "scheduled": lambda: Sequential(SCHEDULED, name="relax.scheduled"),
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 
