@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -175,6 +176,38 @@ def test_deep_walks_run_and_endless_ones_are_an_error():
     assert depth(30_000) == 30_000
     with pytest.raises(errors.TVMError, match="endless: the program is nested more than about"):
         endless()
+
+
+HOOKED = """
+import pytest, torch
+from weft import tir
+from weft.support.errors import TVMError
+from weft.support.recursion import calls_use_the_stack
+
+assert not calls_use_the_stack()
+
+def refuses(graph, inputs):
+    raise ValueError("a backend that fails")
+
+with pytest.raises(Exception, match="a backend that fails"):
+    torch.compile(lambda x: x + 1, backend=refuses)(torch.ones(3))
+assert calls_use_the_stack(), "torch takes its hook away now: nothing is left to test"
+value = tir.Var("x", "int32")
+for _ in range(40_000):
+    value = value + 1 - tir.Var("y", "int32")
+with pytest.raises(TVMError, match="nested more than about"):
+    value.script()
+print("alive")
+"""
+
+
+@pytest.mark.torch
+def test_walks_stay_on_the_stack_where_torch_evaluates_frames():
+    """torch.compile leaves its evaluator of frames behind when a backend raises."""
+    pytest.importorskip("torch")
+    found = subprocess.run([sys.executable, "-c", HOOKED], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert found.stdout == "alive\n"
 
 
 # ---- diagnostics

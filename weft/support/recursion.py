@@ -3,12 +3,18 @@
 Python 3.11 and later spend no C stack on Python-to-Python calls, so a high limit is safe as long
 as the walk stays in plain function calls. What is deeper still becomes a TVMError. Outside of walks
 the user's own limit holds, so that endless recursion of a program is an error, not a crash.
+
+That does not hold while another library evaluates frames itself (PEP 523): each call is one of C
+then. torch.compile does so while it runs, and leaves it so where a backend raises. In that case the
+limit is what the stack can take.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -17,9 +23,45 @@ from typing import Final, ParamSpec, TypeVar
 from weft.support.errors import TVMError
 
 LIMIT: Final = 200_000
+FRAME: Final = 1024
+"""Bytes of C stack for a Python call where frames are evaluated by a hook; torch's takes 400."""
+SMALL_STACK: Final = 8 << 20
+"""The stack that is counted on where the system sets no limit."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _default_evaluator() -> int | None:
+    """The address of Python's own evaluator of frames; None where it cannot be asked for."""
+    try:
+        evaluate = ctypes.pythonapi._PyEval_EvalFrameDefault
+        ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
+        ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc.argtypes = [ctypes.c_void_p]
+        ctypes.pythonapi.PyInterpreterState_Get.restype = ctypes.c_void_p
+    except AttributeError:
+        return None
+    return ctypes.cast(evaluate, ctypes.c_void_p).value
+
+
+_EVALUATOR: Final = _default_evaluator()
+
+
+def calls_use_the_stack() -> bool:
+    """Whether a hook evaluates frames, so that a Python call is one of C."""
+    if _EVALUATOR is None:
+        return False
+    interpreter = ctypes.pythonapi.PyInterpreterState_Get()
+    found: object = ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc(interpreter)
+    return found != _EVALUATOR
+
+
+def _limit() -> int:
+    """How deep a walk may go now."""
+    if not calls_use_the_stack():
+        return LIMIT
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return min(LIMIT, (SMALL_STACK if stack == resource.RLIM_INFINITY else stack) // FRAME)
 
 
 class _Walks:
@@ -29,21 +71,22 @@ class _Walks:
         self.lock = threading.Lock()
         self.count = 0
         self.usual = 0
+        self.raised = 0
 
     def enter(self) -> None:
         """Raise the limit before the first walk."""
         with self.lock:
             if self.count == 0:
-                self.usual = sys.getrecursionlimit()
-                if self.usual < LIMIT:
-                    sys.setrecursionlimit(LIMIT)
+                self.usual, self.raised = sys.getrecursionlimit(), _limit()
+                if self.usual < self.raised:
+                    sys.setrecursionlimit(self.raised)
             self.count += 1
 
     def leave(self) -> None:
         """Put the usual limit back after the last walk; frames deeper than that keep the limit."""
         with self.lock:
             self.count -= 1
-            if self.count == 0 and self.usual < LIMIT and sys.getrecursionlimit() == LIMIT:
+            if self.count == 0 and self.usual < self.raised == sys.getrecursionlimit():
                 try:
                     sys.setrecursionlimit(self.usual)
                 except RecursionError:
@@ -93,6 +136,6 @@ def deep_recursion(function: Callable[P, R]) -> Callable[P, R]:
 
 def _too_deep(function: Callable[..., object]) -> TVMError:
     return TVMError(
-        f"{function.__name__}: the program is nested more than about {LIMIT // 4} levels "
+        f"{function.__name__}: the program is nested more than about {_limit() // 4} levels "
         "deep; split it into several statements or functions"
     )
