@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -18,12 +19,12 @@ SCHEDULED = "tir.is_scheduled"
 """The attribute of functions that have a schedule."""
 
 
-class ScheduleRule:
+class ScheduleRule(ABC):
     """How functions of some form are scheduled."""
 
+    @abstractmethod
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
         """The schedule of ``func``; None if the rule is not for it."""
-        raise NotImplementedError
 
 
 def ApplyDefaultSchedule(*rules: ScheduleRule) -> Pass:  # noqa: N802 - TVM's name

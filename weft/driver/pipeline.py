@@ -147,8 +147,18 @@ WEFT: tuple[Pass, ...] = (
 """What ``weft.compile`` does to a graph."""
 
 SCHEDULED: tuple[Pass, ...] = (
+    Normalize(),  # what users built by hand gets struct info and leaf arguments
+    FoldBatchnormToConv2D(keep_training=True),  # while both are operators
+    DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
     BlockChannels(),  # while convolutions are operators
-    *WEFT,
+    FoldConstant(),  # what only depends on weights is computed now
+    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
+    FoldConstant(),  # what legalisation took apart
+    RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
+    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
+    FuseOps(),  # calls that may share a kernel become a function of their own
+    FuseTIR(),  # and such a function one kernel
+    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     ScheduleGeneratedFunctions(cpu.Default()),  # vectors, tiles in registers, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own

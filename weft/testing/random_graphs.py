@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.driver.build import relax_build
-from weft.driver.pipeline import RELAX_BUILD, WEFT
+from weft.driver.pipeline import RELAX_BUILD, SCHEDULED
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
@@ -279,13 +279,19 @@ ALONE: Final = (
 )  # fmt: skip
 """Passes over operators, each applied to the graph as it is."""
 
-COMPILED: Final = ((0, "native", "default"), (3, "native", "weft"), (3, "bytecode", "default"))
-"""How the graph is compiled: opt_level, mode, pipeline (``weft`` fuses, ``default`` does not)."""
+COMPILED: Final = (
+    (0, "native", "default"), (3, "native", "weft"), (3, "native", "scheduled"),
+    (3, "bytecode", "default"),
+)  # fmt: skip
+"""How the graph is compiled: opt_level, mode, pipeline.
+
+``weft`` fuses, ``scheduled`` schedules too, ``default`` does neither.
+"""
 
 
 def chains() -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Passes that need each other's forms: checked after every step."""
-    yield "weft", WEFT
+    yield "scheduled", SCHEDULED  # what weft does, and schedules
     lowered = [*RELAX_BUILD]
     planned = next(i for i, item in enumerate(lowered) if "StaticPlan" in item.info.name) + 1
     yield "default_build", (*lowered[:planned], transform.AssignOffsets(), *lowered[planned:])
