@@ -166,6 +166,12 @@ def _stores(stmt: Stmt) -> list[BufferStore]:
     return []
 
 
+def blocks_of(sch: Schedule) -> list[BlockRV]:
+    """The blocks of the function, in the order of the program."""
+    found: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
+    return found
+
+
 def loops_of(sch: Schedule, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
     """Of the loops around the block, without the ``skip`` outermost: the one that runs each axis.
 

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 
 from weft.dlight.cpu import elementwise, rows, tiled
-from weft.dlight.nest import Nest
+from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
 from weft.tir.buffer import Buffer
@@ -29,7 +29,7 @@ Program = Callable[[Schedule], bool]
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Schedule every block of the function; the schedule that came out of it."""
     sch = inlined(sch)
-    waiting = _blocks(sch)
+    waiting = blocks_of(sch)
     while waiting:
         result = waiting.pop()
         nest = Nest(sch, result)
@@ -90,11 +90,6 @@ def _tried(sch: Schedule, program: Program) -> Schedule:
         return sch
 
 
-def _blocks(sch: Schedule) -> list[BlockRV]:
-    found: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
-    return found
-
-
 def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
     """The waiting blocks whose results only ``result``, or others of them, read; in order."""
     inside = {sch.get(result)}
@@ -127,7 +122,7 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
 
 def inlined(sch: Schedule) -> Schedule:
     """Compute spatial blocks where they are read, unless that repeats work that is dear."""
-    for block in _blocks(sch):
+    for block in blocks_of(sch):
         nest = Nest(sch, block)
         if nest.is_spatial and _is_worth_inlining(sch, nest):
             sch = _tried(sch, _inline(block))

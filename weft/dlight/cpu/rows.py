@@ -13,7 +13,7 @@ from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel, vectorize_inside
-from weft.dlight.nest import Nest, loops_of
+from weft.dlight.nest import Nest, blocks_of, loops_of
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
@@ -96,7 +96,7 @@ def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | 
 def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
     """The blocks in an order in which each comes before what it reads."""
     known = {sch.get(block): block for block in blocks}
-    listed = [sch.get(block) for block in sch.get_child_blocks(sch.get_block("root"))]
+    listed = [sch.get(block) for block in blocks_of(sch)]
     return [known[block] for block in reversed(listed) if block in known]
 
 
