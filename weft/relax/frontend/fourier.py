@@ -83,23 +83,25 @@ def product(
     builder: BlockBuilder, planes: Planes, matrices: tuple[Expr, Expr]
 ) -> tuple[Expr, Expr]:
     """Rows of complex numbers times a complex matrix: (..., n) by (n, m)."""
-    emit = builder.emit
-    (real, imaginary), (cosines, sines) = planes, matrices
-    first, second = emit(op.matmul(real, cosines)), emit(op.matmul(real, sines))
-    if imaginary is not None:
-        first = emit(op.subtract(first, emit(op.matmul(imaginary, sines))))
-        second = emit(op.add(second, emit(op.matmul(imaginary, cosines))))
-    return first, second
+    return _multiplied(builder, planes, matrices, op.matmul)
 
 
 def times(builder: BlockBuilder, planes: Planes, factors: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
     """The products of complex numbers, one by one; shapes broadcast."""
+    return _multiplied(builder, planes, factors, op.multiply)
+
+
+def _multiplied(
+    builder: BlockBuilder, planes: Planes, factors: tuple[Expr, Expr],
+    multiply: Callable[[Expr, Expr], Expr],
+) -> tuple[Expr, Expr]:  # fmt: skip
+    """(a + bi)(c + di) by a real product; an imaginary part that is None is 0."""
     emit = builder.emit
     (real, imaginary), (first, second) = planes, factors
-    one, two = emit(op.multiply(real, first)), emit(op.multiply(real, second))
+    one, two = emit(multiply(real, first)), emit(multiply(real, second))
     if imaginary is not None:
-        one = emit(op.subtract(one, emit(op.multiply(imaginary, second))))
-        two = emit(op.add(two, emit(op.multiply(imaginary, first))))
+        one = emit(op.subtract(one, emit(multiply(imaginary, second))))
+        two = emit(op.add(two, emit(multiply(imaginary, first))))
     return one, two
 
 
