@@ -52,8 +52,15 @@ def _target() -> Any:
 
 
 def _new_engine() -> Any:
+    """An engine whose sections lie in one mapping.
+
+    Code reaches its constants by 32-bit distances. LLVM's own memory manager maps each section where
+    the system finds room, which in a process that holds gigabytes may be further away, and then LLVM
+    aborts the process; llvmlite's reserves one range for all of them.
+    """
     llvm = binding()
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine())
+    machine = _target().create_target_machine()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
 
 
 def engine_from_object(code: bytes) -> Any:
