@@ -255,7 +255,7 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
             "compile the model again, or use the weft that wrote it"
         )
     digests = manifest["digests"]
-    for name in {*digests, *entries} - {MANIFEST, CONSTANTS}:
+    for name in sorted({*digests.keys(), *entries} - {MANIFEST, CONSTANTS}):
         if name not in entries or _digest(entries[name]) != digests.get(name):
             raise _damaged(path, f"{name} is not what was written")
     return manifest

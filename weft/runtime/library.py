@@ -67,12 +67,12 @@ def export_library(
     files: dict[str, bytes] = {
         "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),
-        "parallel.o": object_from_ir(parallel_ir(False), relocatable=True),
+        "parallel.o": object_from_ir(parallel_ir(False)),
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
     }  # fmt: skip
     symbols = elf_symbols(code.code)
     if symbols is not None and symbols[1] & BUILTINS:
-        files["builtins.o"] = object_from_ir(BUILTINS_IR, relocatable=True)
+        files["builtins.o"] = object_from_ir(BUILTINS_IR)
     library = _linked(compiler, files, options)
     write_file(path, library)
     write_file(path.with_suffix(".h"), files[f"{text.prefix}.h"])

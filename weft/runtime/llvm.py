@@ -31,6 +31,16 @@ _SYMTAB: Final = 2
 _FUNCTION: Final = 2
 _LOCAL: Final = 0
 
+_RELOCATION: Final = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+_RELA: Final = 4
+_CALL: Final = 4
+"""R_X86_64_PLT32: the distance to a function or to a stub for it."""
+_LIBRARY_CALLS_TOO: Final = """
+!llvm.module.flags = !{!2147483647}
+!2147483647 = !{i32 7, !"RtLibUseGOT", i32 1}
+"""
+"""For calls that LLVM makes of intrinsics, such as memset."""
+
 _bound: Final[dict[str, int]] = {}
 
 
@@ -51,36 +61,47 @@ def _target() -> Any:
     return binding().Target.from_default_triple()
 
 
-def _new_engine() -> Any:
-    """An engine whose sections lie in one mapping.
+def engine_from_object(code: bytes) -> Any:
+    """An engine that has loaded one relocatable object; every symbol must be bound before.
 
-    Code reaches its constants by 32-bit distances. LLVM's own memory manager maps each section where
-    the system finds room, which in a process that holds gigabytes may be further away, and then LLVM
-    aborts the process; llvmlite's reserves one range for all of them.
+    Code reaches its constants and its table of external functions by 32-bit distances. LLVM's own
+    memory manager maps each section where the system finds room, which in a process that holds
+    gigabytes may be further away, and then LLVM aborts the process. llvmlite's puts all sections
+    into one mapping, but leaves no room for the table of an object that calls functions directly
+    (``module_from_ir``), as those of other compilers do.
     """
     llvm = binding()
     machine = _target().create_target_machine()
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
-
-
-def engine_from_object(code: bytes) -> Any:
-    """An engine that has loaded one relocatable object; every symbol must be bound before."""
-    engine = _new_engine()
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), machine, use_lmm=not calls_directly(code)
+    )
     try:
-        engine.add_object_file(binding().ObjectFileRef.from_data(code))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
     except RuntimeError as error:
         raise CodegenError(f"expected object code for this machine, got: {error}") from error
     return engine
 
 
-def object_from_ir(text: str, *, relocatable: bool = False) -> bytes:
-    """Object code for this machine's baseline from LLVM IR (the runtime's own parts, tests).
+def module_from_ir(text: str) -> Any:
+    """LLVM's module of a text, in which external functions are called through a table.
 
-    ``relocatable``: as a shared library needs it.
+    LLVM's loader counts the room for the table's entries only where the calls name it, as with
+    ``-fno-plt`` of C compilers. RuntimeError for a text that LLVM refuses.
     """
-    machine = _target().create_target_machine(opt=2, reloc="pic" if relocatable else "default")
-    code: bytes = machine.emit_object(binding().parse_assembly(text))
+    module = binding().parse_assembly(text + _LIBRARY_CALLS_TOO)
+    for function in module.functions:
+        if function.is_declaration and not function.name.startswith("llvm."):
+            function.add_function_attribute("nonlazybind")
+    return module
+
+
+def object_from_ir(text: str) -> bytes:
+    """Position-independent object code for this machine's baseline from LLVM IR (the runtime's own
+    parts, tests).
+    """
+    machine = _target().create_target_machine(opt=2, reloc="pic", codemodel="default")
+    code: bytes = machine.emit_object(module_from_ir(text))
     return code
 
 
@@ -106,9 +127,7 @@ def elf_symbols(code: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
         defined: set[str] = set()
         undefined: set[str] = set()
         for section in sections[sections["type"] == _SYMTAB]:
-            table = np.frombuffer(
-                code, _SYMBOL, int(section["size"]) // _SYMBOL.itemsize, int(section["offset"])
-            )
+            table = _table(code, section, _SYMBOL)
             names = int(sections[int(section["link"])]["offset"])
             for symbol in table[table["name"] != 0]:
                 begin = names + int(symbol["name"])
@@ -120,6 +139,27 @@ def elf_symbols(code: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
     except (ValueError, IndexError) as error:
         raise CodegenError("expected object code, got a truncated ELF file") from error
     return frozenset(defined), frozenset(undefined)
+
+
+def calls_directly(code: bytes) -> bool:
+    """Whether an ELF object for x86-64 calls a function that it does not define by a distance."""
+    if code[:6] != b"\x7fELF\x02\x01" or code[18:20] != b"\x3e\0":
+        return False
+    start = int.from_bytes(code[40:48], "little")
+    sections = np.frombuffer(code, _SECTION, int.from_bytes(code[60:62], "little"), start)
+    symbols = [_table(code, part, _SYMBOL) for part in sections[sections["type"] == _SYMTAB]]
+    for part in sections[sections["type"] == _RELA]:
+        relocations = _table(code, part, _RELOCATION)
+        calls = relocations["info"][relocations["info"] & 0xFFFFFFFF == _CALL] >> 32
+        if any((table["section"][calls] == 0).any() for table in symbols):
+            return True
+    return False
+
+
+def _table(code: bytes, section: np.void, entry: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The entries of a section."""
+    count = int(section["size"]) // entry.itemsize
+    return np.frombuffer(code, entry, count, int(section["offset"]))
 
 
 def elf_section(code: bytes, name: str) -> tuple[int, int] | None:
