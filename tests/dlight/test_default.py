@@ -234,7 +234,7 @@ def test_weights_are_laid_out_when_the_model_is_built():
             out = builder.emit_output(relax.op.matmul(x, relax.const(weight)))
         builder.emit_func_output(out)
     with SMALL:
-        mod = relax.get_pipeline("scheduled")(builder.get())
+        mod = relax.get_pipeline("weft")(builder.get())
     calls = [call for call in collect(mod["main"], relax.Call) if call.op.name == "relax.call_tir"]
     [panels] = [arg for arg in calls[0].args[1].fields if isinstance(arg, relax.Constant)]
     shape = [int(extent) for extent in panels.struct_info.shape.values]
@@ -244,7 +244,7 @@ def test_weights_are_laid_out_when_the_model_is_built():
     np.testing.assert_array_equal(panels.data.numpy()[1, 5], weight[5, shape[2] : 2 * shape[2]])
     data = RNG.normal(size=(4, 64)).astype("float32")
     found = weft.compile(
-        builder.get(), target=SMALL, cache=False, relax_pipeline="scheduled"
+        builder.get(), target=SMALL, cache=False
     )(data)
     np.testing.assert_allclose(found, data @ weight, rtol=1e-4, atol=1e-4)
 
@@ -291,7 +291,7 @@ def test_rows_in_parallel_compute_nothing_for_each_other():
             )
         builder.emit_func_output(out)
     with SMALL:
-        mod = relax.get_pipeline("scheduled")(builder.get())
+        mod = relax.get_pipeline("weft")(builder.get())
     [func] = [func for func in mod.functions.values() if isinstance(func, tir.PrimFunc)]
     parallel = [loop for loop in collect(func.body, For) if loop.kind is ForKind.PARALLEL]
     assert parallel

@@ -131,7 +131,7 @@ RELAX_BUILD: tuple[Pass, ...] = (
 )
 """TVM 0.20's ``default_build``: from a graph to what the virtual machine interprets."""
 
-WEFT: tuple[Pass, ...] = (
+UNSCHEDULED: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
@@ -144,9 +144,9 @@ WEFT: tuple[Pass, ...] = (
     FuseTIR(),  # and such a function one kernel
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
 )
-"""What ``weft.compile`` does to a graph."""
+"""What ``weft.compile`` does to a graph, but for schedules: loops as the operators define them."""
 
-SCHEDULED: tuple[Pass, ...] = (
+WEFT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
@@ -165,13 +165,13 @@ SCHEDULED: tuple[Pass, ...] = (
     FoldConstant(),  # which runs now, once
     DeadCodeElimination(),  # those kernels
 )
-"""The same with default schedules: ``relax_pipeline="scheduled"``."""
+"""What ``weft.compile`` does to a graph."""
 
 _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
     "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
     "weft": lambda: Sequential(WEFT, name="relax.weft"),
-    "scheduled": lambda: Sequential(SCHEDULED, name="relax.scheduled"),
+    "unscheduled": lambda: Sequential(UNSCHEDULED, name="relax.unscheduled"),
     "default_build": lambda: Sequential(RELAX_BUILD, name="relax.default_build"),
 }
 

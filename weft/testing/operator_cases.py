@@ -34,7 +34,7 @@ from weft.tir.expr import Var as SizeVar
 TOLERANCE: Final = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """By the dtype of the result: relative to the largest element of the reference."""
 
-PIPELINES: Final = {"compiled": "scheduled", "bytecode": "default"}
+PIPELINES: Final = {"compiled": "weft", "bytecode": "default"}
 """How a table is built in each mode: with default schedules natively, as written as bytecode."""
 
 

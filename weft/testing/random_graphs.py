@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.driver.build import relax_build
-from weft.driver.pipeline import RELAX_BUILD, SCHEDULED
+from weft.driver.pipeline import RELAX_BUILD, WEFT
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
@@ -280,18 +280,18 @@ ALONE: Final = (
 """Passes over operators, each applied to the graph as it is."""
 
 COMPILED: Final = (
-    (0, "native", "default"), (3, "native", "weft"), (3, "native", "scheduled"),
+    (0, "native", "default"), (3, "native", "unscheduled"), (3, "native", "weft"),
     (3, "bytecode", "default"),
 )  # fmt: skip
 """How the graph is compiled: opt_level, mode, pipeline.
 
-``weft`` fuses, ``scheduled`` schedules too, ``default`` does neither.
+``unscheduled`` fuses, ``weft`` schedules too, ``default`` does neither.
 """
 
 
 def chains() -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Passes that need each other's forms: checked after every step."""
-    yield "scheduled", SCHEDULED  # what weft does, and schedules
+    yield "weft", WEFT
     lowered = [*RELAX_BUILD]
     planned = next(i for i, item in enumerate(lowered) if "StaticPlan" in item.info.name) + 1
     yield "default_build", (*lowered[:planned], transform.AssignOffsets(), *lowered[planned:])
