@@ -118,9 +118,13 @@ def of_bytes(folder, data, name="o.weft"):
     return path
 
 
-def flipped(saved, folder, share):
+def flipped(saved, folder, entry):
+    """The file with a bit changed in one of its entries, none of which is compressed."""
+    with zipfile.ZipFile(saved) as content:
+        middle = content.read(entry)
+    middle = middle[len(middle) // 2 :]
     data = bytearray(saved.read_bytes())
-    data[int(len(data) * share)] ^= 0x40
+    data[data.index(middle)] ^= 0x40
     return of_bytes(folder, bytes(data))
 
 
@@ -151,8 +155,8 @@ LOADS = {
     "half": lambda s, f: of_bytes(f, s.read_bytes()[: len(s.read_bytes()) // 2]),
     "the last byte missing": lambda s, f: of_bytes(f, s.read_bytes()[:-1]),
     "the first half missing": lambda s, f: of_bytes(f, b"PK" + s.read_bytes()[900:]),
-    "a bit of code": lambda s, f: flipped(s, f, 0.2),
-    "a bit": lambda s, f: flipped(s, f, 0.6),
+    "a bit of code": lambda s, f: flipped(s, f, "code.o"),
+    "a bit": lambda s, f: flipped(s, f, "manifest.json"),
     "a foreign zip": lambda s, f: foreign_zip(f),
     "what torch.save wrote": lambda s, f: a_model(f),
     "a later version": (
