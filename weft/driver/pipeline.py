@@ -9,6 +9,7 @@ from typing import Any, Final
 from weft.dlight import ScheduleGeneratedFunctions, cpu
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
+from weft.relax.backend.dispatch import DispatchToLibraries
 from weft.relax.transform.annotate_tir_op_pattern import AnnotateTIROpPattern
 from weft.relax.transform.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
@@ -152,6 +153,7 @@ WEFT: tuple[Pass, ...] = (
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
+    DispatchToLibraries(),  # what the target asks for, while products are operators
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart
     RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
