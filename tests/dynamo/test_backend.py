@@ -24,6 +24,8 @@ def _fresh_dynamo():
     torch._dynamo.reset()
     torch.manual_seed(0)
     backend_module._told.clear()
+    yield
+    torch._C._dynamo.eval_frame.set_eval_frame(None)  # stays where a backend raised
 
 
 @pytest.fixture
