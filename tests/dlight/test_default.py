@@ -183,6 +183,15 @@ def test_the_inner_loop_of_a_product_keeps_its_tile_in_registers(cpu, register, 
     assert "vmovaps" not in inner  # nothing is moved between registers
 
 
+def test_what_follows_a_convolution_of_one_image_is_computed_on_its_tile():
+    """An axis of one value has no index in what is read of the convolution."""
+    given, result = CASES["blocked convolution"]()
+    made = scheduled(te.create_prim_func([*given, result]))
+    scopes = {buffer.name: buffer.scope() for buffer in made.body.block.alloc_buffers}
+    assert scopes.pop("pad_temp") == "global"
+    assert set(scopes.values()) == {"local"}
+
+
 def test_another_architecture_gets_its_own_tile():
     [a, b], c = matmul(240, 192, 64)()
     func = te.create_prim_func([a, b, c])

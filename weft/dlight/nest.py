@@ -142,14 +142,15 @@ class Nest:
         """The axes in the order in which they index the result; None if it is another form."""
         if len({store.buffer for store in self.stores}) != 1:
             return None
-        indices = [self._plain(index) for index in self.stores[0].indices]
+        indices = [self.simplified(index) for index in self.stores[0].indices]
         found = [index for index in indices if isinstance(index, Var)]
         constant = [index for index in indices if isinstance(index, IntImm)]
         if len(found) + len(constant) != len(indices) or len(set(found)) != len(found):
             return None
         return found if set(found) <= set(self.spatial) else None
 
-    def _plain(self, index: PrimExpr) -> PrimExpr:
+    def simplified(self, index: PrimExpr) -> PrimExpr:
+        """An index, as those of ``loads`` are: an axis of one value is that value."""
         return self.analyzer().simplify(index)
 
 

@@ -110,10 +110,10 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
     written = {store.buffer for store in Nest(sch, block).stores}
     reads = [load.indices for load in nest.loads if load.buffer in written]
     consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
-    shape = nest.stores[0].indices
+    own = [nest.simplified(index) for index in nest.stores[0].indices]
     return (
         axes is not None and consumers == [nest.block]
-        and all(list(place) == list(shape) for place in reads)
+        and all(list(place) == own for place in reads)
     )  # fmt: skip
 
 
