@@ -131,6 +131,14 @@ class Kernel:
         other = b if isinstance(b, str) else self.integer(b)
         return self.b.op(f"{name} {self.ints} {a}, {other}")
 
+    def scale(self, x: str, power: str) -> str:
+        """x * 2**power, an integer, by the processor's instruction: ask ``context.scales``."""
+        real, ints = _MANGLED[self.real], self.int_element
+        if self.lanes != 1:
+            real, ints = f"v{self.lanes}{real}", f"v{self.lanes}{ints}"
+        values = [(self.kind, x), (self.ints, power)]
+        return self.b.call(f"llvm.ldexp.{real}.{ints}", self.kind, values)
+
     def to_real(self, x: str) -> str:
         """Integers as numbers."""
         return self.b.op(f"sitofp {self.ints} {x} to {self.kind}")
