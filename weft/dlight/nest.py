@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, IterType, IterVar, Var
@@ -50,6 +50,15 @@ class Access:
             return False
         rest = Analyzer().simplify(op.subtract(self.indices[-1], axis))
         return axis not in collect(rest, Var)
+
+    def step(self, axis: Var) -> int | None:
+        """How many elements on the next value of the axis is; None if that is not constant."""
+        place: PrimExpr = op.const(0, "int64")
+        for size, index in zip(self.buffer.shape, self.indices, strict=True):
+            place = op.add(op.multiply(place, size), op.cast("int64", index))
+        after = substitute(place, {axis: op.add(axis, 1)})
+        found = Analyzer().simplify(op.subtract(after, place))
+        return found.value if isinstance(found, IntImm) and not self.buffer.strides else None
 
     def depth(self, axis: Var) -> int:
         """How far from the last dimension an axis is used; a large number if it is not."""

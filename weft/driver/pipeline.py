@@ -49,6 +49,7 @@ from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.unroll_loop import UnrollLoop
+from weft.tir.transform.vector_reduction import VectorizeReduction
 from weft.tir.transform.vectorize_loop import VectorizeLoop
 from weft.tir.transform.verify_thread_memory import VerifyThreadMemory
 
@@ -65,6 +66,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     Simplify(),  # before vectorising: fewer, simpler indices to widen
+    VectorizeReduction(),  # while an accumulation is one statement of its loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
     SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
     VectorizeLoop(),

@@ -17,6 +17,7 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array, Node
 from weft.support.errors import ScheduleError
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, And, BufferLoad, CommReducer, Let, Max, Min, Mul, Or, Var
 from weft.tir.reducer import has_reducer_of, known_reducers
@@ -58,14 +59,39 @@ def read_reduction(block: Block) -> Reduction:
     for order in itertools.permutations(range(count)) if has_reducer_of(count) else ():
         found = _recognised([updates[i] for i in order], [starts[i] for i in order])
         if found is not None:
-            return found
+            return found[0]
     pairs = zip(starts, updates, strict=True)
     shown = ", ".join([f"{start} and {update.value}" for start, update in pairs])
     shown = shown if len(shown) <= 160 else shown[:157] + "..."
     raise NoKnownReducerError(f"starts and goes on as no known reducer: {shown}")
 
 
-def _recognised(updates: list[BufferStore], starts: list[PrimExpr]) -> Reduction | None:
+def read_update(stmt: Stmt) -> tuple[Reduction, bool] | None:
+    """The reduction that a statement goes on with, wherever that started; None if it is none.
+
+    And whether combining a value with itself gives that value, as the largest of two does.
+    """
+    try:
+        updates = _stores(stmt, "body")
+    except ReductionReadError:
+        return None
+    first = updates[0].indices
+    if not all(_same(first, update.indices, Analyzer()) for update in updates[1:]):
+        return None
+    count = len(updates)
+    for start in (0, 1) if has_reducer_of(count) else ():
+        starts = [op.const(start, update.buffer.dtype) for update in updates]
+        for order in itertools.permutations(range(count)):
+            found = _recognised([updates[i] for i in order], starts)
+            if found is not None:
+                return found
+    return None
+
+
+def _recognised(
+    updates: list[BufferStore], starts: list[PrimExpr]
+) -> tuple[Reduction, bool] | None:
+    """The reduction, and whether it may start from any value."""
     values = [update.value for update in updates]
     loads = [BufferLoad(update.buffer, update.indices) for update in updates]
     for known in known_reducers([update.buffer.dtype for update in updates], starts):
@@ -74,7 +100,8 @@ def _recognised(updates: list[BufferStore], starts: list[PrimExpr]) -> Reduction
             continue
         operands = _operands(reducer, loads, values)
         if operands is not None and not _uses(operands, updates):
-            return Reduction([u.buffer for u in updates], updates[0].indices, reducer, operands)
+            buffers = [update.buffer for update in updates]
+            return Reduction(buffers, updates[0].indices, reducer, operands), known.any_start
     return None
 
 

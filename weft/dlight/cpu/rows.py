@@ -1,8 +1,8 @@
 """Reductions along the contiguous axis, and what is computed from them: sums, softmax, norms.
 
 A result and the reductions that it needs run row by row: all of them stay in cache, and rows run
-in parallel. A reduction accumulates in a vector, whose lanes are added at the end (Suriana,
-Adams and Kamil, "Parallel Associative Reductions in Halide", 2017: rfactor).
+in parallel. A reduction accumulates in the lanes of vectors, which are joined at the end
+(VectorizeReduction).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel, vectorize_inside
-from weft.dlight.nest import Nest, blocks_of, loops_of
+from weft.dlight.nest import Nest, blocks_of, loops_of, product
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
@@ -21,11 +21,10 @@ from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
 
 _CHAINS: Final = 4
 """Vectors that a long reduction accumulates in, so that one addition need not wait for another."""
-_LONG: Final = 64
-"""Vectors from which on that gains more than adding up four times the lanes costs."""
 
 
 def schedule(
@@ -42,20 +41,17 @@ def schedule(
     if count is None:
         return False
     summed = [*reductions, *([] if nest.is_spatial else [result])]
-    partial = [_partial(sch, block, machine) for block in summed]  # while each has its own nest
     loops = sch.get_loops(result)
     depth = min(count, 1)
     if count:
         row = sch.fuse(*loops[:count])
-        inside = [*reductions, *others, *[block for block in partial if block is not None]]
-        for block in _consumers_first(sch, inside):
+        for block in _consumers_first(sch, [*reductions, *others]):
             sch.compute_at(block, row)
             if not _is_computed_once(sch, block, row):
                 return False
         run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
-    for lanes in partial:
-        if lanes is not None:
-            _accumulate(sch, lanes, depth)
+    for block in summed:
+        _accumulate(sch, block, depth, machine)
     for block in [*others, *([result] if nest.is_spatial else [])]:
         spatial = Nest(sch, block)
         vectorize_inside(sch, spatial, spatial.spatial[-1], depth, machine)
@@ -100,33 +96,45 @@ def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
     return [known[block] for block in reversed(listed) if block in known]
 
 
-def _partial(sch: Schedule, block: BlockRV, machine: Machine) -> BlockRV | None:
-    """Let each lane of a few vectors accumulate its share; None where that is too short."""
+def _accumulate(sch: Schedule, block: BlockRV, depth: int, machine: Machine) -> None:
+    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one."""
     nest = Nest(sch, block)
-    loop = loops_of(sch, nest).get(nest.reduced[-1])
-    if loop is None:
-        return None
-    size, lanes = extent_of(sch, loop), machine.lanes()
-    while size is not None and lanes > 1 and lanes > size // 2:
-        lanes //= 2
-    if lanes == 1:
-        return None
-    chains = _CHAINS if size is None or size >= lanes * _LONG else 1
-    _, lane = sch.split(loop, [None, lanes * chains])
-    partial = sch.rfactor(lane, 0)
-    for position in range(len(Nest(sch, partial).stores)):
-        sch.set_scope(partial, position, "local")
-    return partial
-
-
-def _accumulate(sch: Schedule, partial: BlockRV, depth: int) -> None:
-    """The lanes innermost, as vectors; what is left of the reduction around them."""
-    nest = Nest(sch, partial)
     loops = loops_of(sch, nest, depth)
-    vector = loops[nest.spatial[0]]
-    steps = [loops[axis] for axis in nest.reduced if axis in loops]
-    sch.reorder(*steps, vector)
-    sch.vectorize(vector)
-    if steps:
-        start = sch.decompose_reduction(partial, steps[0])
-        sch.vectorize(sch.get_loops(start)[-1])
+    steps = [axis for axis in nest.reduced if axis in loops]
+    if not steps:
+        return
+    flat = _contiguous(nest, steps)
+    sch.reorder(*[loops[axis] for axis in steps])
+    first = loops[steps[0]]
+    inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
+    sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
+    if flat:
+        shape = _vectors(extent_of(sch, inner), machine)
+        if shape[0] > 1:
+            sch.annotate(inner, VECTOR_REDUCTION, shape)
+
+
+def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
+    """The last axes of the reduction that run through memory as one; none if the last does not."""
+    using = [load for load in nest.loads if load.uses(steps[-1])]
+    if not using or any(load.step(steps[-1]) not in (0, 1) for load in using):
+        return []
+    found, size = [steps[-1]], nest.extent(steps[-1])
+    for axis in reversed(steps[:-1]):
+        if size is None or any(load.step(axis) != size for load in using):
+            break
+        if any(load.uses(axis) for load in nest.loads if load not in using):
+            break
+        found.insert(0, axis)
+        size = product([size, nest.extent(axis)])
+    return found
+
+
+def _vectors(size: int | None, machine: Machine) -> list[int]:
+    """Lanes of a vector, and vectors that accumulate side by side."""
+    lanes, chains = machine.lanes(), _CHAINS
+    while size is not None and lanes > 1 and lanes > size:
+        lanes //= 2
+    while size is not None and chains > 1 and 2 * chains * lanes > size:
+        chains //= 2
+    return [lanes, chains]

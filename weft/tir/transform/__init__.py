@@ -42,6 +42,7 @@ _NAMES = {
     "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",
+    "VectorizeReduction": "weft.tir.transform.vector_reduction",
     "VerifyThreadMemory": "weft.tir.transform.verify_thread_memory",
     "prim_func_pass": "weft.tir.transform.prim_func_pass",
 }

@@ -1,0 +1,110 @@
+"""VectorizeReduction: loops that accumulate in lanes give what they gave one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te, tir, topi
+from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
+from weft.script import tir as T
+from weft.tir.interp import run
+from weft.tir.stmt import Allocate
+from weft.tir.transform import VectorizeReduction
+from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+
+RNG = np.random.default_rng(3)
+
+
+def annotated(result, given, shape):
+    """The function with the last loop of its only block annotated, its start before the loop."""
+    sch = tir.Schedule(te.create_prim_func([*given, result]))
+    [name] = [block.name_hint for block in collect(sch.mod["main"].body, tir.Block)
+              if block.init is not None]  # fmt: skip
+    block = sch.get_block(name)
+    loop = sch.get_loops(block)[-1]
+    sch.decompose_reduction(block, loop)
+    sch.annotate(loop, VECTOR_REDUCTION, shape)
+    return sch.mod["main"]
+
+
+REDUCTIONS = {
+    "sum": topi.sum, "product": topi.prod, "largest": topi.max, "smallest": topi.min,
+    "argmax": topi.argmax, "argmin": topi.argmin, "all": topi.all, "any": topi.any,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 8, 21, 64])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_results_are_kept(name, size):
+    dtype = "bool" if name in ("all", "any") else "float32"
+    x = te.placeholder((3, size), dtype, name="x")
+    func = annotated(REDUCTIONS[name](x, axis=1), [x], [4, 2])
+    lowered = lower_tir()(weft.IRModule({"main": func}))["main"]
+    assert collect(lowered.body, Allocate)  # the lanes
+    data = RNG.integers(0, 3, (3, size)).astype(dtype) if dtype == "bool" else (
+        RNG.normal(size=(3, size)).round(1).astype(dtype)
+    )  # fmt: skip
+    out = [np.zeros(3, func.buffer_map[func.params[1]].dtype) for _ in range(3)]
+    run(func, data, out[0])
+    run(lowered, data, out[1])
+    np.testing.assert_allclose(out[1], out[0], rtol=1e-6, atol=1e-6)
+    if size == 21:  # rounds, single vectors and a rest
+        native = weft.nd.array(out[2])
+        weft.build(func)["main"](weft.nd.array(data), native)
+        np.testing.assert_allclose(native.numpy(), out[0], rtol=1e-6, atol=1e-6)
+
+
+def test_the_largest_of_values_that_are_all_endless():
+    x = te.placeholder((1, 9), name="x")
+    func = annotated(topi.max(x, axis=1), [x], [4, 1])
+    out = weft.nd.array(np.zeros(1, "float32"))
+    weft.build(func)["main"](weft.nd.array(np.full((1, 9), -np.inf, "float32")), out)
+    assert out.numpy()[0] == -np.inf
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 29])
+def test_an_extent_that_is_not_known(size):
+    n = tir.Var("n", "int64")
+    x = te.placeholder((2, n), name="x")
+    func = annotated(topi.sum(x, axis=1), [x], [4, 2])
+    data, out = RNG.normal(size=(2, size)).astype("float32"), np.ones(2, "float32")
+    run(lower_tir()(weft.IRModule({"main": func}))["main"], data, out)
+    np.testing.assert_allclose(out, data.sum(1), rtol=1e-5, atol=1e-6)
+
+
+def test_what_else_the_loop_stores_is_computed_in_the_same_vectors():
+    @T.prim_func
+    def main(x: T.Buffer((11,), "float32"), y: T.Buffer((11,), "float32"),
+             s: T.Buffer((1,), "float32")):  # fmt: skip
+        s[0] = T.float32(0)
+        for k in T.serial(11, annotations={VECTOR_REDUCTION: [4, 1]}):
+            y[k] = x[k] * T.float32(2)
+            s[0] = s[0] + y[k]
+
+    data, doubled, total = np.arange(11, dtype="float32"), np.zeros(11, "float32"), np.zeros(1, "f")
+    made = VectorizeReduction()(weft.IRModule({"main": main}))["main"]
+    assert len(collect(made.body, Allocate)) == 1
+    run(made, data, doubled, total)
+    np.testing.assert_array_equal(doubled, data * 2)
+    assert total[0] == 110
+
+
+def test_a_loop_whose_iterations_meet_elsewhere_stays():
+    @T.prim_func
+    def prefix(x: T.Buffer((12,), "float32"), s: T.Buffer((1,), "float32")):
+        for k in T.serial(11, annotations={VECTOR_REDUCTION: [4, 1]}):
+            s[0] = s[0] + x[k]
+            x[k + 1] = x[k] + s[0]
+
+    @T.prim_func
+    def scan(x: T.Buffer((12,), "float32")):
+        for k in T.serial(11, annotations={VECTOR_REDUCTION: [4, 1]}):
+            x[k + 1] = x[k] + x[k + 1]
+
+    for func in (prefix, scan):
+        made = VectorizeReduction()(weft.IRModule({"main": func}))["main"]
+        assert not collect(made.body, Allocate)
+        assert "vector_reduction" not in str(made)
