@@ -38,6 +38,7 @@ from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
 from weft.tir.transform.cross_thread_reduction import LowerCrossThreadReduction
+from weft.tir.transform.flatten_vector_access import FlattenVectorAccess
 from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
@@ -65,6 +66,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     SerializeThreads(),  # a CPU has no threads of a GPU; from here on there are loops only
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
+    FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     VectorizeReduction(),  # while an accumulation is one statement of its loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.dlight.nest import Nest, loops_of
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.target.machine import Machine
+from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
@@ -45,9 +46,14 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
 
 def _is_flat(nest: Nest) -> bool:
     """Whether every access is at the place of the instance, so that axes need not be told apart."""
-    axes = [axis.var for axis in nest.axes]
+    axes = [axis.var for axis in nest.axes if nest.extent(axis.var) != 1]
     places = [load.indices for load in nest.loads if load.indices]
-    return nest.result_axes() == axes and all(list(place) == axes for place in places)
+    return nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
+
+
+def _axes_of(place: Sequence[PrimExpr]) -> list[PrimExpr]:
+    """The indices but for those that are always the first."""
+    return [index for index in place if not op.is_const_int(index, 0)]
 
 
 def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> LoopRV:

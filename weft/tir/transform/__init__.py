@@ -15,6 +15,7 @@ _NAMES = {
     "ConvertForLoopsToSerial": "weft.tir.transform.convert_for_loops_to_serial",
     "ConvertSSA": "weft.tir.transform.convert_ssa",
     "Filter": "weft.tir.transform.apply",
+    "FlattenVectorAccess": "weft.tir.transform.flatten_vector_access",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",
     "LoopPartition": "weft.tir.transform.loop_partition",
     "HoistExpression": "weft.tir.transform.hoist_expression",

@@ -1,0 +1,63 @@
+"""FlattenVectorAccess: vectors across rows are runs of memory, and results stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te, tir, topi
+from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
+from weft.script import tir as T
+from weft.tir.expr import FloorDiv, FloorMod
+from weft.tir.interp import run
+from weft.tir.stmt import For
+from weft.tir.transform import FlattenVectorAccess
+
+
+def test_a_fused_loop_over_rows():
+    @T.prim_func
+    def before(x: T.Buffer((6, 10), "float32"), y: T.Buffer((6, 10), "float32")):
+        for i in range(15):
+            for j in T.vectorized(4):
+                y[(i * 4 + j) // 10, (i * 4 + j) % 10] = x[(i * 4 + j) // 10, (i * 4 + j) % 10]
+
+    made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
+    assert not collect(made.body, (FloorDiv, FloorMod))
+    data, out = np.arange(60, dtype="float32").reshape(6, 10), np.zeros((6, 10), "float32")
+    run(made, data, out)
+    np.testing.assert_array_equal(out, data)
+
+
+def test_other_places_and_serial_loops_stay():
+    @T.prim_func
+    def before(x: T.Buffer((6, 10), "float32"), y: T.Buffer((60,), "float32")):
+        for i in range(15):
+            for j in range(4):
+                y[i * 4 + j] = x[(i * 4 + j) // 10, (i * 4 + j) % 10]
+        for i in range(15):
+            for j in T.vectorized(4):
+                y[i * 4 + j] = x[(i * 4 + j) % 6, (i * 4 + j) // 6]
+        for i in range(15):
+            for j in T.vectorized(4):
+                y[i * 4 + j] = x[(i * 4 + j) // 10 - 1, (i * 4 + j) % 10]
+
+    made = FlattenVectorAccess()(weft.IRModule({"main": before}))["main"]
+    assert weft.ir.structural_equal(made, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 7, 9), (5, 3)])
+def test_element_by_element_is_one_loop_of_vectors(shape):
+    x = te.placeholder(shape, name="x")
+    func = te.create_prim_func([x, topi.nn.relu(x)])
+    sch = tir.Schedule(func)
+    loop = sch.fuse(*sch.get_loops(sch.get_block("compute")))
+    _, lanes = sch.split(loop, [None, 16])
+    sch.vectorize(lanes)
+    lowered = lower_tir()(sch.mod)["main"]
+    assert len(collect(lowered.body, For)) <= 2  # of vectors, and of what is left
+    data = np.random.default_rng(1).normal(size=shape).astype("float32")
+    out = np.zeros(shape, "float32")
+    run(lowered, data, out)
+    np.testing.assert_array_equal(out, np.maximum(data, 0))
