@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.runtime import artifact
+from weft.runtime.constants import constants_to_bytes, read_constants
 from weft.runtime.ndarray import NDArray
 from weft.runtime.object_code import ObjectCode, check_processor
 from weft.script import ir as I
@@ -125,8 +126,8 @@ def test_constants_of_every_type_come_back():
         weft.nd.array(np.array([1.5], ml_dtypes.float8_e4m3fn)),
         weft.nd.array(np.zeros((0, 3), "float32")),
     ]
-    data = artifact.constants_to_bytes(arrays)
-    found = artifact.constants_from_bytes(data, [str(array.dtype) for array in arrays])
+    data = constants_to_bytes(arrays)
+    found = read_constants(io.BytesIO(data), len(data), [str(array.dtype) for array in arrays])
     for array, other in zip(arrays, found, strict=True):
         assert isinstance(other, NDArray)
         assert (array.dtype, array.shape) == (other.dtype, other.shape)

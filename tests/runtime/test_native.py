@@ -1,6 +1,5 @@
 import ctypes
 import gc
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,8 @@ import pytest
 
 from weft import nd
 from weft.runtime.builtins_ir import BUILTINS, builtin_address
-from weft.runtime.llvm import binding, calls_directly, elf_symbols, object_from_ir
+from weft.runtime.elf import read_object
+from weft.runtime.llvm import object_from_ir
 from weft.runtime.native import NativeLibrary, load_library, register_extern
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import CodegenError
@@ -69,24 +69,7 @@ def test_symbols_are_read_and_checked(load):
     assert "f" in lib.symbols
     with pytest.raises(KeyError, match=r"expected one of f in the object code, got 'h'"):
         lib.address("h")
-    assert elf_symbols(b"MZ" + b"\0" * 100) is None
-
-
-def test_external_functions_are_called_through_a_table():
-    """Only where calls name it has the loader room for the table beside the code."""
-    text = (
-        "declare double @log2(double)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
-        "define double @f(ptr %p, i64 %n) {\n"
-        "call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 %n, i1 false)\n"
-        "%r = call double @log2(double 3.0)\nret double %r\n}"
-    )
-    assert not calls_directly(object_from_ir(text))
-    target = binding().Target.from_default_triple()
-    machine = target.create_target_machine(reloc="pic", codemodel="default")
-    plain = machine.emit_object(binding().parse_assembly(text))
-    assert calls_directly(plain) == (platform.machine() == "x86_64")
-    assert elf_symbols(plain)[1] == {"log2", "memset"}
-    NativeLibrary(plain)  # as another compiler made it
+    assert read_object(b"MZ" + b"\0" * 100) is None
 
 
 @pytest.mark.parametrize("size", [70, 200, 500])

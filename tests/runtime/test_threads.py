@@ -8,8 +8,8 @@ import pytest
 
 from weft import nd
 from weft.runtime import threads
-from weft.runtime.llvm import compile_ir
 from weft.runtime.parallel_ir import parallel_ir
+from weft.runtime.parts import load_part
 from weft.runtime.registry import register_func, remove_global_func
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.support.errors import RuntimeFault
@@ -208,7 +208,7 @@ assert "torch" in threads._find_openmp()._name
 def test_both_texts_compile():
     threads.parallel_symbol()
     for openmp in (True, False):
-        assert compile_ir(parallel_ir(openmp)).get_function_address("weft_parallel")
+        assert load_part(parallel_ir(openmp)).address("weft_parallel")
 
 
 PROGRAM = """

@@ -11,7 +11,9 @@ import pytest
 
 PROGRAM = '''
 import ctypes
-from weft.runtime import llvm
+from weft.runtime.externals import bind_external
+from weft.runtime.llvm import object_from_ir
+from weft.runtime.parts import load_code
 
 STEPS = 4000  # 32 KB of code beside half a kilobyte of constants
 body = ["  %v0 = load volatile double, ptr @table"]
@@ -24,8 +26,8 @@ text = "\\n".join(
     [f"@table = private unnamed_addr constant [64 x double] [{numbers}]",
      "declare double @log2(double)", "define double @total() {", *body,
      f"  %l = call double @log2(double %v{STEPS})", "  ret double %l", "}"])
-llvm.bind_external("log2")
-code = llvm.object_from_ir(text)
+bind_external("log2")
+code = object_from_ir(text)
 
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
@@ -42,8 +44,8 @@ wall = reserve(4 * GIGABYTE)
 while reserve(1 << 14) > wall:  # the code must not fit above the wall,
     pass
 libc.munmap(wall + 4 * GIGABYTE - (1 << 16), 1 << 13)  # the constants only there
-engine = llvm.engine_from_object(code)
-print(ctypes.CFUNCTYPE(ctypes.c_double)(engine.get_function_address("total"))())
+loaded = load_code(code)
+print(ctypes.CFUNCTYPE(ctypes.c_double)(loaded.address("total"))())
 '''
 
 

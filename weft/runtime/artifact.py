@@ -2,13 +2,14 @@
 
 Entries, in this order: ``code.o`` (object code), ``constants.safetensors``, ``manifest.json``
 (format, version, target, features, signature, digests of the other entries), ``module.json`` (the
-imported module, where its weights are all among the constants), ``module.py`` (its text) and
+imported module, where its weights are all among the constants), ``module.py`` (its text),
+``parts/`` (the runtime's own native parts that the code calls: weft.runtime.parts) and
 ``program.json`` (functions, native entries, specs). Nothing is compressed, dates are fixed, so
 equal input gives equal bytes; nothing is pickled. A file is written beside its name and renamed:
 where the disk is full, the old file stays. The same bytes stand in a section of an exported
 library (weft.runtime.library), which is read here as well.
 
-Reading needs numpy, llvmlite and safetensors, and no compiler.
+Reading needs numpy and safetensors, and no compiler; LLVM only elsewhere than on x86-64 Linux.
 """
 
 from __future__ import annotations
@@ -23,17 +24,16 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
-
-import numpy as np
+from typing import Any, BinaryIO, Final, cast
 
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
-from weft.runtime.llvm import elf_section
-from weft.runtime.ndarray import NDArray, fresh
+from weft.runtime.constants import constants_to_bytes, read_constants
+from weft.runtime.elf import elf_section
+from weft.runtime.ndarray import NDArray
 from weft.runtime.object_code import ObjectCode
+from weft.runtime.parts import offer_parts
 from weft.runtime.signature import Signature
 from weft.runtime.spec import FunctionSpec
-from weft.support.dtype import DataType
 from weft.support.errors import (
     ArtifactError,
     ArtifactFormatError,
@@ -50,6 +50,7 @@ CONSTANTS: Final = "constants.safetensors"
 """The only entry without a digest: the zip's own checksum has to do for what is large."""
 SECTION: Final = ".weft"
 """The section of a shared library that holds an artefact."""
+PARTS: Final = "parts/"
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _ALIGNMENT: Final = 64
 _LONGEST_NAME: Final = 255
@@ -85,6 +86,7 @@ class Artifact:
         }
         described = None
         if self.code is not None:
+            entries |= {f"{PARTS}{name}.o": data for name, data in self.code.parts().items()}
             described = {
                 "triple": self.code.triple, "cpu": self.code.cpu,
                 "features": list(self.code.features),
@@ -211,11 +213,18 @@ def _container(file: BinaryIO, path: Path) -> BinaryIO:
 
 
 def _read(container: BinaryIO, path: Path) -> Artifact:
-    entries = _unzipped(container, path)
     try:
-        return _artifact(_manifest(entries, path), entries)
+        with zipfile.ZipFile(container) as archive:
+            entries = _unzipped(archive, path)
+            manifest = _manifest(entries, path)
+            size = min(archive.getinfo(CONSTANTS).file_size, container.seek(0, os.SEEK_END))
+            with cast(BinaryIO, archive.open(CONSTANTS)) as stored:
+                tensors = read_constants(stored, size, manifest["dtypes"])
+        return _artifact(manifest, entries, tensors)
     except TVMError:
         raise
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise _damaged(path, str(error)) from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
 
@@ -226,19 +235,14 @@ def _damaged(path: Path, what: str) -> ArtifactFormatError:
     )
 
 
-def _unzipped(container: BinaryIO, path: Path) -> dict[str, bytes]:
-    try:
-        with zipfile.ZipFile(container) as archive:
-            if MANIFEST not in archive.namelist():
-                raise ArtifactFormatError(
-                    f"{path.name}: expected a compiled model, got another zip file; models to "
-                    "compile (.pt2, .onnx) go to weft.compile"
-                )
-            return {name: archive.read(name) for name in archive.namelist()}
-    except TVMError:
-        raise
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise _damaged(path, str(error)) from error
+def _unzipped(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
+    """The entries but for constants, which are read where they go."""
+    if MANIFEST not in archive.namelist():
+        raise ArtifactFormatError(
+            f"{path.name}: expected a compiled model, got another zip file; models to "
+            "compile (.pt2, .onnx) go to weft.compile"
+        )
+    return {name: archive.read(name) for name in archive.namelist() if name != CONSTANTS}
 
 
 def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
@@ -255,19 +259,24 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
             "compile the model again, or use the weft that wrote it"
         )
     digests = manifest["digests"]
-    for name in sorted({*digests.keys(), *entries} - {MANIFEST, CONSTANTS}):
+    for name in sorted({*digests.keys(), *entries} - {MANIFEST}):
         if name not in entries or _digest(entries[name]) != digests.get(name):
             raise _damaged(path, f"{name} is not what was written")
     return manifest
 
 
-def _artifact(manifest: dict[str, Any], entries: dict[str, bytes]) -> Artifact:
+def _artifact(
+    manifest: dict[str, Any], entries: dict[str, bytes], tensors: list[NDArray]
+) -> Artifact:
     code = manifest["code"]
     if code is not None:
         specs = tuple([FunctionSpec.from_json(item) for item in code["specs"]])
         features = tuple(code["features"])
         code = ObjectCode(entries["code.o"], specs, code["triple"], code["cpu"], features)
-    tensors = constants_from_bytes(entries[CONSTANTS], manifest["dtypes"])
+    offer_parts({
+        name.removeprefix(PARTS).removesuffix(".o"): data
+        for name, data in entries.items() if name.startswith(PARTS)
+    })  # fmt: skip
     count = len(tensors) - manifest["states"]
     functions = program_from_json(json.loads(entries["program.json"]))
     if manifest["entry"] not in functions:
@@ -292,42 +301,6 @@ def _check_code(
     missing = ({*kernels} - {spec.name for spec in specs}) | ({*natives} - symbols)
     if missing:
         raise ValueError(f"its code has no function {min(missing)!r}")
-
-
-def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
-    """Arrays in the format of safetensors, named by their numbers.
-
-    Types that numpy has not (bfloat16, 8-bit floats) stand there as integers of the same bits.
-    """
-    from safetensors.numpy import save  # noqa: PLC0415 - loaded with the first file
-
-    tensors = {}
-    for index, constant in enumerate(constants):
-        if constant.dtype.lanes != 1:
-            raise UnsupportedError(f"a constant of type {constant.dtype} cannot be saved")
-        array = np.ascontiguousarray(constant._array)  # noqa: SLF001 - the same room
-        array = array.reshape(constant.shape)
-        bits = array if array.dtype.kind in "biuf" else array.view(f"uint{constant.dtype.bits}")
-        tensors[f"{index:06}"] = bits
-    return save(tensors)
-
-
-def constants_from_bytes(data: bytes, dtypes: Sequence[str]) -> list[NDArray]:
-    """What ``constants_to_bytes`` wrote of arrays of these types, in memory of its own."""
-    from safetensors import SafetensorError  # noqa: PLC0415 - loaded with the first file
-    from safetensors.numpy import load  # noqa: PLC0415 - loaded with the first file
-
-    try:
-        tensors = load(data)
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
-    found = []
-    for index, dtype in enumerate(dtypes):
-        bits = tensors[f"{index:06}"]
-        made = fresh(bits.shape, DataType(dtype))
-        made._array[...] = bits.view(made._array.dtype)  # noqa: SLF001 - the same room
-        found.append(made)
-    return found
 
 
 def program_to_json(program: Program) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-from weft.runtime.llvm import compile_ir
+from weft.runtime.parts import load_part
 
 BUILTINS: Final = frozenset({"__truncsfbf2", "__truncdfbf2"})
 """The names that ``builtin_address`` knows."""
@@ -52,11 +52,11 @@ declare double @llvm.fabs.f64(double)
 
 
 @functools.cache
-def _engine() -> Any:
-    return compile_ir(BUILTINS_IR)
+def _loaded() -> Any:
+    return load_part(BUILTINS_IR)
 
 
 def builtin_address(name: str) -> int:
     """The native address of one of ``BUILTINS``."""
-    address: int = _engine().get_function_address(name)
+    address: int = _loaded().address(name)
     return address

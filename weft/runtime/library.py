@@ -21,10 +21,11 @@ from weft.runtime.artifact import CONSTANTS, Artifact, entry_offset, write_file
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.bytecode import NativeEntry, Result
 from weft.runtime.c_text import DTYPES
+from weft.runtime.elf import undefined_names
 from weft.runtime.library_source import LibrarySource
-from weft.runtime.llvm import elf_symbols, object_from_ir
 from weft.runtime.object_code import check_processor
 from weft.runtime.parallel_ir import parallel_ir
+from weft.runtime.parts import part_object
 from weft.support.errors import ArtifactError, UnsupportedError
 
 COMPILERS: Final = ("cc", "gcc", "clang")
@@ -67,12 +68,11 @@ def export_library(
     files: dict[str, bytes] = {
         "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),
-        "parallel.o": object_from_ir(parallel_ir(False)),
+        "parallel.o": part_object(parallel_ir(False)),
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
     }  # fmt: skip
-    symbols = elf_symbols(code.code)
-    if symbols is not None and symbols[1] & BUILTINS:
-        files["builtins.o"] = object_from_ir(BUILTINS_IR)
+    if undefined_names(code.code) & BUILTINS:
+        files["builtins.o"] = part_object(BUILTINS_IR)
     library = _linked(compiler, files, options)
     write_file(path, library)
     write_file(path.with_suffix(".h"), files[f"{text.prefix}.h"])

@@ -16,8 +16,10 @@ from typing import Any, Final
 from weft.runtime.abi import CALL_PACKED, PARALLEL, RAISE, address_of
 from weft.runtime.builtins_ir import BUILTINS, builtin_address
 from weft.runtime.calls import CALL_PACKED_ADDRESS
+from weft.runtime.elf import read_object
+from weft.runtime.externals import add_symbol, bind_external
 from weft.runtime.faults import RAISE_ADDRESS
-from weft.runtime.llvm import add_symbol, bind_external, elf_symbols, engine_from_object
+from weft.runtime.parts import load_code
 from weft.runtime.registry import PackedFunc
 from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.runtime.threads import parallel_symbol
@@ -40,14 +42,15 @@ _keep_alive: list[object] = []
 class NativeLibrary:
     """One object file in memory. ``name`` is for messages only."""
 
-    __slots__ = ("__weakref__", "_engine", "name", "symbols")
+    __slots__ = ("__weakref__", "_loaded", "name", "symbols")
 
     def __init__(self, object_code: bytes, name: str = "") -> None:
-        found = elf_symbols(object_code)
+        file = read_object(object_code)
+        defined, undefined = (None, None) if file is None else file.symbol_names()
         self.name = name
-        self.symbols = found[0] if found is not None else None
-        _bind_services(found[1] if found is not None else None, name)
-        self._engine = engine_from_object(object_code)
+        self.symbols = defined
+        _bind_services(undefined, name)
+        self._loaded = load_code(object_code)
 
     def address(self, symbol: str) -> int:
         """The native address of a function."""
@@ -56,7 +59,7 @@ class NativeLibrary:
                 f"expected one of {', '.join(sorted(self.symbols))} in the object code, "
                 f"got {symbol!r}"
             )
-        address: int = self._engine.get_function_address(symbol)
+        address: int = self._loaded.address(symbol)
         if not address:
             raise IRKeyError(f"the object code has no function {symbol!r}")
         return address

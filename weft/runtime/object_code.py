@@ -6,13 +6,15 @@ the processor's before the code is loaded, since one missing instruction would e
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from weft.runtime.llvm import binding
+from weft.runtime.abi import PARALLEL
+from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
+from weft.runtime.elf import read_object
 from weft.runtime.native import NativeFunction, NativeLibrary
+from weft.runtime.parallel_ir import parallel_ir
+from weft.runtime.parts import digest_of, part_object
+from weft.runtime.processor import Processor, surely_has, this_processor
 from weft.runtime.spec import FunctionSpec
 from weft.support.errors import ArtifactTargetError
 
@@ -37,21 +39,32 @@ class ObjectCode:
         return {spec.name: library.function(spec) for spec in self.specs}
 
 
-@functools.cache
-def _processor() -> tuple[str, str, Mapping[str, bool]]:
-    """Triple, name and features of this machine's processor, as LLVM has them."""
-    llvm = binding()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    def parts(self) -> dict[str, bytes]:
+        """Object code of the runtime's own parts that this code calls, by the digest of their text.
+
+        None of them where the code is for another kind of processor than this machine's.
+        """
+        file = read_object(self.code)
+        if file is None:
+            return {}
+        undefined = file.symbol_names()[1]
+        texts = [parallel_ir(openmp) for openmp in (False, True)] if PARALLEL in undefined else []
+        if undefined & BUILTINS:
+            texts.append(BUILTINS_IR)
+        found = {digest_of(text): part_object(text) for text in texts}
+        made = [read_object(part) for part in found.values()]
+        same = all(part is not None and part.machine == file.machine for part in made)
+        return found if same else {}
 
 
-def check_processor(
-    code: ObjectCode, here: tuple[str, str, Mapping[str, Any]] | None = None
-) -> None:
+def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
     """Raise ArtifactTargetError unless this machine has all that the code may use.
 
     ``here`` is what to compare with instead of this machine: triple, processor, features.
     """
-    triple, cpu, found = here or _processor()
+    if here is None and surely_has(code.triple, code.features):
+        return
+    triple, cpu, found = here or this_processor()
     if _system(code.triple) != _system(triple):
         raise ArtifactTargetError(
             f"this code is for {code.triple}, and this process runs on {triple}; compile the model "

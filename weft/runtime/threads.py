@@ -1,6 +1,6 @@
 """Threads of parallel loops: how many, and where ``weft_parallel`` comes from (design.md 3.8).
 
-The first program that has a parallel loop compiles the text of parallel_ir.py and binds it to the
+The first program that has a parallel loop loads the code of parallel_ir.py and binds it to the
 OpenMP library that is in the process already (torch's), so one thread pool serves both; else to the
 system's; else it starts threads itself. In a forked child OpenMP's pool hangs, so loops there run
 serially, and a warning says so once.
@@ -15,12 +15,13 @@ import re
 import threading
 import warnings
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weft.runtime.abi import PARALLEL, NoticeFunction, address_of
+from weft.runtime.externals import add_symbol
 from weft.runtime.faults import store_fault
-from weft.runtime.llvm import add_symbol, compile_ir
 from weft.runtime.parallel_ir import OPENMP_SYMBOLS, parallel_ir
+from weft.runtime.parts import load_part
 from weft.support.config import environment_int
 from weft.support.errors import IRValueError
 
@@ -49,20 +50,15 @@ class _Pool:
             for name, source in OPENMP_SYMBOLS.items():
                 add_symbol(name, address_of(getattr(library, source)))
         add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
-        self._engine = compile_ir(parallel_ir(library is not None))
-        self.address = self._address(PARALLEL)
-        self.thread_count = ctypes.c_int32.from_address(self._address("weft_thread_count"))
-        self.fork_state = ctypes.c_int32.from_address(self._address("weft_fork_state"))
-        ctypes.c_int32.from_address(self._address("weft_own_count_key")).value = _own_key()
+        self._loaded = load_part(parallel_ir(library is not None))
+        self.address = self._loaded.address(PARALLEL)
+        self.thread_count = ctypes.c_int32.from_address(self._loaded.address("weft_thread_count"))
+        self.fork_state = ctypes.c_int32.from_address(self._loaded.address("weft_fork_state"))
+        ctypes.c_int32.from_address(self._loaded.address("weft_own_count_key")).value = _own_key()
         if library is None:
-            key = ctypes.c_uint32.from_address(self._address("weft_inside_key"))
+            key = ctypes.c_uint32.from_address(self._loaded.address("weft_inside_key"))
             ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
 
-    def _address(self, name: str) -> int:
-        engine: Any = self._engine
-        if name == PARALLEL:
-            return int(engine.get_function_address(name))
-        return int(engine.get_global_value_address(name))
 
 
 @functools.cache

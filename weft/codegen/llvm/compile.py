@@ -11,7 +11,7 @@ from typing import Any, Final
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
 from weft.ir.module import IRModule
-from weft.runtime.llvm import binding, module_from_ir
+from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
 from weft.support.errors import CodegenError, InternalError
 from weft.support.progress import tell
@@ -80,7 +80,7 @@ def optimized(text: str, options: LLVMOptions) -> tuple[Any, Any]:
     check_instructions(text, options)
     machine = _machine(*options[:4])
     try:
-        module = module_from_ir(text)
+        module = llvm.parse_assembly(text)
     except RuntimeError as error:
         raise InternalError(
             f"LLVM refuses the IR that weft wrote: {str(error).strip()[:400]}"

@@ -1,0 +1,56 @@
+"""The runtime's own native parts: LLVM IR texts that some code needs, compiled once.
+
+A ``.weft`` file has the object code of those that its code calls, under the digest of their text,
+so that the process that loads it needs no LLVM; where the text has changed since, or there is no
+file, LLVM compiles it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from weft.runtime.elf import read_object, undefined_names
+from weft.runtime.externals import BOUND, bind_external
+from weft.runtime.llvm import Engine, object_from_ir
+from weft.runtime.loader import LoadedObject, load_object
+
+_compiled: Final[dict[str, bytes]] = {}
+
+
+def load_code(code: bytes) -> LoadedObject | Engine:
+    """Object code in memory, by weft's loader, or by LLVM's where that does not know the format.
+
+    Every name that it does not define must be bound before.
+    """
+    file = read_object(code)
+    loaded = None if file is None else load_object(file, BOUND)
+    return Engine(code) if loaded is None else loaded
+
+
+def digest_of(text: str) -> str:
+    """The name of a part."""
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def part_object(text: str) -> bytes:
+    """The object code of a part."""
+    digest = digest_of(text)
+    if digest not in _compiled:
+        _compiled[digest] = object_from_ir(text)
+    return _compiled[digest]
+
+
+def offer_parts(parts: Mapping[str, bytes]) -> None:
+    """Take object code from a file, by digest, for parts that this process has not compiled."""
+    for digest, code in parts.items():
+        _compiled.setdefault(digest, code)
+
+
+def load_part(text: str) -> LoadedObject | Engine:
+    """A part in memory; it may call what the process and the system have."""
+    code = part_object(text)
+    for name in undefined_names(code):
+        bind_external(name)
+    return load_code(code)
