@@ -17,6 +17,7 @@ from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import For, ForKind
+from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
 """Vectors of four floats, so that small shapes have whole tiles and tails."""
@@ -93,8 +94,6 @@ def depthwise(data, kernel):
 
 def blocked(data, kernel, layouts):
     def make():
-        from weft.topi.nn.convolution_blocked import conv_blocked
-
         x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
         return [x, w], topi.nn.relu(conv_blocked(x, w, 1, 1, 1, 1, layouts))
 
@@ -169,18 +168,44 @@ def native_source(func, target, fmt="asm"):
     return made.mod, weft.build(made.mod, target).get_source(fmt)
 
 
+def inner_loop(func, cpu, register):
+    """The loop with the most multiply-adds, and the registers that they accumulate in."""
+    _, text = native_source(func, f"llvm -mcpu={cpu} -num-cores=1")
+    loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
+    inner = re.split(r"\tj\w+\t", max(loops, key=lambda body: body.count("vfmadd")))[0]
+    return inner, re.findall(rf"vfmadd\w+\s.*%{register}(\d+)$", inner, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("cpu", "register", "accumulators"), [("x86-64-v3", "ymm", 12), ("skylake-avx512", "zmm", 24)]
 )
 def test_the_inner_loop_of_a_product_keeps_its_tile_in_registers(cpu, register, accumulators):
-    [a, b], c = matmul(240, 192, 64)()
-    _, text = native_source(te.create_prim_func([a, b, c]), f"llvm -mcpu={cpu} -num-cores=1")
-    loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
-    inner = max(loops, key=lambda body: body.count("vfmadd"))
-    products = re.findall(rf"vfmadd\w+\s.*%{register}(\d+)$", inner, re.MULTILINE)
-    assert len(products) == len(set(products)) == accumulators
+    [a, b], c = matmul(240, 192, 128)()
+    inner, products = inner_loop(te.create_prim_func([a, b, c]), cpu, register)
+    assert len(set(products)) == accumulators
+    assert len(products) == 4 * accumulators  # as many steps in a row
     assert "rsp" not in inner  # no spills
     assert "vmovaps" not in inner  # nothing is moved between registers
+
+
+@pytest.mark.parametrize(
+    ("cpu", "register", "size", "accumulators", "steps"),
+    [
+        ("x86-64-v3", "ymm", 12, 12, 4), ("x86-64-v3", "ymm", 7, 14, 1),
+        ("skylake-avx512", "zmm", 14, 28, 1), ("skylake-avx512", "zmm", 7, 28, 1),
+    ],
+)  # fmt: skip
+def test_the_inner_loop_of_a_convolution_keeps_its_tile_in_registers(
+    cpu, register, size, accumulators, steps
+):
+    layouts = ("NCHW16c", "OIHW16i16o", "NCHW16c")
+    data, kernel = (1, 16, size, size, 16), (2, 16, 1, 1, 16, 16)
+    x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
+    func = te.create_prim_func([x, w, conv_blocked(x, w, 1, 0, 1, 1, layouts)])
+    inner, products = inner_loop(func, cpu, register)
+    assert (len(set(products)), len(products)) == (accumulators, steps * accumulators)
+    assert "rsp" not in inner
+    assert "vmovaps" not in inner
 
 
 def test_what_follows_a_convolution_of_one_image_is_computed_on_its_tile():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.dlight.cpu.tiles import best_tile
+from weft.dlight.cpu.tiles import Work, best_tile
 from weft.relax.transform.block_channels import block_of
 from weft.target.machine import Machine, machine_of
 
@@ -17,8 +17,8 @@ AVX512 = Machine(2, 512, 32, 2, 48 << 10, 2 << 20, 32 << 20)
 @pytest.mark.parametrize("columns", [1, 3, 8, 10, 16, 64, 1000, None])
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_tile_fits_the_registers(machine, rows, columns, shared):
-    tile = best_tile(machine, rows, columns, shared)
-    assert tile.rows * tile.vectors + tile.vectors < machine.vector_registers
+    tile = best_tile(machine, Work(rows, columns, shared))
+    assert tile.products + tile.vectors < machine.vector_registers
     assert rows is None or tile.rows <= rows
     assert tile.lanes <= machine.lanes()
     assert columns is None or (tile.vectors - 1) * tile.lanes < columns
@@ -27,9 +27,38 @@ def test_a_tile_fits_the_registers(machine, rows, columns, shared):
 @pytest.mark.parametrize(("machine", "products"), [(AVX2, 8), (AVX512, 8)])
 def test_a_large_product_is_bound_by_its_multiply_adds(machine, products):
     """At least latency times ports accumulators, and loads for less than the cycles they take."""
-    tile = best_tile(machine, 768, 768, True)
-    assert tile.rows * tile.vectors >= products
+    tile = best_tile(machine, Work(768, 768, depth=768))
+    assert tile.products >= products
     assert (tile.rows + tile.vectors) / 2 <= tile.rows * tile.vectors / machine.fma_ports
+
+
+@pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["avx2", "avx512"])
+@pytest.mark.parametrize(("columns", "blocks"), [(16, 4), (16, 15), (8, 3), (4, 9), (24, 2)])
+@pytest.mark.parametrize("size", [7, 14, 28, 56, 112])
+def test_a_tile_takes_parts_of_one_block_of_channels_or_whole_blocks(
+    machine, columns, blocks, size
+):
+    tile = best_tile(machine, Work(size, columns, high=size, blocks=blocks, depth=288))
+    assert blocks % tile.several == 0
+    assert tile.several == 1 or tile.columns >= columns
+    assert tile.high == 1 or tile.rows == size
+    assert tile.products + tile.vectors < machine.vector_registers
+    assert tile.products > 8  # the latency of a chain is hidden, with something to spare
+
+
+def test_short_rows_of_an_image_share_a_tile():
+    assert best_tile(AVX512, Work(7, 16, high=7, blocks=32, depth=4608)).high == 2
+
+
+def test_weights_that_stream_from_the_second_cache_are_read_less_often():
+    """Two rows by four vectors would wait for 256 bytes in four cycles."""
+    tile = best_tile(AVX512, Work(7, 16, high=1, blocks=32, depth=4608))
+    assert tile.vectors < tile.rows == 7
+
+
+def test_rows_at_a_distance_leave_each_other_in_the_cache():
+    assert best_tile(AVX512, Work(128, 768, depth=1024)).rows > 8
+    assert best_tile(AVX512, Work(128, 768, depth=1024, apart=True)).rows <= 8
 
 
 def test_a_target_says_more_than_the_machine():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
-from weft.dlight.cpu.tiles import best_tile, most_rows
+from weft.dlight.cpu.tiles import Work, best_tile
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -29,6 +29,12 @@ PREPROC = "meta_schedule.layout_rewrite_preproc"
 """The annotation of a copy that SplitLayoutRewritePreproc moves to where the model is built."""
 _UNROLLED: Final = 100
 """Multiply-adds of vectors in a reduction that is unrolled as a whole."""
+_STEPS: Final = 4
+"""Steps of a longer reduction that are unrolled together."""
+_FILLED: Final = 0.75
+"""The share of the registers that accumulators may take where steps are unrolled together."""
+_NEAR: Final = 64
+"""Elements from one row to the next that still are next to each other, as pixels are."""
 _MANY: Final = 64
 """Iterations that a loop of symbolic extent counts as."""
 _BALANCED: Final = 0.9
@@ -150,7 +156,7 @@ def schedule(
     sch.compute_at(block, place)
     if fused is not None:
         run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
-    _tile_reduction(sch, block, roles, result)
+    _tile_reduction(sch, block, roles, result, machine)
     for panel in panels:
         if panel is not None:
             _schedule_panel(sch, panel, machine)
@@ -159,18 +165,32 @@ def schedule(
 
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     """What a tile holds of each axis."""
-    rows = 1 if roles.row is None else nest.extent(roles.row)
-    width = nest.extent(roles.column)
-    blocks = 1 if roles.wide is None else nest.extent(roles.wide) or 1
-    columns = None if width is None else width * blocks
-    tile = best_tile(machine, rows, columns, roles.shared)
-    several, high = 1, 1
-    if width is not None and roles.wide is not None:
-        several = _divisor(blocks, tile.columns // width)
-    if roles.tall is not None and tile.rows == rows and roles.shared:
-        vectors = -(-min(tile.columns, width or tile.columns) // tile.lanes) * several
-        high = min(most_rows(machine, vectors) // tile.rows, nest.extent(roles.tall) or 1)
-    return Sizes(tile.columns, several, tile.rows, max(high, 1))
+    tile = best_tile(
+        machine,
+        Work(
+            rows=_size(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
+            high=_size(nest, roles.tall), blocks=_size(nest, roles.wide) or 1,
+            depth=product([nest.extent(axis) for axis in nest.reduced]),
+            apart=_is_apart(nest, roles),
+        ),
+    )  # fmt: skip
+    return Sizes(tile.columns, tile.several, tile.rows, tile.high)
+
+
+def _is_apart(nest: Nest, roles: Roles) -> bool:
+    """Whether the rows of an operand that the columns do not index lie far from each other."""
+    for load in nest.loads:
+        if roles.row is not None and load.uses(roles.row) and not load.uses(roles.column):
+            inner = load.buffer.shape[len(load.indices) - load.depth(roles.row) :]
+            step = product([int(size) if isinstance(size, IntImm) else None for size in inner])
+            if step is None or step > _NEAR:
+                return True
+    return False
+
+
+def _size(nest: Nest, axis: Var | None) -> int | None:
+    """The extent of an axis; None if it is symbolic, 1 if there is none."""
+    return 1 if axis is None else nest.extent(axis)
 
 
 # Panels
@@ -250,13 +270,6 @@ def _tile_result(
     return order
 
 
-def _divisor(size: int | None, most: int) -> int:
-    """The largest divisor of ``size`` that is not above ``most``; 1 of a symbolic size."""
-    if size is None:
-        return 1
-    return max(number for number in range(1, max(most, 1) + 1) if size % number == 0)
-
-
 def _loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
     """The loop of the result that runs each axis of the reduction."""
     other = Nest(sch, result)
@@ -284,9 +297,12 @@ def _balance(count: int, cores: int) -> float:
     return count / (-(-count // cores) * cores)
 
 
-def _tile_reduction(sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV) -> None:
+def _tile_reduction(
+    sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV, machine: Machine
+) -> None:
     """Inside the tile: the reduction outermost, rows unrolled, columns vectors."""
-    tile = (roles.wide, roles.tall, roles.row, roles.column)
+    # A row's number meets all vectors before the next row's: so few registers hold operands.
+    tile = (roles.tall, roles.row, roles.wide, roles.column)
     inside = [axis for axis in tile if axis is not None]
     shared = len(sch.get_loops(result)) - len(inside)
     nest = Nest(sch, block)
@@ -303,6 +319,24 @@ def _tile_reduction(sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV
         if whole is not None and whole <= _UNROLLED:
             for loop in steps:
                 sch.unroll(loop)
+        else:
+            _unroll_some(sch, steps[-1], tail, machine)
+
+
+def _unroll_some(
+    sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine
+) -> None:
+    """Several steps of the reduction in a row, where registers are left for what they load."""
+    size, width = extent_of(sch, step), extent_of(sch, tail[-1]) if tail else None
+    rows = product([extent_of(sch, loop) for loop in tail[:-1]])
+    if size is None or width is None or rows is None:
+        return
+    products = rows * -(-width // machine.lanes())
+    if products <= machine.vector_registers * _FILLED:
+        together = max(number for number in range(1, _STEPS + 1) if size % number == 0)
+        if 1 < together < size:
+            _, inner = sch.split(step, [None, together])
+            sch.unroll(inner)
 
 
 def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:

@@ -2,14 +2,16 @@
 
 A tile holds ``rows`` times ``vectors`` accumulators in registers. Each step of the reduction loads
 ``vectors`` vectors and ``rows`` broadcast numbers and does a multiply-add for each accumulator. A
-step takes as many cycles as its busiest unit: the multiply-add ports, two load ports, or the
-latency of one accumulator's chain (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+step takes as many cycles as its busiest unit: the multiply-add ports, two load ports, the latency
+of one accumulator's chain, or the second cache, from which vectors come that do not stay in the
+first one until the next rows use them (Goto and van de Geijn, "Anatomy of High-Performance Matrix
 Multiplication", 2008; Low et al., "Analytical Modeling Is Enough for High-Performance BLIS", 2016).
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,59 +19,112 @@ from weft.target.machine import Machine
 
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""
+_CHAIN: Final = 4.75
+"""The same as chains run: one that has waited for a load does not catch up."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
+_STREAM: Final = 32
+"""Bytes that come from the second cache in a cycle."""
+_START: Final = 20
+"""Cycles in which a tile starts and ends, beside what each accumulator takes."""
 _UNKNOWN: Final = 1 << 10
 """What a symbolic extent counts as."""
 _SPARE: Final = 1
 """Registers for a broadcast number."""
+_WAYS: Final = 8
+"""Lines of one set of the first cache: more rows than that, at a distance of a power of two, would
+push each other out."""
+_WIDEST: Final = 4
+"""Vectors of a tile at most: more share no broadcast number with more than is worth it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is tiled: ``rows`` times ``columns`` accumulators over ``depth`` steps (None: symbolic).
+
+    ``shared`` says that all rows multiply one vector (a matrix product); else each row loads a
+    vector of its own (a depthwise convolution), and more accumulators than hide the latency of
+    one would only make the code longer. There may be ``high`` such sets of rows, as the rows of an
+    image, of which a tile takes several where one is short; and columns may lie in ``blocks`` of
+    ``columns`` each, as channels do, of which a tile takes several or a part of one.
+    """
+
+    rows: int | None
+    columns: int | None
+    shared: bool = True
+    high: int | None = 1
+    blocks: int = 1
+    depth: int | None = None
+    apart: bool = False
+    """Whether the numbers of two rows lie so far from each other that they share cache sets."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows, and vectors of ``lanes`` elements, of a register tile."""
+    """``high`` times ``rows`` rows, and ``vectors`` of ``lanes`` elements, of a register tile."""
 
     rows: int
     vectors: int
     lanes: int
+    high: int = 1
+    several: int = 1
+    """Blocks of columns that the vectors are of."""
 
     @property
     def columns(self) -> int:
-        """The width in elements."""
-        return self.vectors * self.lanes
+        """The width in elements, in one block of columns."""
+        return self.vectors // self.several * self.lanes
+
+    @property
+    def products(self) -> int:
+        """Its accumulators."""
+        return self.high * self.rows * self.vectors
 
 
 @functools.lru_cache(maxsize=1024)
-def best_tile(machine: Machine, rows: int | None, columns: int | None, shared: bool) -> Tile:
-    """The tile that covers ``rows`` times ``columns`` (None: symbolic) in the fewest cycles.
+def best_tile(machine: Machine, work: Work) -> Tile:
+    """The tile that does the work in the fewest cycles.
 
-    ``shared`` says that all rows multiply one vector (a matrix product); else each row loads a
-    vector of its own (a depthwise convolution), and more accumulators than hide the latency of
-    one would only make the code longer.
-
-    >>> best_tile(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), 768, 768, True)
-    Tile(rows=4, vectors=3, lanes=8)
+    >>> best_tile(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), Work(768, 768))
+    Tile(rows=4, vectors=3, lanes=8, high=1, several=1)
     """
-    lanes = machine.lanes()
-    height = _UNKNOWN if rows is None else rows
-    width = _UNKNOWN if columns is None else columns
-    while lanes > 1 and lanes // 2 >= width:
-        lanes //= 2
-    candidates = [
-        Tile(r, v, lanes)
-        for v in (1, 2, 3, 4)
-        if v == 1 or (v - 1) * lanes < width
-        for r in range(1, machine.vector_registers)
-        if r <= most_rows(machine, v) and r <= height
-        and (shared or r * v <= _LATENCY * machine.fma_ports or r == 1)
-    ]  # fmt: skip
     return min(
-        candidates,
+        _candidates(machine, work),
         key=lambda tile: (
-            round(_cycles(machine, tile, height, width, shared), 3),
-            (tile.rows + tile.vectors) / (tile.rows * tile.vectors),
+            round(_cycles(machine, tile, work), 3),
+            (tile.high * tile.rows + tile.vectors) / tile.products,
         ),
     )
+
+
+def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
+    """Every tile that the registers hold."""
+    height = _UNKNOWN if work.rows is None else work.rows
+    for lanes, vectors, several in _widths(machine, work):
+        most = most_rows(machine, vectors)
+        most = min(most, _WAYS) if work.apart else most
+        for rows in range(1, min(most, height) + 1):
+            is_short = work.shared and rows == work.rows
+            sets = min(most // rows, work.high or _UNKNOWN) if is_short else 1
+            for high in range(1, sets + 1):
+                tile = Tile(rows, vectors, lanes, high, several)
+                few = tile.products <= _LATENCY * machine.fma_ports
+                if work.shared or few or rows == 1:
+                    yield tile
+
+
+def _widths(machine: Machine, work: Work) -> Iterator[tuple[int, int, int]]:
+    """``(lanes, vectors, blocks)`` of the tiles: parts of one block of columns, or whole ones."""
+    lanes, width = machine.lanes(), _UNKNOWN if work.columns is None else work.columns
+    while lanes > 1 and lanes // 2 >= width:
+        lanes //= 2
+    for vectors in range(1, _WIDEST + 1):
+        if vectors == 1 or (vectors - 1) * lanes < width:
+            yield lanes, vectors, 1
+    each = -(-width // lanes)
+    for several in range(2, _WIDEST // each + 1):
+        if work.blocks % several == 0:
+            yield lanes, each * several, several
 
 
 def most_rows(machine: Machine, vectors: int) -> int:
@@ -81,14 +136,30 @@ def most_rows(machine: Machine, vectors: int) -> int:
     return max((machine.vector_registers - vectors - _SPARE) // vectors, 0)
 
 
-def _cycles(machine: Machine, tile: Tile, rows: int, columns: int, shared: bool) -> float:
+def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
     """Cycles of one step of the reduction over the whole result."""
+    depth = _UNKNOWN if work.depth is None else work.depth
+    width = _UNKNOWN if work.columns is None else work.columns
+    panel = tile.vectors * tile.lanes * 4 * depth
+    streamed = work.shared and panel > machine.l1 // 2
     total = 0.0
-    for height, down in _parts(rows, tile.rows):
-        for width, across in _parts(columns, tile.columns):
-            vectors = _vectors(width, tile.lanes)
-            total += down * across * _step(machine, height, vectors, shared)
-    return total
+    for height, down in _heights(tile, work):
+        for columns, across in _parts(width, tile.columns):
+            vectors = _vectors(columns, tile.lanes) * tile.several
+            step = _step(machine, height, vectors, work.shared)
+            if streamed:
+                step = max(step, vectors * tile.lanes * 4 / _STREAM)
+            total += down * across * (step + _START / depth)
+    return total * (work.blocks // tile.several)
+
+
+def _heights(tile: Tile, work: Work) -> list[tuple[int, int]]:
+    """``(rows, how many)`` of the tiles, from top to bottom."""
+    rows = _UNKNOWN if work.rows is None else work.rows
+    high = _UNKNOWN if work.high is None else work.high
+    if tile.high > 1:
+        return [(sets * rows, count) for sets, count in _parts(high, tile.high)]
+    return [(size, count * high) for size, count in _parts(rows, tile.rows)]
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int]]:
@@ -106,4 +177,4 @@ def _vectors(width: int, lanes: int) -> int:
 def _step(machine: Machine, rows: int, vectors: int, shared: bool) -> float:
     products = rows * vectors
     loads = vectors + rows if shared else vectors + products
-    return max(products / machine.fma_ports, loads / _LOADS, _LATENCY)
+    return max(products / machine.fma_ports, loads / _LOADS, _CHAIN)
