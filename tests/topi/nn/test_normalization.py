@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import weft
 from weft import te, topi
 
 torch = pytest.importorskip("torch")
@@ -46,6 +47,15 @@ def test_lrn(check, floats):
     x = floats(1, 6, 2, 2)
     expected = F.local_response_norm(tensor(x), 3, 1e-2, 0.75, 2.0).numpy()
     check(topi.nn.lrn, [x], expected, 3, 1, 1e-2, 0.75, 2.0)
+
+
+def test_lrn_of_an_even_size_reads_one_more_behind(check, floats):
+    x = floats(1, 6, 2, 2)
+    squares = np.pad(x**2, [(0, 0), (1, 2), (0, 0), (0, 0)])
+    total = sum(squares[:, i : i + 6] for i in range(4))
+    check(topi.nn.lrn, [x], x / (2 + 0.1 / 4 * total) ** 0.75, 4, 1, 0.1, 0.75, 2.0)
+    with pytest.raises(weft.TVMError, match="lrn: expected a positive size, got 0"):
+        topi.nn.lrn(te.placeholder((1, 6, 2, 2)), 0)
 
 
 def test_layer_norm_when_half_sums_in_float32():

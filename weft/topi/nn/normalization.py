@@ -199,12 +199,15 @@ def lrn(
     data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
     bias: float = 2.0,
 ) -> Tensor:  # fmt: skip
-    """Divided by (bias + alpha / size * sum of squares of ``size`` neighbours) ** beta."""
+    """Divided by (bias + alpha / size * sum of squares of ``size`` neighbours) ** beta.
+
+    As many neighbours are before as after; of an even size one more is after, as ONNX defines it.
+    """
     place = normalize_axis(axis, data.ndim, "lrn")
-    if size % 2 == 0:
-        raise IRValueError(f"lrn: expected an odd size, got {size}")
+    if size < 1:
+        raise IRValueError(f"lrn: expected a positive size, got {size}")
     window = reduce_axis((0, size), name="rxs")
-    half = size // 2
+    half = (size - 1) // 2
 
     def squares(*point: Any) -> Any:
         moved = point[place] + window.var - half

@@ -25,6 +25,13 @@ IDS = np.array([[1, 0, 4], [2, 2, 3]], "int32")
 BYTES = np.random.default_rng(5)
 HALF = {name: uniform(8, 2, seed=seed) for name, seed in (("cos", 6), ("sin", 7))}
 CAUSAL = {"num_heads": 2, "unidirectional": 1}
+Q3, Q4 = BYTES.integers(0, 256, (2, 3, 8), "uint8"), BYTES.integers(0, 256, (1, 3, 4, 4), "uint8")
+ZEROS = {name: np.array(value, "uint8") for name, value in (("b", 3), ("d", 200), ("z", 100))}
+SCALES = {name: np.array(value, "float32") for name, value in (("a", 0.05), ("c", 0.2), ("s", 0.1))}
+QUANTIZED = ZEROS | SCALES
+"""The scales a, c and s with their zero points b, d and z."""
+SHARES = QUANTIZED | {"s": np.array(1 / 256, "float32"), "z": np.array(0, "uint8")}
+HEADS = QUANTIZED | {"w": BYTES.integers(0, 256, (8, 24), "uint8"), "e": np.tile(ROWS, 3)}
 
 CASES = {
     "Gelu": ("x", "y", {"x": X}, {}),
@@ -86,6 +93,49 @@ CASES = {
         {"q": BYTES.integers(0, 256, (8, 4), "uint8"), "f": np.array(0.1, "float32"),
          "s": np.array(0.2, "float32"), "z": np.array(3, "uint8"), "u": np.array(120, "uint8")},
     ),
+    "Attention of keys from and to": (
+        "x w b m", "y", {"x": X},
+        {"w": WIDE, "b": np.tile(ROWS, 3), "m": np.array([2, 3, 0, 1], "int32")}, {"num_heads": 2},
+    ),
+    "QLinearConcat": ("s z x a b y c d", "o", {"x": Q3, "y": Q3[:, :2]}, QUANTIZED, {"axis": 1}),
+    "QLinearAdd": ("x a b y c d s z", "o", {"x": Q3, "y": Q3[1].copy()}, QUANTIZED),
+    "QLinearMul": ("x a b y c d s z", "o", {"x": Q3, "y": Q3[1]}, QUANTIZED),
+    "QLinearWhere": (
+        "i x a b y c d s z", "o", {"i": X[0] > 0, "x": Q3, "y": Q3[1]}, QUANTIZED,
+    ),
+    "QLinearSigmoid": ("x a b s z", "o", {"x": Q3}, SHARES),
+    "QLinearLeakyRelu": ("x a b s z", "o", {"x": Q3}, QUANTIZED, {"alpha": 0.2}),
+    "QLinearSoftmax": ("x a b s z", "o", {"x": Q3}, SHARES, {"axis": -1, "opset": 13}),
+    "QLinearAveragePool": (
+        "x a b s z", "o", {"x": Q4}, QUANTIZED, {"kernel_shape": [2, 2], "channels_last": 0},
+    ),
+    "QLinearGlobalAveragePool": ("x a b s z", "o", {"x": Q4}, QUANTIZED),
+    "QLinearConv": (
+        "x a b w c d s z", "o", {"x": Q4},
+        QUANTIZED | {"w": BYTES.integers(0, 256, (2, 3, 3, 3), "uint8")},
+    ),
+    "QGemm": (
+        "x a b w c d - s z", "o", {"x": Q3[0]}, HEADS | {"s": np.array(5.0, "float32")},
+    ),
+    "QGemm to numbers": (
+        "x a b w c d e", "o", {"x": Q3[0]},
+        QUANTIZED | {"w": BYTES.integers(0, 256, (4, 8), "uint8"),
+                     "e": np.arange(-2, 2, dtype="int32")}, {"transB": 1},
+    ),
+    "QAttention": ("x w e a c", "o", {"x": Q3 // 32}, HEADS, CAUSAL),
+    "QAttention of keys from and to": (
+        "x w e a s m b d", "o", {"x": Q3}, HEADS | {"m": np.array([2, 3, 0, 1], "int32")},
+        {"num_heads": 2},
+    ),
+    "QAttention with a past": (
+        "x w e a s m b d past", "o p", {"x": Q3, "past": PAST},
+        HEADS | {"m": np.array([[1, 1, 0, 1, 1], [1, 0, 1, 1, 1]], "int32")}, CAUSAL,
+    ),
+    "QAttention with a scale a column": (
+        "x w e a s - b d", "o", {"x": Q3},
+        HEADS | {"w": BYTES.integers(-128, 128, (8, 24), "int8"), "d": np.zeros(24, "int8"),
+                 "s": uniform(24, low=0.01, high=0.05)}, {"num_heads": 2},
+    ),
 }  # fmt: skip
 """Operator -> its inputs and outputs, values of inputs, constants, attributes."""
 
@@ -95,8 +145,9 @@ def test_com_microsoft(name):
     inputs, outputs, values, constants, attributes = (*CASES[name], {})[:5]
     made = node(name.split()[0], inputs, outputs, domain="com.microsoft", **attributes)
     infos = [info(key, str(value.dtype), value.shape) for key, value in values.items()]
+    used = {key: np.asarray(v, order="C") for key, v in constants.items() if key in inputs.split()}
     proto = model([made], infos, [item for item in outputs.split() if item != "-"],
-                  constants={key: np.ascontiguousarray(v) for key, v in constants.items()},
+                  constants=used,
                   imports=IMPORTS)  # fmt: skip
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]

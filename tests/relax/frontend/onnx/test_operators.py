@@ -221,6 +221,12 @@ def test_norms_that_onnx_s_reference_computes_otherwise_than_its_text():
     np.testing.assert_allclose(run(from_onnx(proto), x), x / (1 + 0.2 * sums) ** 0.75, rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_windows_of_local_response_norms(size):
+    """ONNX's reference takes the batch for the channels; here there are as many."""
+    check_node("LRN", [uniform(5, 5, 1, 2)], size=size, alpha=0.6, bias=1.5)
+
+
 def test_losses_by_their_definition():
     scores, labels = uniform(3, 5), np.array([1, 0, 4])
     check_node("SoftmaxCrossEntropyLoss", [scores, labels])

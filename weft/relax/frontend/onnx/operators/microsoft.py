@@ -13,13 +13,7 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.normalization import layer_norm, rms_norm
-from weft.relax.frontend.onnx.operators.quantization import (
-    as_type,
-    dequantize_linear,
-    matmul_integer,
-    quantize_linear,
-    spread,
-)
+from weft.relax.frontend.onnx.operators.quantization import as_type
 from weft.relax.frontend.onnx.registry import AI_ONNX, MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
 
@@ -125,7 +119,7 @@ def fused_matmul(
 ) -> Expr:  # fmt: skip
     """alpha * A' * B', where ' turns the last two axes round if asked for."""
     lhs, rhs = (
-        _transposed(context, value) if turned else value.expr
+        transposed(context, value) if turned else value.expr
         for value, turned in ((a, transA), (b, transB))
     )
     made = context.emit(op.matmul(lhs, rhs))
@@ -134,7 +128,8 @@ def fused_matmul(
     return context.emit(op.multiply(made, context.constant(alpha, a.dtype).expr))
 
 
-def _transposed(context: Context, x: Value) -> Expr:
+def transposed(context: Context, x: Value) -> Expr:
+    """The last two axes turned round; a vector as it is."""
     rank = context.rank(x, "input")
     if rank < 2:
         return x.expr
@@ -183,7 +178,7 @@ def _activated(context: Context, x: Value, name: str, params: list[float]) -> An
     return context.run(name, x, **attributes)
 
 
-# Quantized
+# Products with packed weights
 
 
 @converter("MatMulNBits", domain=MICROSOFT)
@@ -219,62 +214,3 @@ def unpacked(packed: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     mask = np.uint8((1 << bits) - 1)
     spread_out = (packed[..., None] >> shifts) & mask
     return spread_out.reshape(*packed.shape[:-1], -1)
-
-
-@converter("MatMulIntegerToFloat", domain=MICROSOFT)
-def matmul_integer_to_float(
-    context: Context, a: Value, b: Value, a_scale: Value, b_scale: Value,
-    a_zero: Value | None = None, b_zero: Value | None = None, bias: Value | None = None,
-) -> Expr:  # fmt: skip
-    """The product of integers less their zero points, times both scales."""
-    emit = context.emit
-    made = emit(op.astype(matmul_integer(context, a, b, a_zero, b_zero), a_scale.dtype))
-    made_value = context.value(made)
-    factors = [spread(context, made_value, item.expr, -1, 0) for item in (a_scale, b_scale)]
-    scale = emit(op.multiply(factors[0], factors[1]))
-    return added(context, emit(op.multiply(made, scale)), bias)
-
-
-@converter("DynamicQuantizeMatMul", domain=MICROSOFT)
-def dynamic_quantize_matmul(
-    context: Context, a: Value, b: Value, b_scale: Value, b_zero: Value | None = None,
-    bias: Value | None = None,
-) -> Expr:  # fmt: skip
-    """A quantized to uint8 by its own range, times a quantized matrix."""
-    emit, constant = context.emit, context.constant
-    zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
-    low = emit(op.minimum(emit(op.min(a.expr)), zero))
-    high = emit(op.maximum(emit(op.max(a.expr)), zero))
-    scale = emit(op.divide(emit(op.subtract(high, low)), most))
-    offset = emit(op.negative(emit(op.divide(low, scale))))
-    place = emit(op.astype(emit(op.round(emit(op.clip(offset, 0, 255)))), "uint8"))
-    factor, zero_point = context.value(scale), context.value(place)
-    whole = quantize_linear(context, a, factor, zero_point)
-    return matmul_integer_to_float(context, whole, b, factor, b_scale, zero_point, b_zero, bias)
-
-
-def _enter_quantized(name: str, count: int) -> None:
-    """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
-
-    @converter(f"QLinear{name}", domain=MICROSOFT)
-    def convert(
-        context: Context, *values: Value | None, opset: int | None = None, **attributes: Any
-    ) -> Value:
-        triples = [values[3 * index : 3 * index + 3] for index in range(count)]
-        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
-        made = context.run(name, *real, opset=opset, **attributes)
-        scale, zero = (*values[3 * count :], None)[:2]
-        assert scale is not None
-        return quantize_linear(context, made, scale, zero)
-
-
-for _name, _count in (("Add", 2), ("Mul", 2), ("Sigmoid", 1), ("LeakyRelu", 1), ("Softmax", 1)):
-    _enter_quantized(_name, _count)
-
-
-@converter("QLinearConcat", domain=MICROSOFT)
-def qlinear_concat(context: Context, scale: Value, zero: Value, *values: Any, axis: int) -> Value:
-    """Quantized tensors joined, quantized anew."""
-    triples = [values[index : index + 3] for index in range(0, len(values), 3)]
-    real = [dequantize_linear(context, *triple) for triple in triples]
-    return quantize_linear(context, context.value(op.concat(real, axis)), scale, zero)

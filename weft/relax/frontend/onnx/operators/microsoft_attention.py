@@ -30,20 +30,28 @@ def _length(context: Context, x: Expr, axis: int = 1) -> Dim:
     return context.shape(context.value(x), "input")[axis]
 
 
+def _batch(context: Context, x: Expr) -> Dim:
+    return _length(context, x, 0)
+
+
 def _merged(context: Context, x: Expr) -> Expr:
     """(batch, length, heads * features)."""
     batch, length, heads, features = context.shape(context.value(x), "output")
     return context.emit(op.reshape(x, [batch, length, as_prim(heads) * as_prim(features)]))
 
 
-def padding_bias(context: Context, mask: Value, keys: Dim, dtype: str, filler: float) -> Expr:
-    """What a mask of keys adds to scores: lengths (batch), or flags (batch[, queries], keys)."""
+def padding_bias(
+    context: Context, mask: Value, keys: Dim, dtype: str, filler: float, batch: Dim
+) -> Expr:  # fmt: skip
+    """What a mask of keys adds to scores.
+
+    Masks are flags (batch[, queries], keys), or (batch) where the keys of each sequence end, or
+    (2 * batch) where they end and then where they begin.
+    """
     emit = context.emit
     rank = context.rank(mask, "mask")
     if rank == 1:
-        places = emit(op.reshape(emit(op.arange(0, keys, 1, "int64")), [1, keys]))
-        ends = emit(op.expand_dims(as_type(context, mask.expr, "int64"), 1))
-        seen = emit(op.less(places, ends))
+        seen = _between(context, mask, keys, batch)
     elif rank in (2, 3):
         seen = as_type(context, mask.expr, "bool")
     else:
@@ -52,6 +60,22 @@ def padding_bias(context: Context, mask: Value, keys: Dim, dtype: str, filler: f
     seen = emit(op.expand_dims(seen, axes))
     zero, low = (context.constant(value, dtype).expr for value in (0.0, filler))
     return emit(op.where(seen, zero, low))
+
+
+def _between(context: Context, mask: Value, keys: Dim, batch: Dim) -> Expr:
+    """Which keys (batch, keys) stand before the ends, and behind the beginnings if there are."""
+    emit = context.emit
+    places = emit(op.reshape(emit(op.arange(0, keys, 1, "int64")), [1, keys]))
+    limits = as_type(context, mask.expr, "int64")
+    (count,) = context.shape(mask, "mask")
+    is_double = getattr(simplified(as_prim(count) - as_prim(batch) * 2), "value", None) == 0
+    if not is_double:
+        return emit(op.less(places, emit(op.expand_dims(limits, 1))))
+    columns = emit(op.expand_dims(emit(op.reshape(limits, [2, batch])), 2))
+    ends, begins = (
+        emit(op.take(columns, context.constant(index, "int64").expr, 0)) for index in range(2)
+    )
+    return emit(op.logical_and(emit(op.less(places, ends)), emit(op.less_equal(begins, places))))
 
 
 def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) -> list[Expr]:
@@ -81,26 +105,37 @@ def attention(
     scale: float | None = None, mask_filter_value: float = FILTER,
 ) -> list[Expr]:  # fmt: skip
     """Queries, keys and values by one product, then attention; the keys and values that it used."""
-    emit = context.emit
-    whole = emit(op.matmul(x.expr, weights.expr))
+    whole = context.emit(op.matmul(x.expr, weights.expr))
     if bias is not None:
-        whole = emit(op.add(whole, bias.expr))
+        whole = context.emit(op.add(whole, bias.expr))
     width = context.extent(weights, 1, "weights")
     sizes = list(qkv_hidden_sizes or [width // 3] * 3)
+    return attention_of(
+        context, whole, sizes, mask, past, more, num_heads, bool(unidirectional), scale,
+        mask_filter_value,
+    )  # fmt: skip
+
+
+def attention_of(
+    context: Context, whole: Expr, sizes: Sequence[int], mask: Value | None, past: Value | None,
+    more: Value | None, heads: int, causal: bool, scale: float | None, filler: float,
+) -> list[Expr]:  # fmt: skip
+    """Attention of queries, keys and values that lie side by side, and the keys and values used."""
+    emit = context.emit
     parts = emit(op.split(whole, [sizes[0], sizes[0] + sizes[1]], 2))
-    q, k, v = (split_heads(context, context.value(parts[index]), num_heads) for index in range(3))
+    q, k, v = (split_heads(context, context.value(parts[index]), heads) for index in range(3))
     if past is not None:
         old = [emit(op.take(past.expr, context.constant(i, "int64").expr, 0)) for i in range(2)]
         k, v = _with_past(context, [k, v], old)
     masked = None
     if mask is not None:
-        masked = padding_bias(context, mask, _length(context, k), x.dtype, mask_filter_value)
-    bias_sum = _total(context, [masked, None if more is None else more.expr])
-    order = "BottomRight" if unidirectional else None
-    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale, order)))
+        dtype = str(whole.struct_info.dtype)
+        masked = padding_bias(context, mask, _length(context, k), dtype, filler, _batch(context, q))
+    bias = _total(context, [masked, None if more is None else more.expr])
+    made = emit(op.nn.attention(q, k, v, bias, scale, "BottomRight" if causal else None))
     if not context.wants(1):
-        return [made]
-    return [made, emit(op.stack([_turned(context, k), _turned(context, v)], 0))]
+        return [_merged(context, made)]
+    return [_merged(context, made), emit(op.stack([_turned(context, k), _turned(context, v)], 0))]
 
 
 @converter("MultiHeadAttention", domain=MICROSOFT)
@@ -120,7 +155,9 @@ def multi_head_attention(
         k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
     masked = None
     if mask is not None:
-        masked = padding_bias(context, mask, _length(context, k), query.dtype, mask_filter_value)
+        masked = padding_bias(
+            context, mask, _length(context, k), query.dtype, mask_filter_value, _batch(context, q)
+        )
     bias_sum = _total(context, [masked, None if more is None else more.expr])
     order = "BottomRight" if unidirectional else None
     made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale, order)))
@@ -195,7 +232,9 @@ def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the o
         k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
     one = context.constant(1, lengths.dtype).expr
     ends = context.value(op.reshape(emit(op.add(lengths.expr, one)), [-1]))
-    bias = padding_bias(context, ends, _length(context, k), query.dtype, FILTER)
+    bias = padding_bias(
+        context, ends, _length(context, k), query.dtype, FILTER, _batch(context, q)
+    )
     window = local_window_size if local_window_size > 0 else None
     made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
     return [_merged(context, made), _turned(context, k), _turned(context, v)]

@@ -201,9 +201,13 @@ def local_response_norm(
     context: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75,
     bias: float = 1.0,
 ) -> Expr:  # fmt: skip
-    """Divided by a power of the sum of squares of neighbouring channels."""
-    if size % 2 == 0:
-        context.fail(f"size: expected an odd number of channels, got {size}")
+    """Divided by a power of the sum of squares of neighbouring channels.
+
+    Of an even size one channel more is read after than before, as ONNX's text has it (PyTorch
+    reads one more before).
+    """
+    if size < 1:
+        context.fail(f"size: expected at least one channel, got {size}")
     return context.te(topi_lrn, x.expr, size, 1, alpha, beta, bias)
 
 

@@ -1,0 +1,156 @@
+"""Quantized operators of com.microsoft: products, QLinear*, attention.
+
+Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md). Results
+are rounded as ONNX Runtime's CPU kernels round them: to the nearest, ties to even.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.microsoft import added, transposed
+from weft.relax.frontend.onnx.operators.microsoft_attention import FILTER, attention_of
+from weft.relax.frontend.onnx.operators.quantization import (
+    dequantize_linear,
+    matmul_integer,
+    quantize_linear,
+    spread,
+)
+from weft.relax.frontend.onnx.registry import MICROSOFT, converter
+from weft.relax.frontend.onnx.value import Value
+
+# Products
+
+
+@converter("MatMulIntegerToFloat", domain=MICROSOFT)
+def matmul_integer_to_float(
+    context: Context, a: Value, b: Value, a_scale: Value, b_scale: Value,
+    a_zero: Value | None = None, b_zero: Value | None = None, bias: Value | None = None,
+) -> Expr:  # fmt: skip
+    """The product of integers less their zero points, times both scales."""
+    whole = matmul_integer(context, a, b, a_zero, b_zero)
+    return added(context, _scaled(context, whole, a_scale, b_scale), bias)
+
+
+@converter("DynamicQuantizeMatMul", domain=MICROSOFT)
+def dynamic_quantize_matmul(
+    context: Context, a: Value, b: Value, b_scale: Value, b_zero: Value | None = None,
+    bias: Value | None = None,
+) -> Expr:  # fmt: skip
+    """A quantized to uint8 by its own range, times a quantized matrix."""
+    emit, constant = context.emit, context.constant
+    zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
+    low = emit(op.minimum(emit(op.min(a.expr)), zero))
+    high = emit(op.maximum(emit(op.max(a.expr)), zero))
+    scale = emit(op.divide(emit(op.subtract(high, low)), most))
+    offset = emit(op.negative(emit(op.divide(low, scale))))
+    place = emit(op.astype(emit(op.round(emit(op.clip(offset, 0, 255)))), "uint8"))
+    factor, zero_point = context.value(scale), context.value(place)
+    whole = quantize_linear(context, a, factor, zero_point)
+    return matmul_integer_to_float(context, whole, b, factor, b_scale, zero_point, b_zero, bias)
+
+
+@converter("QGemm", domain=MICROSOFT)
+def quantized_gemm(
+    context: Context, a: Value, a_scale: Value, a_zero: Value | None, b: Value, b_scale: Value,
+    b_zero: Value | None, c: Value | None = None, y_scale: Value | None = None,
+    y_zero: Value | None = None, *, alpha: float = 1.0,
+    transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
+) -> Any:  # fmt: skip
+    """alpha * (A' * B' + C) of integers times both scales; quantized if there is a scale for it."""
+    lhs, rhs = (
+        context.value(transposed(context, value)) if turned else value
+        for value, turned in ((a, transA), (b, transB))
+    )
+    whole = added(context, matmul_integer(context, lhs, rhs, a_zero, b_zero), c)
+    made = context.value(_scaled(context, whole, a_scale, b_scale, alpha))
+    return made if y_scale is None else quantize_linear(context, made, y_scale, y_zero)
+
+
+def _scaled(
+    context: Context, whole: Expr, a_scale: Value, b_scale: Value, alpha: float = 1.0
+) -> Expr:  # fmt: skip
+    """A product of integers times both scales, of which each may have one for each column."""
+    emit = context.emit
+    made = context.value(op.astype(whole, a_scale.dtype))
+    factors = [spread(context, made, item.expr, -1, 0) for item in (a_scale, b_scale)]
+    scale = emit(op.multiply(factors[0], factors[1]))
+    if alpha != 1:
+        scale = emit(op.multiply(scale, context.constant(alpha, a_scale.dtype).expr))
+    return emit(op.multiply(made.expr, scale))
+
+
+@converter("QLinearConv", domain=MICROSOFT, neutral={"channels_last": (0,)})
+def qlinear_conv(context: Context, *values: Value | None, **attributes: Any) -> Any:
+    """That of ONNX, channels first."""
+    return context.run("QLinearConv", *values, **attributes)
+
+
+# Dequantized, computed, quantized
+
+
+QUANTIZED: Final = {
+    "Add": 2, "Mul": 2, "Sigmoid": 1, "LeakyRelu": 1, "Softmax": 1, "AveragePool": 1,
+    "GlobalAveragePool": 1,
+}  # fmt: skip
+"""Operator of ONNX -> how many tensors with scale and zero point its QLinear form takes."""
+
+
+def _enter_quantized(name: str, count: int) -> None:
+    """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
+
+    @converter(f"QLinear{name}", domain=MICROSOFT, neutral={"channels_last": (0,)})
+    def convert(
+        context: Context, *values: Value | None, opset: int | None = None, **attributes: Any
+    ) -> Value:
+        triples = [values[3 * index : 3 * index + 3] for index in range(count)]
+        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
+        made = context.run(name, *real, opset=opset, **attributes)
+        scale, zero = (*values[3 * count :], None)[:2]
+        assert scale is not None
+        return quantize_linear(context, made, scale, zero)
+
+
+for _name, _count in QUANTIZED.items():
+    _enter_quantized(_name, _count)
+
+
+@converter("QLinearConcat", domain=MICROSOFT)
+def qlinear_concat(context: Context, scale: Value, zero: Value, *values: Any, axis: int) -> Value:
+    """Quantized tensors joined, quantized anew."""
+    triples = [values[index : index + 3] for index in range(0, len(values), 3)]
+    real = [dequantize_linear(context, *triple) for triple in triples]
+    return quantize_linear(context, context.value(op.concat(real, axis)), scale, zero)
+
+
+@converter("QLinearWhere", domain=MICROSOFT)
+def qlinear_where(context: Context, condition: Value, *values: Any) -> Value:
+    """Elements of one of two quantized tensors, quantized anew."""
+    real = [dequantize_linear(context, *values[start : start + 3]) for start in (0, 3)]
+    made = context.value(op.where(condition.expr, *real))
+    return quantize_linear(context, made, *values[6:])
+
+
+# Attention
+
+
+@converter("QAttention", domain=MICROSOFT,
+           neutral={"do_rotary": (0,), "past_present_share_buffer": (0,)})  # fmt: skip
+def quantized_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
+    context: Context, x: Value, weights: Value, bias: Value, x_scale: Value, weight_scale: Value,
+    mask: Value | None = None, x_zero: Value | None = None, weight_zero: Value | None = None,
+    past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
+    mask_filter_value: float = FILTER, scale: float | None = None,
+) -> list[Expr]:  # fmt: skip
+    """Attention whose queries, keys and values come of a product of integers."""
+    whole = matmul_integer_to_float(
+        context, x, weights, x_scale, weight_scale, x_zero, weight_zero, bias
+    )
+    width = context.extent(weights, 1, "weights")
+    return attention_of(
+        context, whole, [width // 3] * 3, mask, past, None, num_heads, bool(unidirectional), scale,
+        mask_filter_value,
+    )  # fmt: skip
