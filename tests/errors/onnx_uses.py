@@ -29,6 +29,11 @@ def relu(**options):
     return model([node("Relu")], **options)
 
 
+def added():
+    """x + w, where w is an initializer of one row."""
+    return model([node("Add", ("x", "w"))], initializers=[tensor("w", np.ones(4, "float32"))])
+
+
 def with_version(made, version):
     made.ir_version = version
     return made
@@ -170,6 +175,11 @@ OPTIONS = {
     "an opset": lambda: from_onnx(relu(), opset=999),
     "an opset's type": lambda: from_onnx(relu(), opset="17"),
     "a negative opset": lambda: from_onnx(relu(), opset=-1),
+    "a text as flag": lambda: from_onnx(relu(), keep_params_in_input="no"),
+    "None as flag": lambda: from_onnx(relu(), sanitize_input_names=None),
+    "an initializer's shape": lambda: from_onnx(added(), {"w": [4, 4]}),
+    "an initializer's rank": lambda: from_onnx(added(), {"w": []}),
+    "an initializer's type": lambda: from_onnx(added(), None, {"w": "float64"}),
     "a number as model": lambda: from_onnx(5),
     "no model": lambda: from_onnx(None),
     "converters": lambda: from_onnx(relu(), custom_converters=5),

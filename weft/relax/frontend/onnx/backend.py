@@ -46,7 +46,8 @@ class _Compiled:
 
     def __init__(self, imported: Imported) -> None:
         self.imported = imported
-        self.machine = VirtualMachine(relax_build(imported.mod, "llvm"), cpu())
+        built = relax_build(imported.mod, "llvm", relax_pipeline="weft")
+        self.machine = VirtualMachine(built, cpu())
 
     def run(self, feeds: Mapping[str, Any]) -> list[Any]:
         arguments = []

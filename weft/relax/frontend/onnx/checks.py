@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.ir.expr import PrimExpr
 from weft.relax.frontend.onnx.attributes import schema_of
 from weft.relax.frontend.onnx.element_types import STORAGE
@@ -159,6 +161,12 @@ def _type_name(kind: Any) -> str:
 # The caller's options
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise IRTypeError for what is no truth value: the text ``"no"`` would mean yes."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise IRTypeError(f"from_onnx: {name}: expected True or False, got {value!r:.60}")
+
+
 def check_options(shapes: Any, dtypes: Any, opset: Any, converters: Any) -> None:
     """Raise IRTypeError for options of ``from_onnx`` that are not of the types that it takes."""
     for name, value, holds in (
@@ -233,3 +241,24 @@ def check_input_names(graph: Any, named: Iterable[str], option: str) -> None:
             f"from_onnx: {option}: the model has no input {unknown[0]!r}; it has {shown or 'none'}"
         )
 
+
+def check_initializers(graph: Any, shapes: Mapping[str, Any], dtypes: Any) -> None:
+    """Raise OnnxModelError where options say of an initializer what its data contradict."""
+    by_name = dtypes if isinstance(dtypes, Mapping) else {}
+    for item in graph.initializer:
+        shape = list(item.dims)
+        given = list(shapes.get(item.name, shape))
+        if len(given) != len(shape) or any(
+            hasattr(a, "__index__") and int(a) != b for a, b in zip(given, shape, strict=False)
+        ):
+            raise _contradiction("shape_dict", item.name, tuple(given), tuple(shape))
+        dtype = STORAGE.get(item.data_type)
+        wanted = str(by_name.get(item.name, dtype))
+        if wanted != str(dtype):
+            raise _contradiction("dtype_dict", item.name, wanted, dtype)
+
+
+def _contradiction(option: str, name: str, given: Any, found: Any) -> OnnxModelError:
+    return OnnxModelError(
+        f"from_onnx: {option}[{name!r}]: {given} is said of an initializer, whose data are {found}"
+    )

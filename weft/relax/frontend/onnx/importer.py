@@ -14,6 +14,8 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple, Var
 from weft.relax.frontend.onnx import operators
 from weft.relax.frontend.onnx.checks import (
+    check_flag,
+    check_initializers,
     check_input_names,
     check_model,
     check_options,
@@ -100,7 +102,8 @@ def from_onnx(
         attribute ``num_input`` is the number of inputs.
 
     Raises:
-        OnnxModelError: no valid model, or its inputs contradict ``shape_dict``.
+        OnnxModelError: no valid model, or its inputs or initializers contradict ``shape_dict`` or
+            ``dtype_dict``.
         UnsupportedOperatorsError: operators without a converter, all of them.
         ConstantNeededError: an operator needs at import what only the data decides.
 
@@ -112,6 +115,8 @@ def from_onnx(
     >>> mod["main"].ret_struct_info
     R.Tensor((n, 4), dtype="float32")
     """
+    check_flag("keep_params_in_input", keep_params_in_input)
+    check_flag("sanitize_input_names", sanitize_input_names)
     request = Request(
         shape_dict or {}, dtype_dict, keep_params_in_input, sanitize_input_names,
         custom_converters or {},
@@ -127,6 +132,7 @@ def import_model(model: Any, request: Request, opset: int | None = None) -> Impo
     check_input_names(model.graph, request.shapes, "shape_dict")
     if isinstance(request.dtypes, Mapping):
         check_input_names(model.graph, request.dtypes, "dtype_dict")
+    check_initializers(model.graph, request.shapes, request.dtypes)
     versions = opset_versions(model.opset_import)
     if opset is not None:
         versions[""] = opset
