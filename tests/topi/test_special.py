@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -44,6 +45,16 @@ AGAINST_MATH = [
 @pytest.mark.parametrize(("function", "reference", "points"), AGAINST_MATH)
 def test_functions_that_python_has(function, reference, points):
     np.testing.assert_allclose(of(function, points), [*map(reference, points)], rtol=2e-13)
+
+
+def test_quantiles_of_the_normal_distribution():
+    areas = np.array([1e-300, 1e-30, 1e-12, 1e-3, 0.07, 0.2, 0.5, 0.6, 0.93, 1 - 1e-12])
+    found = of(special.normal_quantile, areas)
+    exact = [NormalDist().inv_cdf(area) for area in areas]
+    np.testing.assert_allclose(found, exact, rtol=1e-13)
+    np.testing.assert_allclose(of(special.normal_cdf, found), areas, rtol=1e-11)
+    ends = of(special.normal_quantile, [0.0, -0.0, 1.0, -1e-30, 1.5, math.nan, math.inf])
+    np.testing.assert_array_equal(ends, [-math.inf, -math.inf, math.inf, *[math.nan] * 4])
 
 
 EULER = 0.5772156649015329

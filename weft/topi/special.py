@@ -321,8 +321,52 @@ def log_normal_cdf(bind: Bindings, x: PrimExpr) -> PrimExpr:
     return op.select(op.less(x, _const(-1.0, x)), far, near)
 
 
+_QUANTILE_CENTRE: Final = (
+    (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608),
+    (5226.495278852854561, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
+     5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0),
+)  # fmt: skip
+_QUANTILE_NEAR: Final = (
+    (7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177,
+     1.27045825245236838258, 3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959,
+     1.42343711074968357734),
+    (1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966,
+     0.14810397642748007459, 0.68976733498510000455, 1.6763848301838038494,
+     2.05319162663775882187, 1.0),
+)  # fmt: skip
+_QUANTILE_FAR: Final = (
+    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386,
+     0.026532189526576123093, 0.29656057182850489123, 1.7848265399172913358,
+     5.4637849111641143699, 6.6579046435011037772),
+    (2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5,
+     7.868691311456132591e-4, 0.0148753612908506148525, 0.13692988092273580531,
+     0.59983220655588793769, 1.0),
+)  # fmt: skip
+"""Numerators and denominators of PPND16 (Wichura, algorithm AS 241, Applied Statistics 1988)."""
+
+
 @sharing
 def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
-    """The x up to which the normal distribution has the area p: sqrt(2) * erfinv(2 p - 1)."""
-    two = _const(2.0, p)
-    return _const(math.sqrt(2.0), p) * erfinv(two * p - _const(1.0, p))
+    """The x up to which the normal distribution has the area p: Wichura's quotients (AS 241).
+
+    One in the square of p - 1/2, two in the root of -log(p) or -log(1 - p) for the tails.
+    """
+    zero, half, one = _const(0.0, p), _const(0.5, p), _const(1.0, p)
+    q = bind(p - half)
+    square = bind(_const(0.180625, p) - q * q)
+    root = bind(op.sqrt(-op.log(op.select(op.less(q, zero), p, one - p))))
+    near = _quotient(bind(root - _const(1.6, p)), _QUANTILE_NEAR)
+    far = _quotient(bind(root - _const(5.0, p)), _QUANTILE_FAR)
+    size = op.select(op.less_equal(root, _const(5.0, p)), near, far)
+    tail = op.select(op.less(q, zero), -size, size)
+    inside = op.less_equal(op.abs(q), _const(0.425, p))
+    found = op.select(inside, q * _quotient(square, _QUANTILE_CENTRE), tail)
+    between = op.logical_and(op.less(zero, p), op.less(p, one))
+    ends = op.select(op.equal(p, zero), -op.infinity(p.dtype), _const(math.nan, p))
+    ends = op.select(op.equal(p, one), op.infinity(p.dtype), ends)
+    return op.select(between, found, ends)
+
+
+def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> PrimExpr:
+    return polynomial(x, parts[0]) / polynomial(x, parts[1])
