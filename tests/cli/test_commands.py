@@ -231,6 +231,26 @@ def test_inputs_are_read_strictly(text, told):
         parse_input(text)
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("no/such/f.json", "cannot write 'no/such/f.json': there is no folder 'no/such'"),
+     (".", "expected the path of a file, got '.'"), ("", "expected the path of a file, got ''"),
+     ("results", "cannot write 'results': it is a folder"),
+     ("x" * 300, "expected a shorter name of a file")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_written_is_told_before_the_work(folder, capsys, path, told):
+    (folder / "results").mkdir()
+    assert weft_command("bench", "clinets:net", "--input", "5x3", "--json", path) == 2
+    captured = capsys.readouterr()
+    assert told in captured.err
+    assert captured.out == ""
+
+
+def test_compile_tells_of_a_missing_folder_before_the_work(folder, capsys):
+    assert weft_command("compile", "clinets:broken", "-o", "no/m.weft") == 2
+    assert "cannot write 'no/m.weft': there is no folder 'no'" in capsys.readouterr().err
+
+
 @pytest.mark.slow  # torch.compile and torch.onnx take half a minute
 def test_bench_runs_every_engine_that_is_installed_on_a_program(folder, capsys):
     example = (torch.ones(5, 3),)

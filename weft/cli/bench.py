@@ -19,7 +19,7 @@ from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
 from weft.cli.engines import ENGINES
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
-from weft.runtime.artifact import write_file
+from weft.runtime.artifact import writable_path, write_file
 from weft.runtime.threads import num_threads
 from weft.support.errors import IRValueError
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="an engine that takes longer to load or to answer is stopped (default 600)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise IRValueError(f"--rounds: expected a positive number, got {options.rounds}")
     if not options.timeout > 0:
         raise IRValueError(f"--timeout: expected a positive number, got {options.timeout}")
+    output = None if options.json is None else writable_path(options.json)  # before minutes of work
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         told = described(options, Path(folder))
         engines: list[Engine] = []
@@ -72,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
                 engine.stop()
     print(f"{options.model}: {told['threads']} threads, {options.rounds} rounds, ms a call")
     print(table(engines))
-    if options.json is not None:
-        write_file(options.json, json.dumps(figures(engines, told), indent=1).encode())
+    if output is not None:
+        write_file(output, json.dumps(figures(engines, told), indent=1).encode())
     return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
 
 

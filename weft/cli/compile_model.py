@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.models import add_model_arguments, subject_of
+from weft.runtime.artifact import writable_path
 from weft.support.errors import IRValueError
 
 
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     suffix = options.output.suffix
     if suffix not in (".weft", ".so"):
         raise IRValueError(f"-o {options.output}: expected a name that ends in .weft or .so")
+    writable_path(options.output)  # before the work
     subject = subject_of(options)
     start = time.perf_counter()
     model = subject.compile(

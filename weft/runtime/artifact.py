@@ -21,7 +21,7 @@ import json
 import os
 import secrets
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -29,6 +29,7 @@ from typing import Any, BinaryIO, Final, cast
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
 from weft.runtime.constants import constants_to_bytes, read_constants
 from weft.runtime.elf import elf_section
+from weft.runtime.flops import FlopCount
 from weft.runtime.ndarray import NDArray
 from weft.runtime.object_code import ObjectCode
 from weft.runtime.parts import offer_parts
@@ -62,7 +63,8 @@ class Artifact:
     """What the file holds.
 
     ``kernels`` are the functions of the code that bytecode and profiles call by name; ``states``
-    are the tensors that calls change; ``module`` and ``text`` may be empty.
+    are the tensors that calls change; ``module`` and ``text`` may be empty; ``flops`` are the
+    operations of kernels of which they are known.
     """
 
     signature: Signature
@@ -73,6 +75,7 @@ class Artifact:
     states: list[NDArray] = field(default_factory=list)
     module: str = ""
     text: str = ""
+    flops: Mapping[str, FlopCount] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The whole file; UnsupportedError where something has no form on disk."""
@@ -95,6 +98,7 @@ class Artifact:
         entries[MANIFEST] = _json({
             "format": FORMAT, "version": VERSION, "entry": self.entry,
             "kernels": list(self.kernels), "states": len(self.states), "code": described,
+            "flops": {name: count.to_json() for name, count in self.flops.items()},
             "signature": self.signature.to_json(), "dtypes": [str(x.dtype) for x in tensors],
             "digests": {
                 name: _digest(data) for name, data in sorted(entries.items()) if name != CONSTANTS
@@ -145,6 +149,23 @@ def as_path(path: Any) -> Path:
         raise ArtifactError(f"expected the path of a file, got {str(path)!r}")
     if len(os.fsencode(found.name)) > _LONGEST_NAME:
         raise ArtifactError(f"expected a shorter name of a file than {found.name[:40]!r}...")
+    return found
+
+
+def writable_path(path: Any) -> Path:
+    """The path of a file that is to be written later.
+
+    Raises, beside what ``as_path`` does, ArtifactError where it is plain now that nothing can be
+    written there: a folder stands there, or its own folder is missing or closed to us.
+    """
+    found = as_path(path)
+    if found.is_dir():
+        raise ArtifactError(f"cannot write {str(found)!r}: it is a folder")
+    folder = found.parent
+    if not folder.is_dir():
+        raise ArtifactError(f"cannot write {str(found)!r}: there is no folder {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise ArtifactError(f"cannot write {str(found)!r}: no writing in {str(folder)!r}")
     return found
 
 
@@ -288,6 +309,7 @@ def _artifact(
         Signature.from_json(manifest["signature"]), manifest["entry"],
         Program(functions, list(tensors[:count])), code, tuple(manifest["kernels"]),
         tensors[count:], entries["module.json"].decode(), entries["module.py"].decode(),
+        {name: FlopCount.from_json(item) for name, item in manifest.get("flops", {}).items()},
     )  # fmt: skip
 
 
