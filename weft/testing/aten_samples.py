@@ -218,10 +218,10 @@ def tensors_of(calls: Iterable[Call]) -> list[torch.Tensor]:
     return [leaf for found in leaves for leaf in found if isinstance(leaf, torch.Tensor)]
 
 
-def run_calls(calls: Sequence[Call]) -> list[list[Any]]:
+def run_calls(calls: Sequence[Call], pipeline: str = "default") -> list[list[Any]]:
     """The results of each call through weft, as numpy arrays; numbers too."""
     imported = import_aten_graph(graph_of_calls(calls))
-    machine = VirtualMachine(relax_build(imported.mod), Device(1, 0))
+    machine = VirtualMachine(relax_build(imported.mod, relax_pipeline=pipeline), Device(1, 0))
     arrays = [array(_as_real(tensor).contiguous()) for tensor in tensors_of(calls)]
     results = iter(machine["main"](*arrays))
     return [[as_numpy(next(results)) for _ in _expected(call)] for call in calls]
@@ -247,11 +247,11 @@ CHOSEN = frozenset({
 """Overloads that give values and their places: of equal values PyTorch may choose any."""
 
 
-def check_calls(calls: Sequence[Call], at_once: int = 24) -> None:
+def check_calls(calls: Sequence[Call], at_once: int = 24, pipeline: str = "default") -> None:
     """Every call gives in weft what it gives in torch."""
     for start in range(0, len(calls), at_once):
         some = calls[start : start + at_once]
-        for call, found in zip(some, run_calls(some), strict=True):
+        for call, found in zip(some, run_calls(some, pipeline), strict=True):
             expected = [as_numpy(item) for item in _expected(call)]
             if call.name in CHOSEN:
                 expected[1] = _same_values(call, found[1], expected)
@@ -259,16 +259,18 @@ def check_calls(calls: Sequence[Call], at_once: int = 24) -> None:
                 assert_same(mine, its, str(call))
 
 
-def failures(calls: Sequence[Call], at_once: int = 24) -> list[str]:
+def failures(
+    calls: Sequence[Call], at_once: int = 24, pipeline: str = "default"
+) -> list[str]:  # fmt: skip
     """What ``check_calls`` has to say of each call that is not as in torch, one text a call."""
     told: list[str] = []
     for start in range(0, len(calls), at_once):
         some = calls[start : start + at_once]
         try:
-            check_calls(some, at_once)
+            check_calls(some, at_once, pipeline)
         except Exception as error:  # noqa: BLE001 - all failures are told together
             if len(some) > 1:
-                told += failures(some, (len(some) + 3) // 4)
+                told += failures(some, (len(some) + 3) // 4, pipeline)
             else:
                 told.append(f"{some[0]}: {type(error).__name__} {str(error).strip():.300}")
     return told
