@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import relax, tir
 from weft.driver import model_cache
 from weft.driver.sources import Request
 from weft.ir.transform import PassContext
@@ -120,6 +121,20 @@ def test_what_decides_the_result_is_in_the_key(folder):
     assert None not in keys
     assert len({*keys}) == len(keys)
     assert keys[0] == key(net(), X)
+
+
+def test_the_sources_of_all_that_compiles_are_in_the_key():
+    """But for old spellings, which say what is called and not what it does."""
+    program = (
+        "import sys, weft.driver.compile, weft.driver.model_cache as cache\n"
+        "loaded = {name.split('.')[1] for name in sys.modules if name.count('.') > 1 and "
+        "name.startswith('weft.')}\n"
+        "print(sorted(loaded - {'compat', *cache._ROOMS}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_files_of_a_models_package_are_in_the_key(folder, tmp_path, monkeypatch):
@@ -288,8 +303,6 @@ def test_telling_a_model_leaves_its_buffers_as_they_are():
 
 
 def ir_module(weight=1.0, name="x"):
-    from weft import relax
-
     x = relax.Var(name, relax.TensorStructInfo((3,), "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
@@ -315,6 +328,26 @@ def test_code_from_the_cache_has_its_sources(folder):
     first, found = weft.compile(ir_module()), weft.compile(ir_module())
     for fmt in ("ll", "asm"):
         assert found.kernels.get_source(fmt) == first.kernels.get_source(fmt)
+
+
+def operations(model, x):
+    """Kernel -> its operations, by what a profile says of time and speed."""
+    rows = [row for row in model.profile(x).calls if "GFLOP/s" in row]
+    return {row["Name"]: round(row["GFLOP/s"].ratio * row["Duration (us)"].microseconds * 1e3)
+            for row in rows}  # fmt: skip
+
+
+@pytest.mark.parametrize("extent", [5, tir.Var("n", "int64")])
+def test_profiles_of_models_from_caches_and_files_know_the_operations(folder, tmp_path, extent):
+    builder = relax.BlockBuilder()
+    param = relax.Var("x", relax.TensorStructInfo((extent, 3), "float32"))
+    with builder.function("main", [param]):
+        builder.emit_func_output(builder.emit(relax.op.add(param, param)))
+    models = [weft.compile(builder.get()) for _ in range(2)]
+    models[1].save(tmp_path / "m.weft")
+    models.append(weft.load(tmp_path / "m.weft"))
+    x = np.ones((5, 3), "float32")
+    assert [[*operations(model, x).values()] for model in models] == [[15]] * 3
 
 
 def test_who_made_a_kernel_is_in_the_key(folder):

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from weft.codegen.build import compile_cached
 from weft.codegen.llvm.compile import CompiledObject
-from weft.driver.flops import flops_of
+from weft.driver.flops import count_kernels
 from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
@@ -247,7 +248,9 @@ def relax_build(
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    return Executable(lowered.program, kernels, hosts, flops_of(lowered.tir), object_code(compiled))
+    return Executable(
+        lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), object_code(compiled)
+    )
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

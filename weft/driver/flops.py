@@ -1,35 +1,54 @@
-"""How many arithmetic operations a kernel does on arguments of given shapes (for profiles)."""
+"""How many arithmetic operations the kernels of a module do (for profiles)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
+from weft.ir.expr import PrimExpr
 from weft.ir.module import IRModule
+from weft.relax.vm.extents import Symbols
+from weft.runtime.flops import FlopCount
 from weft.support.errors import TVMError
-from weft.tir.analysis.resources import estimate_tir_flops
-from weft.tir.buffer import decl_buffer
+from weft.tir.analysis.resources import count_flops
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 
-def flops_of(mod: IRModule) -> Callable[[str, Sequence[Any]], float | None]:
-    """``count(kernel, arguments)`` over the PrimFuncs of a module; None where it is not known."""
+def count_kernels(mod: IRModule) -> dict[str, FlopCount]:
+    """The counts of the PrimFuncs of a module, but for those that are not known.
 
-    def count(name: str, arguments: Sequence[Any]) -> float | None:
-        func = mod[name] if name in mod else None
-        if not isinstance(func, PrimFunc):
-            return None
-        fixed: dict[Var, Any] = {}
-        for param, value in zip(func.params, arguments, strict=False):
-            buffer = func.buffer_map.get(param)
-            if buffer is not None and hasattr(value, "shape"):
-                fixed[param] = decl_buffer(tuple(value.shape), buffer.dtype, buffer.name)
-            elif isinstance(value, int | float):
-                fixed[param] = value
-        try:
-            return estimate_tir_flops(func.specialize(fixed))
-        except TVMError:
-            return None  # a loop whose extent is data, or code that cannot be specialised
+    These are kernels with a loop whose extent is data.
+    """
+    found = {}
+    for var, func in mod.functions.items():
+        if isinstance(func, PrimFunc):
+            try:
+                found[var.name_hint] = flop_count(func)
+            except TVMError:
+                continue
+    return found
 
-    return count
+
+def flop_count(func: PrimFunc) -> FlopCount:
+    """The count of one function; TVMError where it is not known before data are."""
+    places = _places(func)
+    total = count_flops(func, places)
+    if not isinstance(total, PrimExpr):
+        return FlopCount(int(total))
+    names = Symbols()
+    for index, symbol in enumerate(places):
+        names.names[id(symbol)] = f"s{index}"
+    return FlopCount(names.text(total), tuple(places.values()))
+
+
+def _places(func: PrimFunc) -> dict[Var, tuple[int, int | None]]:
+    """Symbol -> the argument and the axis (None: itself) that tells its value."""
+    found: dict[Var, tuple[int, int | None]] = {}
+    for index, param in enumerate(func.params):
+        buffer = func.buffer_map.get(param)
+        if buffer is None:
+            if param.dtype.is_integral:
+                found.setdefault(param, (index, None))
+            continue
+        for axis, extent in enumerate(buffer.shape):
+            if isinstance(extent, Var):
+                found.setdefault(extent, (index, axis))
+    return found

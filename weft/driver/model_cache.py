@@ -29,8 +29,8 @@ from weft.target.target import Target
 
 _DEFAULT_MIB: Final = 4096
 _ROOMS: Final = (
-    "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "codegen", "runtime",
-    "driver",
+    "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "dlight", "codegen",
+    "runtime", "driver",
 )  # fmt: skip
 """The packages whose sources decide what a model becomes."""
 

@@ -60,8 +60,8 @@ class CompiledModel(Executable):
         stored: str | None = None,
     ) -> None:
         super().__init__(
-            executable.program, executable.kernels, executable.hosts, executable.flops,
-            executable.code,
+            executable.program, executable.kernels, executable.hosts,
+            lambda: executable.flop_counts, executable.code,
         )  # fmt: skip
         self.signature = signature
         self.entry = entry
@@ -354,7 +354,9 @@ def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> Comp
         if function.native is not None
     }
     kernels = Module({name: functions[name] for name in artifact.kernels})
-    executable = Executable(artifact.program, kernels, hosts, code=artifact.code)
+    executable = Executable(
+        artifact.program, kernels, hosts, lambda: artifact.flops, code=artifact.code
+    )
     constants = artifact.program.constants
 
     def module() -> Any:

@@ -12,8 +12,10 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from weft.runtime.flops import FlopCount, flops_of
 from weft.runtime.ndarray import NDArray
 from weft.runtime.threads import num_threads
 from weft.support.errors import IRValueError
@@ -240,11 +242,10 @@ def _described(value: Any) -> Any:
 class Recorder:
     """Takes the time of each call of a run; ``report`` says what it saw.
 
-    ``flops`` counts the arithmetic operations of a kernel on arguments of given shapes, or says
-    None.
+    ``flops`` says how many arithmetic operations each kernel does.
     """
 
-    def __init__(self, flops: Callable[[str, Sequence[Any]], float | None] | None = None) -> None:
+    def __init__(self, flops: Mapping[str, FlopCount] = MappingProxyType({})) -> None:
         self._flops = flops
         self._seen: list[tuple[str, str, float, Sequence[Any]]] = []
 
@@ -285,7 +286,7 @@ class Recorder:
         if kind in ("kernel", "packed", "operator"):
             row[SHAPES] = ", ".join([f"{t.dtype}[{', '.join(map(str, t.shape))}]" for t in tensors])
             row[BYTES] = Count(sum(tensor.nbytes for tensor in tensors))
-        count = self._flops(name, arguments) if kind == "kernel" and self._flops else None
+        count = flops_of(self._flops, name, arguments) if kind == "kernel" else None
         if count is not None and took:
             row[SPEED] = Ratio(count / took / 1e3)
         return row

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from weft.runtime.artifact import Artifact, as_path
 from weft.runtime.bytecode import Program, VMFunction
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
+from weft.runtime.flops import FlopCount
 from weft.runtime.interpreter import (
     Closure,
     Interpreted,
@@ -51,21 +53,27 @@ METHODS: Final = frozenset(
 class Executable:
     """A built Relax module: its program, its kernels (a runtime Module), its sources.
 
-    ``hosts`` are the native host functions by the name of the VM function; ``flops`` counts the
-    operations of a kernel on given arguments; ``code`` is what was loaded. ``type(ex)`` prints as
+    ``hosts`` are the native host functions by the name of the VM function; ``flops`` gives
+    how many operations each kernel does; ``code`` is what was loaded. ``type(ex)`` prints as
     the course shows it, ``weft.relax.vm.Executable``.
     """
 
     def __init__(
         self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None,
-        flops: Callable[[str, Sequence[Any]], float | None] | None = None,
+        flops: Callable[[], Mapping[str, FlopCount]] = dict,
         code: ObjectCode | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.kernels = kernels
         self.hosts = dict(hosts or {})
-        self.flops = flops
+        self._flops = flops
         self.code = code
+
+    @cached_property
+    def flop_counts(self) -> Mapping[str, FlopCount]:
+        """How many operations each kernel does, of those of which it is known."""
+        counts = self._flops()
+        return {name: counts[name] for name in self.kernels.functions if name in counts}
 
     @property
     def mod(self) -> Module:
@@ -117,7 +125,9 @@ class Executable:
                 "saved: they are not part of it"
             )
         kernels = tuple(self.kernels.functions)
-        return Artifact(signature, entry, self.program, self.code, kernels, **parts)
+        return Artifact(
+            signature, entry, self.program, self.code, kernels, flops=self.flop_counts, **parts
+        )
 
     def export_library(
         self, file_name: str | Path, *, fcompile: Any = None, addons: Any = None,
@@ -363,7 +373,7 @@ class VirtualMachine:
         arguments = self._inputs[func_name] if not args and func_name in self._inputs else args
         observed = VirtualMachine(self.executable, exec_mode="bytecode")
         observed.run(func_name, arguments)
-        observed.recorder = recorder = Recorder(self.executable.flops)
+        observed.recorder = recorder = Recorder(self.executable.flop_counts)
         start = time.perf_counter()
         observed.run(func_name, arguments)
         return recorder.report((time.perf_counter() - start) * 1e6)

@@ -8,7 +8,7 @@ from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.analysis.buffer_access_lca import detect_buffer_access_lca
 from weft.tir.analysis.purity import assert_pure_function, is_pure_function
-from weft.tir.analysis.resources import calculate_allocated_bytes, estimate_tir_flops
+from weft.tir.analysis.resources import calculate_allocated_bytes, count_flops, estimate_tir_flops
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import BufferLoad, Call, Var
 from weft.tir.function import PrimFunc
@@ -27,12 +27,32 @@ def test_a_schedule_adds_no_flops(programs):
     assert estimate_tir_flops(schedule.mod) == 2 * 16**3
 
 
+def test_tails_of_split_loops_do_nothing(programs):
+    schedule = tir.Schedule(programs.matmul(18))
+    [block] = schedule.get_child_blocks(schedule.get_block("root"))
+    for loop in schedule.get_loops(block):
+        schedule.split(loop, [None, 16])
+    assert estimate_tir_flops(schedule.mod) == 2 * 18**3
+
+
 def test_flops_of_a_symbolic_loop_is_an_error(programs):
     n, i = Var("n", "int64"), Var("i", "int64")
     a = decl_buffer((n,), "float32", "A")
     body = programs.loop(i, n, BufferStore(a, a[i] + a[i], [i]))
     with pytest.raises(IRValueError, match="extent of loop i is not bounded"):
         estimate_tir_flops(PrimFunc([a], body))
+
+
+def test_flops_of_symbolic_loops_are_an_expression(programs):
+    n, i, j = Var("n", "int64"), Var("i", "int64"), Var("j", "int64")
+    a = decl_buffer((n,), "float32", "A")
+    inner = programs.loop(j, IntImm("int64", 3), BufferStore(a, a[i] + a[j], [i]))
+    func = PrimFunc([a], programs.loop(i, n, inner))
+    assert str(count_flops(func, [n])) == "n * T.int64(3)"
+    known = func.specialize({func.params[0]: decl_buffer((5,), "float32", "A")})
+    assert count_flops(known, []) == estimate_tir_flops(known) == 15
+    with pytest.raises(IRValueError, match="extent of loop i is not bounded"):
+        count_flops(func, [])
 
 
 def test_allocated_bytes_by_scope(programs):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
-from weft.ir.functor import Visitor
+from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import BinaryExpr
+from weft.tir import op
+from weft.tir.expr import BinaryExpr, Var
 from weft.tir.function import PrimFunc
 
 _FREE_CALLS: Final = frozenset({"tir.likely", "tir.assume", "tir.if_then_else", "tir.reinterpret"})
@@ -77,52 +79,101 @@ def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, dic
     return result
 
 
-class _Flops(Visitor):
-    """Counts arithmetic on floats (and on integers that are no index), times the loops around."""
+def _number(value: Any) -> Any:
+    """A count as an operand of an expression of int64."""
+    is_expr = isinstance(value, PrimExpr)
+    return op.cast("int64", value) if is_expr else IntImm("int64", int(value))
 
-    def __init__(self) -> None:
-        self.times = 1.0
-        self.total = 0.0
+
+def _plus(a: Any, b: Any) -> Any:
+    both_plain = not isinstance(a, PrimExpr) and not isinstance(b, PrimExpr)
+    return a + b if both_plain else _number(a) + _number(b)
+
+
+def _times(a: Any, b: Any) -> Any:
+    both_plain = not isinstance(a, PrimExpr) and not isinstance(b, PrimExpr)
+    return a * b if both_plain else _number(a) * _number(b)
+
+
+class _Flops(Visitor):
+    """Counts arithmetic on floats (and on integers that are no index), times the loops around.
+
+    ``total`` is what one step of the loop does that is being looked at, ``apart`` what blocks under
+    a predicate do in it that were counted by their domain: the tails of split loops do nothing.
+    Both are expressions where a loop inside runs to one of ``symbols``.
+    """
+
+    def __init__(self, symbols: Iterable[Var] = ()) -> None:
+        self.total: Any = 0.0
+        self.apart: Any = 0.0
         self.analyzer = Analyzer()
+        self.symbols = {id(var) for var in symbols}
 
     def add(self, expr: PrimExpr) -> None:
-        self.total += self.times * expr.dtype.lanes
+        self.total = _plus(self.total, expr.dtype.lanes)
 
     def visit_For(self, node: Any) -> None:
-        extent = self.analyzer.const_int_bound(node.extent)
-        if extent.max_value == extent.POS_INF or not (
-            isinstance(node.extent, IntImm) or extent.max_value < 1 << 31
-        ):
+        steps = self.steps(node.extent)
+        if steps is None:
             raise IRValueError(
                 f"estimate_tir_flops: the extent of loop {node.loop_var.name} is not bounded by a "
                 "constant; specialise the function first"
             )
         self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent), True)
-        outer, self.times = self.times, self.times * max(extent.max_value, 0)
+        outer, self.total = self.total, 0.0
         self.visit(node.body)
-        self.times = outer
+        self.total = _plus(outer, _times(steps, self.total))
+
+    def steps(self, extent: Any) -> Any:
+        """An extent, at most; an expression where symbols decide, None where nothing does."""
+        found = collect(extent, Var)
+        if found and all(id(var) in self.symbols for var in found):
+            return extent
+        bound = self.analyzer.const_int_bound(extent)
+        unknown = bound.max_value == bound.POS_INF or bound.max_value >= 1 << 31
+        return None if unknown and not isinstance(extent, IntImm) else max(bound.max_value, 0)
 
     def visit_IfThenElse(self, node: Any) -> None:
         self.visit(node.condition)
-        start = self.total
+        start, self.total = self.total, 0.0
         self.visit(node.then_case)
-        then_total, self.total = self.total, start
+        then_total, self.total = self.total, 0.0
         if node.else_case is not None:
             self.visit(node.else_case)
-        self.total = max(then_total, self.total)
+        totals = [then_total, self.total]
+        is_plain = not any(isinstance(total, PrimExpr) for total in totals)
+        self.total = _plus(start, max(totals) if is_plain else op.max(*map(_number, totals)))
 
     def visit_BlockRealize(self, node: Any) -> None:
-        self.visit(node.block)  # bindings and predicates are indices
+        """Bindings and predicates are indices, which count nothing."""
+        (before, self.total), (apart, self.apart) = (self.total, 0.0), (self.apart, 0.0)
+        self.visit(node.block)
+        once = _plus(self.total, self.apart)
+        points = None if isinstance(node.predicate, IntImm) else self.domain(node.block)
+        if points is None:
+            self.total, self.apart = _plus(before, once), apart
+        else:
+            self.total, self.apart = before, _plus(apart, _times(points, once))
+
+    def domain(self, block: Any) -> Any:
+        """The number of points of a block's axes; None where it is not known."""
+        points: Any = 1
+        for axis in block.iter_vars:
+            steps = self.steps(axis.dom.extent)
+            if steps is None:
+                return None
+            points = _times(points, steps)
+        return points
 
     def visit_Block(self, node: Any) -> None:
         if node.init is not None:
-            outer, points = self.times, 1.0
+            points = 1.0
             for axis in node.iter_vars:
                 if axis.iter_type == axis.CommReduce and isinstance(axis.dom.extent, IntImm):
                     points *= max(axis.dom.extent.value, 1)
-            self.times = outer / points
+            outer, self.total = self.total, 0.0
             self.visit(node.init)
-            self.times = outer
+            self.total = _plus(outer, _times(1 / points, self.total))
         self.visit(node.body)
 
     def visit_BufferStore(self, node: Any) -> None:
@@ -151,6 +202,15 @@ class _Flops(Visitor):
 
 
 @deep_recursion
+def count_flops(func: PrimFunc, symbols: Iterable[Var]) -> float | PrimExpr:
+    """As ``estimate_tir_flops``, but an expression where loops run to one of ``symbols``."""
+    counter = _Flops(symbols)
+    counter.visit(func.body)
+    total: float | PrimExpr = _plus(counter.total, counter.apart)
+    return Analyzer().simplify(total) if isinstance(total, PrimExpr) else total
+
+
+@deep_recursion
 def estimate_tir_flops(stmt_or_mod: Any) -> float:
     """Arithmetic operations of a statement, function or module; branches count the larger side."""
     if isinstance(stmt_or_mod, IRModule):
@@ -174,4 +234,4 @@ def estimate_tir_flops(stmt_or_mod: Any) -> float:
             f"estimate_tir_flops: expected a module, function or statement, got "
             f"{type(stmt_or_mod).__name__}"
         )
-    return counter.total
+    return float(_plus(counter.total, counter.apart))
