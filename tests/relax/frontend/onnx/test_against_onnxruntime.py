@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 
 from weft.relax.frontend.onnx import from_onnx
+from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.testing.onnx_models import info, model, node, run, uniform
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="its results are what is compared with")
@@ -27,7 +28,7 @@ HALF = {name: uniform(8, 2, seed=seed) for name, seed in (("cos", 6), ("sin", 7)
 CAUSAL = {"num_heads": 2, "unidirectional": 1}
 Q3, Q4 = BYTES.integers(0, 256, (2, 3, 8), "uint8"), BYTES.integers(0, 256, (1, 3, 4, 4), "uint8")
 ZEROS = {name: np.array(value, "uint8") for name, value in (("b", 3), ("d", 200), ("z", 100))}
-SCALES = {name: np.array(value, "float32") for name, value in (("a", 0.05), ("c", 0.2), ("s", 0.1))}
+SCALES = {key: np.array(value, "float32") for key, value in (("a", 0.047), ("c", 0.21), ("s", 0.1))}
 QUANTIZED = ZEROS | SCALES
 """The scales a, c and s with their zero points b, d and z."""
 SHARES = QUANTIZED | {"s": np.array(1 / 256, "float32"), "z": np.array(0, "uint8")}
@@ -157,3 +158,12 @@ def test_com_microsoft(name):
     for got, want in zip(found if isinstance(found, list) else [found], expected, strict=True):
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
+
+
+def test_quantized_operators_take_channels_first_only():
+    made = node("QLinearGlobalAveragePool", "x a b s z", "o", domain="com.microsoft",
+                channels_last=1)  # fmt: skip
+    proto = model([made], [info("x", "uint8", Q4.shape)], ["o"], imports=IMPORTS,
+                  constants={key: QUANTIZED[key] for key in "absz"})  # fmt: skip
+    with pytest.raises(OnnxNodeError, match="channels_last=1 is not supported"):
+        from_onnx(proto)

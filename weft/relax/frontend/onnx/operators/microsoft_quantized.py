@@ -83,9 +83,17 @@ def _scaled(
     return emit(op.multiply(made.expr, scale))
 
 
-@converter("QLinearConv", domain=MICROSOFT, neutral={"channels_last": (0,)})
-def qlinear_conv(context: Context, *values: Value | None, **attributes: Any) -> Any:
-    """That of ONNX, channels first."""
+def _channels_first(context: Context, channels_last: int) -> None:
+    if channels_last:
+        context.fail("its attribute channels_last=1 is not supported; export channels first")
+
+
+@converter("QLinearConv", domain=MICROSOFT)
+def qlinear_conv(
+    context: Context, *values: Value | None, channels_last: int = 0, **attributes: Any
+) -> Any:
+    """That of ONNX."""
+    _channels_first(context, channels_last)
     return context.run("QLinearConv", *values, **attributes)
 
 
@@ -102,10 +110,12 @@ QUANTIZED: Final = {
 def _enter_quantized(name: str, count: int) -> None:
     """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
 
-    @converter(f"QLinear{name}", domain=MICROSOFT, neutral={"channels_last": (0,)})
+    @converter(f"QLinear{name}", domain=MICROSOFT)
     def convert(
-        context: Context, *values: Value | None, opset: int | None = None, **attributes: Any
-    ) -> Value:
+        context: Context, *values: Value | None, opset: int | None = None, channels_last: int = 0,
+        **attributes: Any,
+    ) -> Value:  # fmt: skip
+        _channels_first(context, channels_last)
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
         real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
         made = context.run(name, *real, opset=opset, **attributes)
