@@ -217,6 +217,17 @@ def test_what_follows_a_convolution_of_one_image_is_computed_on_its_tile():
     assert set(scopes.values()) == {"local"}
 
 
+@pytest.mark.parametrize("size", [28, 29, 30])
+def test_where_a_tile_is_cut_off_is_known_when_it_is_compiled(size):
+    """No loop of a window runs to an extent that each pass computes anew: that is no vector."""
+    x = te.placeholder((1, 3, size, size), name="x")
+    pool = topi.nn.pool2d(x, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "max")
+    machine = machine_of(weft.target.Target("llvm -vector-width=512 -num-cores=2"))
+    made = default.schedule(tir.Schedule(te.create_prim_func([x, pool])), machine, ()).mod["main"]
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    assert all(isinstance(loop.extent, IntImm) for loop in collect(lowered, For))
+
+
 def test_another_architecture_gets_its_own_tile():
     [a, b], c = matmul(240, 192, 64)()
     func = te.create_prim_func([a, b, c])
