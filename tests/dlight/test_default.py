@@ -208,6 +208,21 @@ def test_the_inner_loop_of_a_convolution_keeps_its_tile_in_registers(
     assert "vmovaps" not in inner
 
 
+@pytest.mark.parametrize(("channels", "filters", "outermost"), [(16, 4, 28), (4, 8, 4)])
+def test_pixels_that_the_cache_does_not_hold_are_read_once(channels, filters, outermost):
+    """Rows of the image outermost, where there are more pixels than weights and results."""
+    layouts = ("NCHW16c", "OIHW16i16o", "NCHW16c")
+    data, kernel = (1, channels, 28, 28, 16), (filters, channels, 1, 1, 16, 16)
+    x, w = te.placeholder(data, name="x"), te.placeholder(kernel, name="w")
+    func = te.create_prim_func([x, w, conv_blocked(x, w, 1, 0, 1, 1, layouts)])
+    target = weft.target.Target("llvm -mcpu=skylake-avx512 -num-cores=1 -l2-cache-bytes=524288")
+    made = dlight.cpu.Default().apply(func, target, False)
+    outer = made.mod["main"].body.block.body
+    while int(outer.extent) == 1:
+        outer = outer.body
+    assert int(outer.extent) == outermost
+
+
 def test_what_follows_a_convolution_of_one_image_is_computed_on_its_tile():
     """An axis of one value has no index in what is read of the convolution."""
     given, result = CASES["blocked convolution"]()

@@ -34,6 +34,8 @@ _STEPS: Final = 4
 """Steps of a longer reduction that are unrolled together."""
 _FILLED: Final = 0.75
 """The share of the registers that accumulators may take where steps are unrolled together."""
+_ELEMENT: Final = 4
+"""Bytes of an element, near enough."""
 _NEAR: Final = 64
 """Elements from one row to the next that still are next to each other, as pixels are."""
 _MANY: Final = 64
@@ -150,7 +152,7 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
-    order = _tile_result(sch, nest, roles, result, sizes)
+    order = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = _together(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
     place = fused if fused is not None and depth == len(order) else order[-1]
@@ -247,28 +249,60 @@ def _schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
 
 
 def _tile_result(
-    sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes
+    sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes, machine: Machine
 ) -> list[LoopRV]:
     """Tile the loops of the result; the loops outside of the tile."""
     loops = _loops_like(sch, result, nest)
     order = [loops[axis] for axis in roles.outer if axis in loops]
+    down: list[LoopRV] = []
+    across: list[LoopRV] = []
     rows, column = [], loops[roles.column]
     width = nest.extent(roles.column)
     is_alone = not order and roles.row is None and roles.wide is None
     if width is None or width > sizes.columns or is_alone:
         column_outer, column = sch.split(column, [None, sizes.columns])
-        order.append(column_outer)
-    parts = ((roles.wide, sizes.several), (roles.tall, sizes.high), (roles.row, sizes.rows))
-    for axis, size in parts:
+        across.append(column_outer)
+    parts = (
+        (roles.wide, sizes.several, across), (roles.tall, sizes.high, down),
+        (roles.row, sizes.rows, down),
+    )  # fmt: skip
+    for axis, size, outside in parts:
         if axis is not None:
             around, inside = sch.split(loops[axis], [None, size])
-            order.append(around)
+            outside.append(around)
             rows.append(inside)
+    order += [*down, *across] if _is_row_by_row(nest, roles, machine) else [*across, *down]
     sch.reorder(*order, *rows, column)
     for loop in rows:
         sch.unroll(loop)
     sch.vectorize(column)
     return order
+
+
+def _is_row_by_row(nest: Nest, roles: Roles, machine: Machine) -> bool:
+    """Whether all columns are computed for some rows before the next rows.
+
+    Then what the columns read is read again for each tile of rows, else what the rows read for
+    each tile of columns: what does not stay in the second cache should be read once. A result that
+    is as large is better written block after block.
+    """
+    columns = [load for load in nest.loads if load.uses(roles.column)]
+    others = [load for load in nest.loads if not load.uses(roles.column)]
+    here, there = [_bytes([load.buffer for load in loads]) for loads in (columns, others)]
+    written = _bytes([nest.stores[0].buffer])
+    if here is None or there is None or written is None:
+        return False
+    return here <= machine.l2 // 2 < there and written * 3 < there * 2
+
+
+def _bytes(buffers: Sequence[Buffer]) -> int | None:
+    """The size of all; None if it is symbolic."""
+    sizes = [
+        product([int(size) if isinstance(size, IntImm) else None for size in buffer.shape])
+        for buffer in buffers
+    ]
+    known = [size for size in sizes if size is not None]
+    return sum(known) * _ELEMENT if len(known) == len(sizes) else None
 
 
 def _loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:

@@ -1,0 +1,127 @@
+"""The largest kernel of each product and convolution as a share of the FMA peak, in one thread.
+
+    python -m benchmarks.kernels [--only TEXT] [--target "llvm -mcpu=haswell"] [--least 10]
+
+The rows are those of ``python -m benchmarks ops``. What is timed is the kernel alone, between
+blocked layouts and on weights that are laid out, in turn with the peak for the same target, both by
+the processor time of the thread, so that other programs on the machine disturb little. FLOPs are
+those of the direct algorithm, as PyTorch counts them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+import weft
+from benchmarks import operator_modules
+from benchmarks.operators import OPERATORS, Operator
+from benchmarks.work import work_of
+from weft import relax, tir
+from weft.relax.frontend.torch import from_exported_program
+from weft.runtime.threads import set_num_threads
+from weft.script import tir as T
+from weft.target.machine import machine_of
+
+ROUNDS: Final = 20_000
+TURNS: Final = 6
+SECONDS: Final = 0.1
+"""Of each of the two in each turn."""
+
+
+def peak_of(target: str) -> tuple[Callable[[], object], float]:
+    """Independent chains of multiply-adds in registers, and the FLOPs of a call of them."""
+    machine = machine_of(target)
+    lanes, chains = machine.lanes(), 24 if machine.vector_registers >= 32 else 12
+
+    @T.prim_func
+    def peak(X: T.Buffer((chains, lanes), "float32"), S: T.Buffer((2,), "float32")):
+        T.func_attr({"global_symbol": "peak", "tir.noalias": True})
+        chain = T.alloc_buffer((chains, lanes), "float32")
+        for m in T.unroll(chains):
+            for n in T.vectorized(lanes):
+                chain[m, n] = X[m, n]
+        for _ in range(ROUNDS):
+            for m in T.unroll(chains):
+                for n in T.vectorized(lanes):
+                    chain[m, n] = chain[m, n] * S[0] + S[1]
+        for m in T.unroll(chains):
+            for n in T.vectorized(lanes):
+                X[m, n] = chain[m, n]
+
+    kernel = weft.build(peak, target=target)["peak"]
+    values, factors = [np.full(shape, 0.5, np.float32) for shape in ((chains, lanes), 2)]
+    arrays = weft.nd.array(values), weft.nd.array(factors)
+    return lambda: kernel(*arrays), 2.0 * chains * lanes * ROUNDS
+
+
+def kernel_of(
+    operator: Operator, target: str, least: float
+) -> tuple[Callable[[], object], float] | None:
+    """A call of the largest kernel of a row, and its FLOPs; None where they are too few."""
+    module = operator_modules.make(operator).eval()
+    inputs = [torch.from_numpy(item.array(np.random.default_rng(0))) for item in operator.inputs]
+    flops = work_of(module, inputs)["flops"]
+    if flops < least:
+        return None
+    exported = torch.export.export(module, tuple(inputs))
+    with weft.target.Target(target):
+        mod = relax.get_pipeline("weft")(from_exported_program(exported))
+    kernels = {gvar.name_hint: func for gvar, func in mod.functions.items()
+               if isinstance(func, tir.PrimFunc)}  # fmt: skip
+    sizes = {name: float(tir.analysis.estimate_tir_flops(weft.IRModule({name: func})))
+             for name, func in kernels.items()}  # fmt: skip
+    name = max(sizes, key=lambda one: sizes[one])
+    kernel = weft.build(weft.IRModule({name: kernels[name]}), target=target)[name]
+    arrays = [_array(kernels[name].buffer_map[param]) for param in kernels[name].params]
+    return lambda: kernel(*arrays), flops
+
+
+def _array(buffer: tir.Buffer) -> Any:
+    shape = [int(extent) for extent in buffer.shape]
+    return weft.nd.array(np.random.default_rng(0).standard_normal(shape, np.float32))
+
+
+def lowest(call: Callable[[], object]) -> float:
+    """Processor seconds of a call: the lowest tenth of those that ``SECONDS`` have room for."""
+    found: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end or len(found) < 3:
+        start = time.thread_time()
+        call()
+        found.append(time.thread_time() - start)
+    return float(np.quantile(found, 0.1))
+
+
+def main() -> None:
+    """Measure and print one line for each row, and the geometric mean."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="rows with this text in their name")
+    parser.add_argument("--target", default="llvm", help="what to compile for (default: llvm)")
+    parser.add_argument("--least", type=float, default=10, help="MFLOP of a row (default 10)")
+    options = parser.parse_args()
+    set_num_threads(1)
+    target = f"{options.target} -num-cores=1"
+    peak, top = peak_of(target)
+    shares = []
+    for operator in OPERATORS:
+        if operator.kind not in ("conv", "dense") or options.only not in operator.name:
+            continue
+        found = kernel_of(operator, target, options.least * 1e6)
+        if found is not None:
+            call, flops = found
+            turns = [lowest(peak) / lowest(call) for _ in range(TURNS)]
+            shares.append(statistics.median(turns) * flops / top)
+            print(f"{shares[-1]:6.1%}  {flops / 1e6:7.1f} MFLOP  {operator.name}", flush=True)
+    if shares:
+        print(f"{statistics.geometric_mean(shares):6.1%}  geometric mean; least {min(shares):.1%}")
+
+
+if __name__ == "__main__":
+    main()
