@@ -128,6 +128,25 @@ CASES = {
     "largest of windows": of_one(
         (1, 3, 9, 10), lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
     ),
+    "largest of padded windows, with tails": of_one(
+        (2, 3, 11, 23), lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
+    ),
+    "windows three apart, then a maximum": of_one(
+        (1, 2, 10, 31), lambda x: topi.nn.relu(
+            topi.nn.pool2d(x, (2, 3), (3, 3), (1, 1), (0, 1, 0, 1), "avg")
+        )
+    ),
+    "windows side by side": of_one(
+        (1, 2, 6, 19), lambda x: topi.nn.pool2d(x, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "max")
+    ),
+    "windows across images": of_one(
+        (1, 2, 5, 6, 13), lambda x: topi.nn.pool3d(
+            x, (3, 3, 3), (1, 2, 2), (1, 1, 1), (1, 1, 1, 1, 1, 1), "max"
+        )
+    ),
+    "windows of a row": of_one(
+        (2, 3, 29), lambda x: topi.nn.pool1d(x, (3,), (2,), (1,), (1, 1), "max")
+    ),
     "mean of windows": of_one(
         (1, 3, 8, 9), lambda x: topi.nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg")
     ),
@@ -135,6 +154,8 @@ CASES = {
     "softmax of few": of_one((5, 3), topi.nn.softmax),
     "softmax over columns": of_one((5, 19), lambda x: topi.nn.softmax(x, axis=0)),
     "log_softmax": of_one((4, 16), topi.nn.log_softmax),
+    "norm of rows": of_one((3, 37), lambda x: topi.nn.layer_norm(x, None, None, [1])),
+    "norm of pixels": of_one((2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])),
     "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
     "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
     "sum of all": of_one((7, 31), topi.sum),

@@ -53,9 +53,9 @@ class Access:
 
     def step(self, axis: Var) -> int | None:
         """How many elements on the next value of the axis is; None if that is not constant."""
-        place: PrimExpr = op.const(0, "int64")
+        place: PrimExpr = op.const(0, axis.dtype)
         for size, index in zip(self.buffer.shape, self.indices, strict=True):
-            place = op.add(op.multiply(place, size), op.cast("int64", index))
+            place = op.add(op.multiply(place, size), index)
         after = substitute(place, {axis: op.add(axis, 1)})
         found = Analyzer().simplify(op.subtract(after, place))
         return found.value if isinstance(found, IntImm) and not self.buffer.strides else None

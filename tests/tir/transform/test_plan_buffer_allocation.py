@@ -256,3 +256,26 @@ def _product(m, n, k):
     axis = te.reduce_axis((0, k), "k")
     c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis), "C")
     return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 1, "E")])
+
+
+def test_a_store_to_a_whole_dimension_covers_what_guarded_accesses_read():
+    @T.prim_func
+    def main(y: T.Buffer((5, 7), "float32")):
+        held = T.alloc_buffer((5, 10), "float32")
+        for i in range(5):
+            for j in range(10):
+                with T.block("fill"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    held[vi, vj] = T.float32(3)
+            for j, k in T.grid(2, 4):
+                with T.block("read"):
+                    vi = T.axis.spatial(5, i)
+                    vj = T.axis.spatial(7, j * 4 + k)
+                    T.where(j * 4 + k < 7)
+                    y[vi, vj] = held[vi, vj + 3]
+
+    made = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": main}))["main"]
+    assert not made.body.block.alloc_buffers
+    y = np.zeros((5, 7), "float32")
+    run(lower_tir()(weft.IRModule({"main": made}))["main"], y)
+    assert (y == 3).all()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from weft.tir.buffer import Buffer
 
 _I64: Final = DataType("int64")
+_SKIPPED: Final = 4
+"""The largest step of a vector whose elements are picked out of whole vectors."""
 
 
 def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
@@ -94,12 +96,34 @@ def _load_ramp(
         return broadcast(em, _load_one(em, pointer, buffer.dtype), dtype)
     if stride in (1, -1):
         return _load_run(em, pointer, dtype, stride)
+    if 2 <= stride <= _SKIPPED and lanes >= _SKIPPED and not buffer.dtype.is_bool:
+        return _load_strided(em, pointer, dtype, stride)
     element = llvm_type(buffer.dtype)
     result = "poison"
     for lane in range(lanes):
         at = _step(em, pointer, buffer.dtype, lane * stride)
         one = _load_one(em, at, buffer.dtype)
         result = em.b.op(f"insertelement {llvm_type(dtype)} {result}, {element} {one}, i64 {lane}")
+    return result
+
+
+def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
+    """Every ``stride``-th element: whole vectors, the last of which ends at the last lane."""
+    lanes, kind, align = dtype.lanes, memory_type(dtype), element_bytes(dtype)
+    last = (lanes - 1) * stride + 1 - lanes
+    result, have = "", 0
+    for start in [min(part * lanes, last) for part in range(stride)]:
+        at = _step(em, pointer, dtype.element, start)
+        part = em.b.op(f"load {kind}, ptr {at}, align {align}")
+        until = (start + lanes + stride - 1) // stride  # lanes that lie in the parts so far
+        order = [lane if lane < have else lanes + lane * stride - start for lane in range(until)]
+        order += [-1] * (lanes - until)
+        mask = ", ".join([f"i32 {n}" if n >= 0 else "i32 poison" for n in order])
+        first = result or "poison"
+        result = em.b.op(
+            f"shufflevector {kind} {first}, {kind} {part}, <{lanes} x i32> <{mask}>"
+        )
+        have = until
     return result
 
 

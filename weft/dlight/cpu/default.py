@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import elementwise, rows, tiled
+from weft.dlight.cpu import elementwise, rows, tiled, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -35,6 +35,8 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
         nest = Nest(sch, result)
         if nest.is_spatial:
             sch = _with_its_producers(sch, result, waiting, machine, weights)
+        elif windows.fits(nest):
+            sch = _windows(sch, result, None, waiting, machine)
         elif tiled.roles_of(nest, weights) is not None:
             sch = _tried(sch, _tile(result, None, machine, weights))
         elif nest.is_plain and nest.is_reduction:
@@ -50,6 +52,11 @@ def _with_its_producers(
     only = _only_for(sch, result, waiting)
     for block in only:
         nest = Nest(sch, block)
+        if windows.fits(nest) and _element_by_element(sch, block, result):
+            made = _windows(sch, block, result, waiting, machine)
+            if made is not sch:
+                waiting.remove(block)
+                return made
         if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
             made = _tried(sch, _tile(block, result, machine, weights))
             if made is not sch:
@@ -66,6 +73,20 @@ def _with_its_producers(
                 waiting.remove(block)
             return made
     return _tried(sch, lambda one: elementwise.schedule(one, result, machine))
+
+
+def _windows(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV], machine: Machine
+) -> Schedule:
+    """Schedule a block that takes windows; the blocks that pad for it are taken off the list."""
+    before = {sch.get(pad) for pad in windows.paddings(sch, block)}
+    padded = [other for other in waiting if sch.get(other) in before]
+    made = _tried(sch, lambda one: windows.schedule(one, block, result, machine, padded))
+    if made is sch:
+        return _tried(sch, lambda one: windows.schedule(one, block, result, machine))
+    for pad in padded:
+        waiting.remove(pad)
+    return made
 
 
 def _tile(

@@ -6,8 +6,9 @@ thread of a parallel loop, can have memory of its own. The proof is syntactic: o
 unconditional store whose index is, in every dimension, the loop that runs over the whole extent,
 or the same expression as in all other accesses, or covers without gaps an interval in which all
 other accesses stay. A store counts as unconditional if its guard only keeps it inside the buffer,
-as the guard of a tail does: no access is outside. Local memory moves into the loops over the
-threads that own it, shared memory into those over blocks.
+as the guard of a tail does: no access is outside, so a store to a whole dimension covers them all.
+Local memory moves into the loops over the threads that own it, shared memory into those over
+blocks.
 """
 
 from __future__ import annotations
@@ -170,8 +171,11 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
             continue
         mine = {id(var) for var in collect(index, Var)} & loops.keys()
         written = None if mine & used else _interval([loops[key] for key in mine], index)
-        if written is None or not all(_stays(a, axis, *written) for a in accesses[1:]):
+        if written is None:
             return False
+        if not _is_whole(*written, buffer.shape[axis]):  # else no access is outside
+            if not all(_stays(a, axis, *written) for a in accesses[1:]):
+                return False
         used |= mine  # a variable in two dimensions writes a diagonal
     return True
 
@@ -206,6 +210,11 @@ def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, int] | None:
             return None
         count += stride * (loop.extent.value - 1)
     return found[-1], count
+
+
+def _is_whole(first: PrimExpr, count: int, extent: PrimExpr) -> bool:
+    """Whether an interval holds a whole dimension."""
+    return op.is_const_int(first, 0) and isinstance(extent, IntImm) and count >= extent.value
 
 
 def _stays(access: _Access, axis: int, first: PrimExpr, extent: int) -> bool:
