@@ -155,7 +155,9 @@ CASES = {
     "softmax over columns": of_one((5, 19), lambda x: topi.nn.softmax(x, axis=0)),
     "log_softmax": of_one((4, 16), topi.nn.log_softmax),
     "norm of rows": of_one((3, 37), lambda x: topi.nn.layer_norm(x, None, None, [1])),
-    "norm of pixels": of_one((2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])),
+    "norm of pixels": of_one(
+        (2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])
+    ),
     "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
     "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
     "sum of all": of_one((7, 31), topi.sum),

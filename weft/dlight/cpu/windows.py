@@ -44,8 +44,8 @@ def _is_window(nest: Nest, index: object, step: int | None, column: Var) -> bool
 
 def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
     """The blocks that pad what only ``block`` reads."""
-    return [producer for producer in sch.get_producers(block)
-            if _is_padding(Nest(sch, producer)) and len(sch.get_consumers(producer)) == 1]  # fmt: skip
+    found = [one for one in sch.get_producers(block) if len(sch.get_consumers(one)) == 1]
+    return [producer for producer in found if _is_padding(Nest(sch, producer))]
 
 
 def _is_padding(nest: Nest) -> bool:
