@@ -28,7 +28,9 @@ from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.simplify_data_movement import SimplifyDataMovement
 from weft.relax.transform.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
+from weft.relax.transform.split_matmul import SplitMatmul
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.vm_shape_lower import VMShapeLower
@@ -157,6 +159,8 @@ WEFT: tuple[Pass, ...] = (
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
+    SimplifyDataMovement(),  # while attention, transposes and products are operators
+    SplitMatmul(),  # after slices have moved up to the products
     DispatchToLibraries(),  # what the target asks for, while products are operators
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart

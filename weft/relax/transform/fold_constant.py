@@ -153,11 +153,10 @@ def _arrays(args: Any) -> list[Any]:
 
 
 def _all_constant(args: Any) -> bool:
-    """Whether every tensor among the arguments is a constant, at least one of them."""
+    """Whether every tensor among the arguments is a constant."""
     if [arg for arg in args if isinstance(arg.struct_info, TupleStructInfo) and not _open(arg)]:
         return False
-    found = _tensors(args)
-    return bool(found) and all(isinstance(arg, Constant) for arg in found)
+    return all(isinstance(arg, Constant) for arg in _tensors(args))
 
 
 def _open(arg: Any) -> bool:
