@@ -1,10 +1,10 @@
 """The default schedule of a function for a CPU: which program fits each of its blocks.
 
-Blocks that only move or combine elements are inlined first. Then, from the last block to the
-first, each result is scheduled together with what only it needs: a tiled reduction whose result it
-takes element by element (``tiled``), reductions along rows (``rows``), or by itself
-(``elementwise``). A program that a block does not fit leaves it as it is, so that every function
-gets a schedule.
+A function that is one attention has a program of its own (``attention``). In others, blocks that
+only move or combine elements are inlined first. Then, from the last block to the first, each result
+is scheduled together with what only it needs: a tiled reduction whose result it takes element by
+element (``tiled``), reductions along rows (``rows``), or by itself (``elementwise``). A program
+that a block does not fit leaves it as it is, so that every function gets a schedule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import elementwise, rows, tiled, windows
+from weft.dlight.cpu import attention, elementwise, rows, tiled, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -28,6 +28,9 @@ Program = Callable[[Schedule], bool]
 
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Schedule every block of the function; the schedule that came out of it."""
+    whole = _tried(sch, lambda one: attention.schedule(one, machine))
+    if whole is not sch:
+        return whole
     sch = inlined(sch)
     waiting = blocks_of(sch)
     while waiting:

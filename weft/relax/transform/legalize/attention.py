@@ -18,6 +18,7 @@ from weft.tir.expr import Select
 from weft.tir.op import abs as tir_abs
 from weft.tir.op import all as tir_all
 from weft.tir.op import const as tir_const
+from weft.tir.op import exp as tir_exp
 from weft.tir.op import floordiv, if_then_else, min_value
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
@@ -36,39 +37,77 @@ def te_attention(
     ``is_any_allowed`` says that the mask leaves at least one key for every query.
     """
     batch, length, heads, features = query.shape
-    key_length, out_features = key.shape[1], value.shape[3]
-    kind = wide(query.dtype)
-    group = _group(heads, key.shape[2])
-
-    def split_heads(x: Any, size: Any, width: Any) -> Any:
-        """(batch * heads, length, features); a head of keys is repeated for its group."""
-        if group is not None:
-            x = _shared(x, heads, group)
-        return topi.reshape(topi.transpose(x, [0, 2, 1, 3]), [batch * heads, size, width])
-
-    queries = topi.reshape(
-        topi.transpose(query, [0, 2, 1, 3]), [batch * heads, length, features]
-    )
-    scores = topi.nn.batch_matmul(
-        queries, split_heads(key, key_length, features), out_dtype=str(kind)
+    keys, kind, owner = key.shape[1], wide(query.dtype), _owner(heads, key.shape[2])
+    feature = te.reduce_axis((0, features), name="feature")
+    scores = te.compute(
+        [batch, heads, length, keys],
+        lambda b, h, i, j: te.sum(
+            query(b, i, h, feature.var).astype(kind)
+            * key(b, j, owner(h), feature.var).astype(kind),
+            axis=feature,
+        ),
+        name="scores",
     )
     scores = _scaled(scores, scale, features)
     if bias is not None:
-        whole = topi.reshape(scores, [batch, heads, length, key_length])
-        bias = bias if bias.dtype == kind else topi.cast(bias, str(kind))
-        scores = topi.reshape(topi.add(whole, bias), [batch * heads, length, key_length])
+        scores = topi.add(scores, bias if bias.dtype == kind else topi.cast(bias, str(kind)))
     if allowed is not None:
         scores = _masked(scores, allowed, min_value(kind))
-    weights = topi.nn.softmax(scores, axis=2)
+    powers, total = _powers(scores)
     if allowed is not None and not is_any_allowed:
-        weights = _masked(weights, allowed, tir_const(0, kind))
-    out = topi.nn.batch_matmul(
-        weights, split_heads(value, key_length, out_features), out_dtype=str(kind),
-        transpose_b=False,
-    )  # fmt: skip
-    whole = topi.reshape(out, [batch, heads, length, out_features])
-    made = topi.transpose(whole, [0, 2, 1, 3])
-    return made if kind == query.dtype else topi.cast(made, str(query.dtype))
+        powers = _masked(powers, allowed, tir_const(0, kind))
+    out = _combined(powers, value, owner)
+    return te.compute(
+        out.shape,
+        lambda b, i, h, d: (out(b, i, h, d) / _not_zero(total(b, h, i), keys)).astype(query.dtype),
+        name="attention",
+    )
+
+
+def _powers(scores: Any) -> tuple[Any, Any]:
+    """exp(score - largest of its row), and their sum in every row.
+
+    What they are multiplied with is divided by the sums later: it has fewer elements (Dao, Fu,
+    Ermon, Rudra and Re, "FlashAttention", NeurIPS 2022).
+    """
+    rows, keys = scores.shape[:3], scores.shape[3]
+    seen, added = te.reduce_axis((0, keys), name="j"), te.reduce_axis((0, keys), name="j")
+    top = te.compute(
+        rows, lambda b, h, i: te.max(scores(b, h, i, seen.var), axis=seen), name="largest"
+    )
+    powers = te.compute(
+        scores.shape, lambda b, h, i, j: tir_exp(scores(b, h, i, j) - top(b, h, i)), name="powers"
+    )
+    total = te.compute(
+        rows, lambda b, h, i: te.sum(powers(b, h, i, added.var), axis=added), name="total"
+    )
+    return powers, total
+
+
+def _combined(weights: Any, value: Any, owner: Callable[[Any], Any]) -> Any:
+    """The sum of the values by their weights: (batch, length, heads, features)."""
+    batch, heads, length, keys = weights.shape
+    j = te.reduce_axis((0, keys), name="j")
+    return te.compute(
+        [batch, length, heads, value.shape[3]],
+        lambda b, i, h, d: te.sum(
+            weights(b, h, i, j.var) * value(b, j.var, owner(h), d).astype(weights.dtype), axis=j
+        ),
+        name="combined",
+    )
+
+
+def _not_zero(total: Any, keys: Any) -> Any:
+    """A sum of powers to divide by: 1 where there are no keys."""
+    if constant_value(keys):
+        return total  # the largest power is 1
+    return Select(total.equal(tir_const(0, total.dtype)), tir_const(1, total.dtype), total)
+
+
+def _owner(heads: Any, owners: Any) -> Callable[[Any], Any]:
+    """From a head of queries to its head of keys and values."""
+    group = _group(heads, owners)
+    return lambda head: head if group is None else floordiv(head, group)
 
 
 def _group(heads: Any, owners: Any) -> Any:
@@ -77,16 +116,6 @@ def _group(heads: Any, owners: Any) -> Any:
     if same_dim(heads, owners):
         return None
     return floordiv(heads, owners) if mine is None or not its else mine // its
-
-
-def _shared(x: Any, heads: Any, group: Any) -> Any:
-    """Keys or values with a head for each of the queries' heads."""
-    batch, length, _, features = x.shape
-    return te.compute(
-        [batch, length, heads, features],
-        lambda b, i, h, d: x(b, i, floordiv(h, group), d),
-        name="shared_heads",
-    )
 
 
 def _scaled(scores: Any, scale: Any, features: Any) -> Any:
@@ -102,7 +131,8 @@ def _scaled(scores: Any, scale: Any, features: Any) -> Any:
 def _masked(scores: Any, allowed: Allowed, filler: Any) -> Any:
     """Scores, and the filler for forbidden pairs."""
     return te.compute(
-        scores.shape, lambda b, i, j: if_then_else(allowed(i, j), scores(b, i, j), filler),
+        scores.shape,
+        lambda b, h, i, j: if_then_else(allowed(i, j), scores(b, h, i, j), filler),
         name="masked",
     )  # fmt: skip
 
