@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.dlight.cpu.elementwise import run_in_parallel
-from weft.dlight.cpu.tiles import Tile, best_tile, most_rows
+from weft.dlight.cpu.tiles import Tile, Work, best_tile, most_rows
 from weft.dlight.nest import Access, Nest, blocks_of, loops_of, product
 from weft.ir.functor import collect
 from weft.target.machine import Machine
@@ -63,7 +63,7 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     if 1 in (scores.extent(key), *[scores.extent(axis) for axis in scores.reduced]):
         return False  # sums of one term
     across = _across(length, lanes)
-    over_keys = best_tile(machine, scores.extent(key), across, True)
+    over_keys = best_tile(machine, Work(scores.extent(key), across))
     for block in (parts.scores, parts.logits, parts.powers):
         sch.transform_layout(block, ("write", 0), lambda b, h, i, j: (b, h, j, i))
     packed = _transposed_queries(sch, scores, query)
@@ -215,7 +215,7 @@ def _tile_of(machine: Machine, across: int, length: int | None, columns: int | N
     block is smaller, the tile does not divide that one: a condition on whole tiles, ``3 * block +
     tile < 5``, is more than the check of what covers what can prove.
     """
-    tiles = [best_tile(machine, size, columns, True) for size in range(across, 0, -1)]
+    tiles = [best_tile(machine, Work(size, columns)) for size in range(across, 0, -1)]
     for tile in tiles:
         is_clear = length is None or length % across == 0 or length % tile.rows != 0
         if across % tile.rows == 0 and is_clear:
