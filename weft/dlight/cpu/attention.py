@@ -63,12 +63,12 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     if 1 in (scores.extent(key), *[scores.extent(axis) for axis in scores.reduced]):
         return False  # sums of one term
     across = _across(length, lanes)
-    over_keys = best_tile(machine, Work(scores.extent(key), across))
+    keys = _keys_of_tile(machine, across, scores.extent(key))
     for block in (parts.scores, parts.logits, parts.powers):
         sch.transform_layout(block, ("write", 0), lambda b, h, i, j: (b, h, j, i))
     packed = _transposed_queries(sch, scores, query)
-    outer, inside = _blocks_of_queries(sch, parts, machine, over_keys.columns)
-    _blocks_of_keys(sch, parts, inside, over_keys.rows)
+    outer, inside = _blocks_of_queries(sch, parts, machine, across)
+    _blocks_of_keys(sch, parts, inside, keys)
     sch.compute_at(packed, inside)
     run_in_parallel(sch, [outer], machine)  # refused where two blocks would write one place
     for block, after in ((parts.scores, parts.logits), (parts.combined, parts.result)):
@@ -206,6 +206,18 @@ def _across(length: int | None, lanes: int) -> int:
     if length % lanes == 0 and length % (lanes * _VECTORS):
         return lanes
     return min(length, lanes * _VECTORS)
+
+
+def _keys_of_tile(machine: Machine, across: int, keys: int | None) -> int:
+    """The keys of a register tile: as many as leave the fewest over.
+
+    What is left over is code of its own, and again where queries are left over too; lowering makes
+    only so much of that and leaves conditions in the loops beyond.
+    """
+    if keys is None:
+        return best_tile(machine, Work(keys, across)).rows
+    most = max(min(most_rows(machine, -(-across // machine.lanes())), keys), 1)
+    return min(range(-(-most // 2), most + 1), key=lambda rows: (keys % rows, -rows))
 
 
 def _tile_of(machine: Machine, across: int, length: int | None, columns: int | None) -> Tile:
