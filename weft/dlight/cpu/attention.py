@@ -130,9 +130,11 @@ def _is_attention(sch: Schedule, parts: Parts) -> bool:
 
 def _axes(nest: Nest) -> list[Var]:
     """The axes in the order in which they index the result; empty if it is another form."""
-    found = [index for index in nest.stores[0].indices if isinstance(index, Var)]
-    is_plain = len(nest.stores) == 1 and len(found) == len(nest.stores[0].indices)
-    return found if is_plain and len(set(found)) == len(found) else []
+    if len(nest.stores) != 1:
+        return []
+    indices = nest.stores[0].indices
+    found = [index for index in indices if isinstance(index, Var)]
+    return found if len(found) == len(indices) == len(set(found)) else []
 
 
 def _query_of(scores: Nest, query: Var) -> Access | None:
