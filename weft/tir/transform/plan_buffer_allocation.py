@@ -179,13 +179,9 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
                 continue
         elif all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
             continue
-        if together is not None and together[0] == axis:
-            if not all(_stays(a, axis, index, together[1]) for a in accesses):
-                return False
-            continue
         mine = {id(var) for var in collect(index, Var)} & loops.keys()
-        written = None if mine & used else _interval([loops[key] for key in mine], index)
-        if written is None:
+        written = together.get(axis) or _interval([loops[key] for key in mine], index)
+        if written is None or mine & used:
             return False
         if not _is_whole(*written, buffer.shape[axis]):  # else no access is outside
             if not all(_stays(a, axis, *written) for a in accesses[1:]):
@@ -194,8 +190,8 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     return True
 
 
-def _stored_together(accesses: list[_Access]) -> tuple[int, int] | None:
-    """``(axis, count)`` of stores in one block that set so many elements one after the other.
+def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]:
+    """By axis ``(first, extent)`` of what stores of one block set one after the other.
 
     They are at constant places of one dimension that follow each other, and agree in the rest.
     """
@@ -212,12 +208,12 @@ def _stored_together(accesses: list[_Access]) -> tuple[int, int] | None:
         if not structural_equal(index, first.indices[axis])
     }
     if count == 1 or len(axes) != 1:
-        return None
+        return {}
     [axis] = axes
     places = [access.indices[axis] for access in accesses[:count] if access.indices]
     values = [place.value if isinstance(place, IntImm) else None for place in places]
     follows = values[0] is not None and values == list(range(values[0], values[0] + count))
-    return (axis, count) if follows else None
+    return {axis: (places[0], count)} if follows else {}
 
 
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
