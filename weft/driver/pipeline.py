@@ -34,6 +34,7 @@ from weft.relax.transform.split_matmul import SplitMatmul
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.vm_shape_lower import VMShapeLower
+from weft.relax.transform.winograd import UseWinograd
 from weft.support.errors import PassError
 from weft.target.target import as_target
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
@@ -162,6 +163,7 @@ WEFT: tuple[Pass, ...] = (
     SimplifyDataMovement(),  # while attention, transposes and products are operators
     SplitMatmul(),  # after slices have moved up to the products
     DispatchToLibraries(),  # what the target asks for, while products are operators
+    UseWinograd(),  # once the weights of convolutions are constants in blocks
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart
     RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
@@ -170,7 +172,7 @@ WEFT: tuple[Pass, ...] = (
     FuseTIR(),  # and such a function one kernel
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
-    ScheduleGeneratedFunctions(cpu.Default()),  # vectors, tiles in registers, threads
+    ScheduleGeneratedFunctions(cpu.Winograd(), cpu.Default()),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
     FoldConstant(),  # which runs now, once
     DeadCodeElimination(),  # those kernels

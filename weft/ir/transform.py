@@ -44,6 +44,7 @@ class PassContext:
 
     _options: ClassVar[dict[str, str]] = {
         "relax.lift_transform_params.consume_params": "True: weights are let go of once read",
+        "relax.winograd": "False: no convolution uses Winograd's algorithm",
         "tir.HoistExpression": "{'hoisted_conditionals': n, 'hoisted_let_bindings': n}",
         "tir.HoistIfThenElse": "{'support_block_scope_hoisting': bool}",
         "tir.InjectDoubleBuffer": "{'split_loop': n}: the pipelined loop unrolls n times",

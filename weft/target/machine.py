@@ -47,6 +47,16 @@ class Machine:
         """
         return max(self.vector_bits // bits, 1)
 
+    def accumulator_rows(self, vectors: int) -> int:
+        """The rows of so many vectors that registers can hold, with operands of a product.
+
+        The operands are a row of vectors and one broadcast number.
+
+        >>> Machine(2, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20).accumulator_rows(2)
+        6
+        """
+        return max((self.vector_registers - vectors - 1) // vectors, 0)
+
 
 def machine_of(target: Any = None) -> Machine:
     """The machine that schedules for ``target`` (None: this machine) are made for.

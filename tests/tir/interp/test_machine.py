@@ -153,3 +153,24 @@ def test_a_ramp_wraps_in_its_own_type(base):
     found = np.zeros(4, "uint64")
     run(tir.PrimFunc([out], store), found)
     assert found.tolist() == [(base + 3 * lane) % (1 << 64) for lane in range(4)]
+
+
+def test_a_view_that_nothing_declares_follows_its_memory():
+    """Each iteration has new memory; what reads it through other extents sees that, not the first.
+
+    As after FlattenVectorAccess: a view is used where no DeclBuffer is around.
+    """
+
+    @T.prim_func
+    def main(y: T.Buffer((3, 4), "int32")):
+        for i in range(3):
+            whole = T.decl_buffer((4,), "int32")
+            square = T.Buffer((2, 2), "int32", data=whole.data)
+            for j in range(4):
+                whole[j] = i * 10 + j
+            for j in range(4):
+                y[i, j] = square[j // 2, j % 2]
+
+    y = np.zeros((3, 4), "int32")
+    run(main, y)
+    np.testing.assert_array_equal(y, [[0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]])

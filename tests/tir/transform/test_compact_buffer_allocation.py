@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import weft
+from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.support.errors import IRValueError
+from weft.tir.interp import run
+from weft.tir.stmt import Block
 from weft.tir.transform import CompactBufferAllocation
 
 
@@ -190,3 +193,23 @@ def test_shared_memory_covers_what_all_threads_use(becomes):
                     c[bx * 8 + tx] = t[bx * 8 + 7 - tx - bx * 8]
 
     becomes(CompactBufferAllocation(), before, expected)
+
+
+def test_the_parts_of_a_fused_loop_are_put_together():
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        for i_j in range(32):
+            with T.block("tile"):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((4, 8), "int32")
+                t[i_j // 8, i_j % 8] = a[i_j // 8, i_j % 8] + 1
+                c[i_j // 8, i_j % 8] = t[(i_j // 8 * 8 + i_j % 8) // 8, i_j % 8] * 2
+
+    after = CompactBufferAllocation()(weft.IRModule({"main": before}))["main"]
+    [owner] = [block for block in collect(after.body, Block) if block.alloc_buffers]
+    assert [int(extent) for extent in owner.alloc_buffers[0].shape] == [1, 1]
+    a = np.arange(32, dtype="int32").reshape(4, 8)
+    found = np.zeros((4, 8), "int32")
+    run(after, a, found)
+    np.testing.assert_array_equal(found, (a + 1) * 2)

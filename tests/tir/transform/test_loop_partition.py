@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft import tir
+from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
@@ -234,3 +235,16 @@ def test_random_guards_keep_their_meaning(seed):
         run(before, results[0], size)
         run(after, results[1], size)
         np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("kind", [T.serial, T.parallel])
+def test_a_loop_whose_hint_says_no_is_not_cut(kind):
+    @T.prim_func
+    def before(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4, 8), "int32")):
+        for i in kind(4, annotations={"pragma_loop_partition_hint": 0}):
+            for j in range(8):
+                c[i, j] = T.if_then_else(1 <= i and 2 <= j, a[i - 1, j], 0)
+
+    after = lower_tir()(weft.IRModule({"main": before}))["main"]
+    loops = sorted(int(loop.extent) for loop in collect(after.body, For))
+    assert loops == [2, 4, 6]  # the columns are cut, not the rows

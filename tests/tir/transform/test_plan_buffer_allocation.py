@@ -279,3 +279,49 @@ def test_a_store_to_a_whole_dimension_covers_what_guarded_accesses_read():
     y = np.zeros((5, 7), "float32")
     run(lower_tir()(weft.IRModule({"main": made}))["main"], y)
     assert (y == 3).all()
+
+
+def _lines(first=0, reach=4):
+    """Blocks that store four elements at once, over a loop that was fused of two."""
+
+    @T.prim_func
+    def main(a: T.Buffer((2, 4, 6), "int32"), c: T.Buffer((2, 4, 6), "int32")):
+        t = T.alloc_buffer((2, 5, 6), "int32")
+        for i_j in range(4):
+            for k0, k1 in T.grid(2, 3):
+                with T.block("t"):
+                    i, j = T.axis.spatial(2, i_j // 2), T.axis.spatial(2, i_j % 2)
+                    k = T.axis.spatial(6, k0 * 3 + k1)
+                    t[i, first, k] = a[i, j, k]
+                    t[i, 1, k] = a[i, j, k] + 1
+                    t[i, 2, k] = a[i, j, k] + 2
+                    t[i, 3, k] = a[i, j, k] + 3
+            for line, k0, k1 in T.grid(reach, 2, 4):
+                with T.block("c"):
+                    i, j = T.axis.spatial(2, (i_j * 3 + 2) // 6), T.axis.spatial(2, i_j % 2)
+                    l, k = T.axis.spatial(reach, line), T.axis.spatial(6, k0 * 4 + k1)
+                    T.where(k0 * 4 + k1 < 6)
+                    c[i, j, k] = c[i, j, k] * 2 + t[i, l, k]
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("options", "owner"),
+    [({}, ""), ({"first": 1}, "root"), ({"reach": 5}, "root")],
+)
+def test_stores_of_one_block_that_follow_each_other_are_one(options, owner):
+    after = PlanAndUpdateBufferAllocationLocation()(
+        weft.IRModule({"main": _lines(**options)})
+    )["main"]
+    owners = [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers]
+    assert owners == [owner]
+    if not options:
+        a = np.arange(48, dtype="int32").reshape(2, 4, 6)
+        expected, found, native = np.zeros((3, 2, 4, 6), "int32")
+        run(_lines(), a, expected)
+        run(lower_tir()(weft.IRModule({"main": after}))["main"], a, found)
+        np.testing.assert_array_equal(found, expected)
+        result = weft.nd.array(native)
+        weft.build(_lines())["main"](weft.nd.array(a), result)
+        np.testing.assert_array_equal(result.numpy(), expected)

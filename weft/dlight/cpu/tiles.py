@@ -29,8 +29,6 @@ _START: Final = 20
 """Cycles in which a tile starts and ends, beside what each accumulator takes."""
 _UNKNOWN: Final = 1 << 10
 """What a symbolic extent counts as."""
-_SPARE: Final = 1
-"""Registers for a broadcast number."""
 _WAYS: Final = 8
 """Lines of one set of the first cache: more rows than that, at a distance of a power of two, would
 push each other out."""
@@ -133,7 +131,7 @@ def most_rows(machine: Machine, vectors: int) -> int:
     >>> most_rows(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), 2)
     6
     """
-    return max((machine.vector_registers - vectors - _SPARE) // vectors, 0)
+    return machine.accumulator_rows(vectors)
 
 
 def _cycles(machine: Machine, tile: Tile, work: Work) -> float:

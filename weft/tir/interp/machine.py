@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError, RuntimeFault, UnsupportedError
@@ -347,13 +348,8 @@ def _zeros(buffer: Buffer, count: int) -> Callable[[], np.ndarray]:
 
 def _buffers_over(stmt: Allocate) -> set[int]:
     """Buffers whose data this allocation is: bound anew at each execution."""
-    found: set[int] = set()
-    body: Any = stmt.body
-    while isinstance(body, DeclBuffer | Allocate):
-        if isinstance(body, DeclBuffer) and body.buffer.data is stmt.buffer_var:
-            found.add(id(body.buffer))
-        body = body.body
-    return found
+    views = collect(stmt.body, Buffer)
+    return {id(buffer) for buffer in views if buffer.data is stmt.buffer_var}
 
 
 def _define(state: State, declared: Sequence[Any], actual: Sequence[int]) -> None:

@@ -21,7 +21,7 @@ from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Let, Var
+from weft.tir.expr import BufferLoad, Call, FloorDiv, FloorMod, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -49,7 +49,8 @@ class _Usage:
     buffer: Buffer
     depth: int
     shared_by: list[For] = field(default_factory=list)
-    accesses: list[tuple[Array, list[For]]] = field(default_factory=list)
+    accesses: list[tuple[Array, list[For], list[For]]] = field(default_factory=list)
+    """Indices, the loops inside the allocating block, and all loops."""
     exact: bool = True
     plan: tuple[Buffer, list[PrimExpr]] | None = None
 
@@ -140,7 +141,8 @@ class _Gather(Visitor):
             return
         if any(index.dtype.lanes != 1 for index in indices) or self.unknown(indices):
             usage.exact = False
-        usage.accesses.append((indices, [*usage.shared_by, *self.loops[usage.depth :]]))
+        inside = [*usage.shared_by, *self.loops[usage.depth :]]
+        usage.accesses.append((indices, inside, list(self.loops)))
 
     def unknown(self, indices: Array) -> bool:
         """Whether an index depends on data or on a let variable: no region follows."""
@@ -185,11 +187,11 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     """``(lowest index, constant extent)`` of what is accessed along one dimension, or None."""
     low: PrimExpr | None = None
     high: PrimExpr | None = None
-    for indices, loops in usage.accesses:
+    for indices, loops, every in usage.accesses:
         domain: dict[Any, Any] = {
             loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops
         }
-        interval = eval_set(indices[axis], domain, analyzer)
+        interval = eval_set(_put_together(indices[axis], every), domain, analyzer)
         if not interval.is_bounded:
             return None
         first, last = interval.min_value, interval.max_value
@@ -201,6 +203,18 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     if not isinstance(extent, IntImm) or not 1 <= extent.value < 1 << 31:
         return None
     return analyzer.simplify(low), extent.value
+
+
+def _put_together(index: PrimExpr, loops: list[For]) -> PrimExpr:
+    """The index without divisions of what a loop was split into: an interval forgets that parts
+    are of one number.
+    """
+    if not collect(index, (FloorDiv, FloorMod)):
+        return index
+    analyzer = Analyzer()
+    for loop in loops:
+        analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return analyzer.simplify(index)
 
 
 class _Shrink(Mutator):

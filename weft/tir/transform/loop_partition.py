@@ -7,7 +7,7 @@ with constant bounds only if hinted or under the option ``partition_const_loop``
 
 The lowering pipeline runs the same machinery as ``partition_guarded``: there every branch and
 ``T.if_then_else`` counts, a parallel loop keeps its range and gets the cut as a branch in its body,
-and code growth is bounded.
+a loop whose hint says 0 is not cut, and code growth is bounded.
 """
 
 from __future__ import annotations
@@ -237,6 +237,7 @@ class _Partition(StmtMutator):
         self.settings = settings
         self.analyzer = Analyzer()
         self.hinted: set[int] = set()
+        self.whole: set[int] = set()
         self.growth = GROWTH
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
@@ -250,6 +251,8 @@ class _Partition(StmtMutator):
             var = getattr(attr.node, "var", attr.node)
             if getattr(attr.value, "value", 0):
                 self.hinted.add(id(var))
+            else:
+                self.whole.add(id(var))
             return self.visit(attr.body)
         if attr.attr_key == "thread_extent":
             self.analyzer.bind(attr.node.var, Range.from_min_extent(0, attr.value), True)
@@ -273,6 +276,8 @@ class _Partition(StmtMutator):
             return loop
         if getattr(loop.annotations[HINT], "value", loop.annotations[HINT]):
             self.hinted.add(id(loop.loop_var))
+        else:
+            self.whole.add(id(loop.loop_var))
         rest = {key: value for key, value in loop.annotations.items() if key != HINT}
         return loop.with_(annotations=type(loop.annotations)(rest))
 
@@ -282,7 +287,7 @@ class _Partition(StmtMutator):
         if loop.kind is ForKind.THREAD_BINDING and not self.settings.guarded:
             return False
         if self.settings.guarded:
-            return loop.kind is not ForKind.UNROLLED
+            return loop.kind is not ForKind.UNROLLED and id(loop.loop_var) not in self.whole
         constant = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
         if constant and not self.settings.constant:
             return False

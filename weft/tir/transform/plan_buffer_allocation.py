@@ -5,10 +5,10 @@ is proved to write, before it reads, every element that it reads: then each iter
 thread of a parallel loop, can have memory of its own. The proof is syntactic: one first,
 unconditional store whose index is, in every dimension, the loop that runs over the whole extent,
 or the same expression as in all other accesses, or covers without gaps an interval in which all
-other accesses stay. A store counts as unconditional if its guard only keeps it inside the buffer,
-as the guard of a tail does: no access is outside, so a store to a whole dimension covers them all.
-Local memory moves into the loops over the threads that own it, shared memory into those over
-blocks.
+other accesses stay; or several such stores of one block that follow each other along one
+dimension. A store counts as unconditional if its guard only keeps it inside the buffer, as the
+guard of a tail does: no access is outside, so a store to a whole dimension covers them all. Local
+memory moves into the loops over the threads that own it, shared memory into those over blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, BufferLoad, Call, IterType, Var
+from weft.tir.expr import LT, BufferLoad, Call, FloorDiv, FloorMod, IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
@@ -65,17 +65,26 @@ class _Accesses(Visitor):
         self.values: dict[Var, PrimExpr] = {}
         self.initialised: list[int] = []
         self.reducing: frozenset[int] = frozenset()
+        self.analyzer = Analyzer()
 
     def touch(self, buffer: Buffer, indices: Any, is_read: bool) -> None:
-        exact = None if indices is None else tuple(substitute(i, self.values) for i in indices)
+        exact = None if indices is None else tuple([self.exact(index) for index in indices])
         access = _Access(
             tuple(self.path), exact, is_read, id(buffer) in self.initialised, self.reducing
         )
         self.found.setdefault(id(buffer), []).append(access)
 
+    def exact(self, index: PrimExpr) -> PrimExpr:
+        """An index over loops; the parts of a split or fused loop are put together again."""
+        over_loops: PrimExpr = substitute(index, self.values)
+        if not collect(over_loops, (FloorDiv, FloorMod)):
+            return over_loops
+        return self.analyzer.simplify(over_loops)
+
     def visit_For(self, loop: For) -> None:
         self.visit(loop.min)
         self.visit(loop.extent)
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
         self.inside(loop, loop.body)
 
     def inside(self, scope: Node, body: Any) -> None:
@@ -163,6 +172,7 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
             return False
     loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
     used: set[int] = set()
+    together = _stored_together(accesses)
     for axis, index in enumerate(first.indices):
         if isinstance(index, Var) and id(index) in loops:
             if _covers(loops[id(index)], buffer.shape[axis]):
@@ -170,14 +180,40 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
         elif all(structural_equal(index, a.indices[axis]) for a in accesses if a.indices):
             continue
         mine = {id(var) for var in collect(index, Var)} & loops.keys()
-        written = None if mine & used else _interval([loops[key] for key in mine], index)
-        if written is None:
+        written = together.get(axis) or _interval([loops[key] for key in mine], index)
+        if written is None or mine & used:
             return False
         if not _is_whole(*written, buffer.shape[axis]):  # else no access is outside
             if not all(_stays(a, axis, *written) for a in accesses[1:]):
                 return False
         used |= mine  # a variable in two dimensions writes a diagonal
     return True
+
+
+def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]:
+    """By axis ``(first, extent)`` of what stores of one block set one after the other.
+
+    They are at constant places of one dimension that follow each other, and agree in the rest.
+    """
+    first, count = accesses[0], 1
+    assert first.indices is not None
+    for access in accesses[1:]:
+        if access.is_read or access.path != first.path or access.indices is None:
+            break
+        count += 1
+    axes = {
+        axis
+        for access in accesses[1:count]
+        for axis, index in enumerate(access.indices or ())
+        if not structural_equal(index, first.indices[axis])
+    }
+    if count == 1 or len(axes) != 1:
+        return {}
+    [axis] = axes
+    places = [access.indices[axis] for access in accesses[:count] if access.indices]
+    values = [place.value if isinstance(place, IntImm) else None for place in places]
+    follows = values[0] is not None and values == list(range(values[0], values[0] + count))
+    return {axis: (places[0], count)} if follows else {}
 
 
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:

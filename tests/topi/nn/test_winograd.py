@@ -1,0 +1,67 @@
+"""Winograd's algorithms: the matrices, exactly, and the function of all stages."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from weft.tir.interp import run
+from weft.topi.nn.winograd import Form, in_panels, transformed_weights, winograd_function
+from weft.topi.nn.winograd_matrices import TILES, matrices
+
+RNG = np.random.default_rng(5)
+
+
+def exact(matrix):
+    return np.array([[Fraction(entry) for entry in row] for row in matrix], dtype=object)
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_the_matrices_are_a_convolution(tile):
+    """Data and results are exact in binary; only the weights' matrix has thirds, which are near."""
+    known = matrices(tile)
+    taps, data = [Fraction(n) for n in (2, -3, 5)], [Fraction(n * n + 1) for n in range(tile + 2)]
+    products = (exact(known.weights) @ taps) * (exact(known.data) @ data)
+    expected = [sum(data[i + j] * taps[j] for j in range(3)) for i in range(tile)]
+    found = exact(known.results) @ products
+    assert [float(value) for value in found] == pytest.approx([float(v) for v in expected], 1e-14)
+    small = np.array(known.data, "float32"), np.array(known.results, "float32")
+    assert (small[0] == known.data).all()
+    assert (small[1] == known.results).all()
+
+
+def convolution(data, weights, padding):
+    """In float64: (n, c, h, w) by (o, c, 3, 3)."""
+    top, left, bottom, right = padding
+    padded = np.pad(data.astype("float64"), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    return np.einsum("nchwij,ocij->nohw", windows, weights.astype("float64"))
+
+
+def in_blocks(data, block):
+    n, c, h, w = data.shape
+    return np.ascontiguousarray(data.reshape(n, c // block, block, h, w).transpose(0, 1, 3, 4, 2))
+
+
+FORMS = {
+    "rows by themselves": Form(4, 1, (1, 1, 1, 1), (1, 2, 7, 6, 2), 4, 2, 4),
+    "an image is a band": Form(2, 3, (1, 0, 0, 1), (2, 1, 7, 6, 4), 8, 4, 4),
+    "all images are a band": Form(4, 6, (0, 1, 0, 1), (3, 2, 9, 4, 2), 2, 2, 2),
+    "one pixel": Form(2, 1, (1, 1, 1, 1), (1, 1, 1, 1, 4), 4, 4, 4),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_stages_are_a_convolution(name):
+    form = FORMS[name]
+    batch, blocks, height, width, block = form.data
+    data = RNG.normal(size=(batch, blocks * block, height, width)).astype("float32")
+    weights = RNG.normal(size=(form.filters, blocks * block, 3, 3)).astype("float32")
+    expected = in_blocks(convolution(data, weights, form.padding), form.block)
+    found = np.full(expected.shape, np.nan, "float32")
+    transformed = in_panels(transformed_weights(weights, form.tile), form.panel)
+    assert transformed.shape == form.weights
+    run(winograd_function(form), in_blocks(data, block), transformed, found)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,133 @@
+"""When Winograd's algorithm wins over the direct one: cycles by counting, for a machine.
+
+Both algorithms are counted alike: multiply-adds of a register tile at the share of the peak that
+products reach, weights that no cache holds at the rate at which memory streams, transforms by the
+vectors that they load and store. What the figures come from: ``docs/design/0010``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from weft.target.machine import Machine
+from weft.topi.nn.winograd import Form
+from weft.topi.nn.winograd_matrices import TILES, WINDOW
+
+_SHARE: Final = 0.85
+"""Of the peak, that products and direct convolutions reach."""
+_STREAM: Final = 4.0
+"""Bytes a cycle that a core gets from beyond its caches."""
+_SPILLED: Final = 2.0
+"""The same for what is written and read again soon."""
+_PER_VECTOR: Final = 2.5
+"""Cycles of a transform for each vector that it stores, loads and additions in it."""
+_LATENCY: Final = 4
+"""Cycles from a multiply-add to the next one on its result."""
+_LOADS: Final = 2
+"""Vectors that can be loaded in a cycle."""
+_GAIN: Final = 1.15
+"""How much less the count must be: results are less exact, and weights larger."""
+_ELEMENT: Final = 4
+"""Bytes of a number."""
+
+
+def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> Form | None:
+    """The convolution in tiles, bands and panels that take the fewest cycles.
+
+    ``form`` says the convolution; its own tile, rows and panel do not count. None where the direct
+    algorithm takes fewer, and where there is nothing to compute.
+
+    >>> from weft.target.machine import machine_of
+    >>> machine = machine_of("llvm -mcpu=x86-64-v3 -num-cores=1")
+    >>> large = Form(2, 1, (1, 1, 1, 1), (1, 4, 56, 56, 16), 64, 16, 16)
+    >>> best_form(large, machine).tile
+    4
+    >>> best_form(Form(2, 1, (1, 1, 1, 1), (1, 1, 7, 7, 4), 4, 4, 4), machine) is None
+    True
+    """
+    found = [(cycles(one, machine), one) for one in _forms(form, tiles)]
+    if not found:
+        return None
+    least, best = min(found, key=lambda pair: pair[0])
+    return best if least * _GAIN < direct_cycles(form, machine) else None
+
+
+def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
+    """The convolution in every way in which it can be cut."""
+    if min(form.data) < 1 or min(form.size) < 1:
+        return
+    blocks = form.filters // form.block
+    panels = [form.block * count for count in range(1, 5) if blocks % count == 0]
+    for tile in tiles:
+        down = replace(form, tile=tile).down
+        rows = {count for count in range(1, down + 1) if down % count == 0} | {down * form.data[0]}
+        for count in sorted(rows):
+            for panel in panels:
+                made = replace(form, tile=tile, rows=count, panel=panel)
+                if made.rows * made.across > 1:
+                    yield made
+
+
+def direct_cycles(form: Form, machine: Machine) -> float:
+    """Cycles of the direct algorithm on all cores."""
+    height, width = form.size
+    channels = form.data[1] * form.data[4]
+    products = form.data[0] * height * width * channels * form.filters * WINDOW * WINDOW
+    vectors = products / min(machine.lanes(), form.block)
+    weights = channels * form.filters * WINDOW * WINDOW * _ELEMENT
+    return (vectors / machine.fma_ports / _SHARE + _streamed(weights, machine)) / machine.cores
+
+
+def cycles(form: Form, machine: Machine) -> float:
+    """Cycles of Winograd's algorithm on all cores."""
+    images, bands = form.bands
+    count, tiles = images * bands, form.rows * form.across
+    channels, side = form.data[1] * form.data[4], form.side
+    panels = form.filters // form.panel
+    each = _tile_steps(tiles, form.panel, machine) * channels * panels * side * side / _SHARE
+    weights = side * side * channels * form.filters * _ELEMENT
+    work = count * (each + _transforms(form, machine) + _spilled(form, machine))
+    work += _streamed(weights, machine) * (count if weights > machine.l2 // 2 else 1)
+    idle = 1.0 if form.is_whole else -(-count // machine.cores) * machine.cores / count
+    return work / machine.cores * idle
+
+
+def _tile_steps(tiles: int, panel: int, machine: Machine) -> float:
+    """Cycles of one step of the reduction for all tiles of a band and one panel."""
+    vectors = -(-panel // machine.lanes())
+    most = machine.accumulator_rows(vectors)
+    if most < 1:
+        return float("inf")
+    parts = -(-tiles // most)
+    rows = -(-tiles // parts)
+    last = tiles - rows * (parts - 1)
+    return (parts - 1) * _step(rows, vectors, machine) + _step(last, vectors, machine)
+
+
+def _step(rows: int, vectors: int, machine: Machine) -> float:
+    return max(rows * vectors / machine.fma_ports, (rows + vectors) / _LOADS, _LATENCY)
+
+
+def _transforms(form: Form, machine: Machine) -> float:
+    """Cycles of the transforms of a band."""
+    tiles, side = form.rows * form.across, form.side
+    lines = form.rows * (form.across * form.tile + WINDOW - 1) * side
+    into = form.data[1] * -(-form.data[4] // machine.lanes()) * (lines + tiles * side * side)
+    places = side * side + form.tile * side + form.tile * form.tile
+    out = form.filters // form.block * -(-form.block // machine.lanes()) * tiles * places
+    return _PER_VECTOR * (into + out)
+
+
+def _spilled(form: Form, machine: Machine) -> float:
+    """Cycles for transformed data and products of a band that the cache does not hold."""
+    channels = form.data[1] * form.data[4]
+    numbers = form.side**2 * form.rows * form.across * (channels + form.filters)
+    cores = machine.cores if form.is_whole else 1
+    return 0.0 if numbers * _ELEMENT <= machine.l2 * cores else 2 * numbers * _ELEMENT / _SPILLED
+
+
+def _streamed(weights: int, machine: Machine) -> float:
+    """Cycles until weights have come from memory once; a cache may hold few of them."""
+    return weights / _STREAM if weights > machine.l2 // 2 else 0.0

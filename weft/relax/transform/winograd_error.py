@@ -1,0 +1,64 @@
+"""How far Winograd's algorithm is from a convolution, measured on the weights themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.topi.nn.winograd_matrices import WINDOW, matrices
+
+_SAMPLES: Final = 2
+"""Tiles of data: normal numbers, and such numbers after a relu."""
+
+
+def error_of(weights: npt.NDArray[Any], transformed: npt.NDArray[Any]) -> float:
+    """The largest error of a filter, relative to its own largest result.
+
+    ``weights`` are (filters, channels, 3, 3) in float32, ``transformed`` what
+    ``topi.nn.winograd.transformed_weights`` makes of them. Two tiles of random data (of a fixed
+    seed) are convolved in float32 by the algorithm and in float64 directly. Infinite where a
+    result is not finite.
+
+    >>> weights = np.random.default_rng(0).normal(size=(8, 16, 3, 3)).astype("float32")
+    >>> from weft.topi.nn.winograd import transformed_weights
+    >>> small, large = [error_of(weights, transformed_weights(weights, tile)) for tile in (2, 4)]
+    >>> small < large < 5e-5
+    True
+    """
+    side = len(transformed)
+    random = np.random.default_rng(side).normal(size=(_SAMPLES, weights.shape[1], side, side))
+    random[1] = np.maximum(random[1], 0)
+    data = random.astype("float32")
+    with np.errstate(all="ignore"):
+        expected = _direct(weights, data)
+        found = _winograd(transformed, data)
+        worst = np.abs(found - expected).max(axis=(0, 1, 2))
+        scale = np.abs(expected).max(axis=(0, 1, 2))
+        errors = np.where(worst == 0, 0, worst / scale)
+    return float(errors.max()) if np.isfinite(errors).all() else float("inf")
+
+
+def _direct(weights: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(samples, tile, tile, filters) in float64."""
+    filters, channels = weights.shape[:2]
+    windows = np.lib.stride_tricks.sliding_window_view(data, (WINDOW, WINDOW), (2, 3))
+    taps = np.moveaxis(windows, 1, 3).astype("float64")
+    samples, tile = taps.shape[:2]
+    matrix = weights.reshape(filters, channels * WINDOW * WINDOW).T.astype("float64")
+    made = taps.reshape(samples * tile * tile, channels * WINDOW * WINDOW) @ matrix
+    return made.reshape(samples, tile, tile, filters)
+
+
+def _winograd(transformed: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same in float32, by the algorithm."""
+    side, _, channels, filters = transformed.shape
+    known = matrices(side - WINDOW + 1)
+    into, back = np.array(known.data, "float32"), np.array(known.results, "float32")
+    moved = np.moveaxis(into @ data @ into.T, (2, 3), (0, 1))  # side, side, samples, channels
+    by_place = np.ascontiguousarray(moved).reshape(side * side, len(data), channels)
+    products = by_place @ transformed.reshape(side * side, channels, filters)
+    lines = np.tensordot(back, products.reshape(side, side, len(data), filters), 1)
+    tiles = np.tensordot(back, lines, (1, 1))  # tile, tile, samples, filters, axes swapped
+    return np.ascontiguousarray(tiles.transpose(2, 1, 0, 3))

@@ -1,0 +1,391 @@
+"""Winograd's algorithms for 3x3 convolutions over blocks of channels, as a function of six stages.
+
+An image is cut into tiles of m x m results, which need (m + 2) x (m + 2) numbers each. The stages:
+
+=============  =======================================================  ===========================
+pixels         (image, band, row, channels / a, m + 2, width, a)        rows of tiles, padded
+lines          (image, band, row, channels / a, m + 2, width, a)        changed from line to line
+data           (image, band, m + 2, m + 2, channels / a, tile, a)       and along the lines
+products       (image, band, m + 2, m + 2, filters / p, tile, p)        a matrix product a place
+lines of tile  (image, band, filters / b, tile, m, m + 2, b)            changed back, lines first
+tiles          (image, band, filters / b, tile, m, m, b)                and along the lines
+result         (batch, filters / b, height, width, b)                   without what is beyond edges
+=============  =======================================================  ===========================
+
+A band is so many rows of tiles that what belongs to it stays in a cache; ``tile`` counts the tiles
+of a band. Where one band holds all rows of all images, image and band have an extent of one. a is
+the block of the data's channels, b that of the result's, p the filters in a panel of the weights.
+Blocks carry the annotation ``STAGE``, by which ``weft.dlight.cpu.winograd`` knows them. (Lavin and
+Gray, CVPR 2016; bands as Jia et al., "Optimizing N-dimensional, Winograd-based Convolution for
+Manycore CPUs", PPoPP 2018.)
+
+A block that transforms stores all results of a line, so that loops need not be unrolled to make
+constants of the factors: these are no tensor expressions, which store one element each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.ir.attrs import Attrs
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.node import Map
+from weft.tir import op
+from weft.tir.analysis.block_access_region import get_block_access_region
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import BufferLoad, IterType, IterVar, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
+from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
+
+STAGE: Final = "weft.winograd"
+"""The annotation of a block: which stage it is."""
+PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT = (
+    "pixels", "lines", "data", "products", "lines of tile", "tiles", "result"
+)  # fmt: skip
+STAGES: Final = (PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT)
+"""The values of the annotation, in the order in which the stages run."""
+_INDEX: Final = "int64"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The sizes of a 3x3 convolution of stride and dilation one, and how it is cut into pieces."""
+
+    tile: int
+    """Results of a tile on each axis: 2 or 4."""
+    rows: int
+    """Rows of tiles in a band: a divisor of ``down``, or all rows of all images."""
+    padding: tuple[int, int, int, int]
+    """Top, left, bottom, right."""
+    data: tuple[int, int, int, int, int]
+    """Batch, channels / block, height, width, block."""
+    filters: int
+    block: int
+    """The block of the result's channels."""
+    panel: int
+    """Filters in a panel of the weights: a multiple of ``block`` that divides ``filters``."""
+
+    @property
+    def side(self) -> int:
+        """Numbers that a tile needs on each axis."""
+        return self.tile + WINDOW - 1
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        _, _, height, width, _ = self.data
+        top, left, bottom, right = self.padding
+        return height + top + bottom - WINDOW + 1, width + left + right - WINDOW + 1
+
+    @property
+    def down(self) -> int:
+        """Rows of tiles of an image."""
+        return -(-self.size[0] // self.tile)
+
+    @property
+    def across(self) -> int:
+        """Tiles of a row."""
+        return -(-self.size[1] // self.tile)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one band holds all rows of all images."""
+        return self.rows == self.data[0] * self.down
+
+    @property
+    def bands(self) -> tuple[int, int]:
+        """The extents of the axes image and band."""
+        return (1, 1) if self.is_whole else (self.data[0], self.down // self.rows)
+
+    @property
+    def weights(self) -> tuple[int, int, int, int, int]:
+        """The shape of the transformed weights."""
+        channels = self.data[1] * self.data[4]
+        return self.side, self.side, self.filters // self.panel, channels, self.panel
+
+
+def transformed_weights(weights: npt.NDArray[Any], tile: int) -> npt.NDArray[Any]:
+    """Weights (filters, channels, 3, 3) as (m + 2, m + 2, channels, filters) in their dtype.
+
+    Computed in float64. What does not fit into the dtype becomes infinite or not a number.
+
+    >>> transformed_weights(np.ones((4, 2, 3, 3), "float32"), 2).shape
+    (4, 4, 2, 4)
+    """
+    by_tap = np.array(matrices(tile).weights)
+    both = np.kron(by_tap, by_tap)  # (places, taps) of two axes at once
+    filters, channels = weights.shape[:2]
+    taps = weights.transpose(2, 3, 1, 0).reshape(WINDOW * WINDOW, channels * filters)
+    side = tile + WINDOW - 1
+    with np.errstate(all="ignore"):
+        made = (both @ taps.astype("float64")).astype(weights.dtype)
+    return made.reshape(side, side, channels, filters)
+
+
+def in_panels(weights: npt.NDArray[Any], panel: int) -> npt.NDArray[Any]:
+    """Transformed weights as (m + 2, m + 2, filters / panel, channels, panel).
+
+    >>> in_panels(np.ones((4, 4, 2, 8)), 4).shape
+    (4, 4, 2, 2, 4)
+    """
+    high, wide, channels, filters = weights.shape
+    split = weights.reshape(high, wide, channels, filters // panel, panel)
+    return np.ascontiguousarray(split.swapaxes(2, 3))
+
+
+def winograd_function(form: Form, dtype: str = "float32") -> PrimFunc:
+    """The function of data, transformed weights and result.
+
+    The data is (n, c / a, h, w, a), the weights are what ``transformed_weights`` and ``in_panels``
+    make, the result is (n, filters / b, h', w', b).
+    """
+    return _Function(form, dtype).made()
+
+
+class _Function:
+    """One function while it is put together."""
+
+    def __init__(self, form: Form, dtype: str) -> None:
+        self.form, self.dtype = form, dtype
+        images, bands = form.bands
+        batch, blocks, _, _, a = form.data
+        width, tiles = form.across * form.tile + WINDOW - 1, form.rows * form.across
+        filters, side = form.filters // form.block, form.side
+        lines = (images, bands, form.rows, blocks, side, width, a)
+        shapes: dict[str, tuple[int, ...]] = {
+            "x": form.data, "weights": form.weights, PIXELS: lines, LINES: lines,
+            DATA: (images, bands, side, side, blocks, tiles, a),
+            PRODUCTS: (images, bands, side, side, form.filters // form.panel, tiles, form.panel),
+            TILE_LINES: (images, bands, filters, tiles, form.tile, side, form.block),
+            TILES: (images, bands, filters, tiles, form.tile, form.tile, form.block),
+            RESULT: (batch, filters, *form.size, form.block),
+        }  # fmt: skip
+        self.buffers = {
+            name: decl_buffer(_integers(shape), dtype, _label(name))
+            for name, shape in shapes.items()
+        }
+
+    def made(self) -> PrimFunc:
+        """The function of all stages."""
+        stages = (self.pixels(), self.lines(), self.data(), self.products(), self.tile_lines(),
+                  self.tiles(), self.result())  # fmt: skip
+        inside = [self.buffers[name] for name in STAGES[:-1]]
+        root = Block([], [], [], "root", seq(*stages), None, inside)
+        arguments = [self.buffers[name] for name in ("x", "weights", RESULT)]
+        params = [Var(f"var_{buffer.name}", "handle") for buffer in arguments]
+        body = BlockRealize([], IntImm("bool", 1), root)
+        attrs = Attrs({"tir.noalias": True})
+        buffer_map = Map(dict(zip(params, arguments, strict=True)))
+        return PrimFunc(params, body, None, buffer_map, attrs)
+
+    def load(self, name: str, *indices: Any) -> PrimExpr:
+        """An element of a buffer."""
+        return BufferLoad(self.buffers[name], _integers(indices))
+
+    def store(self, name: str, value: PrimExpr, *indices: Any) -> Stmt:
+        """An element of a buffer is set."""
+        return BufferStore(self.buffers[name], value, _integers(indices))
+
+    def stage(
+        self, name: str, axes: Mapping[str, int], body: Callable[..., Sequence[Stmt]],
+        reduced: Sequence[str] = (), init: Callable[..., Stmt] | None = None,
+    ) -> Stmt:  # fmt: skip
+        """A nest of loops around the block of a stage."""
+        iters = [
+            IterVar(
+                Range.from_min_extent(*_integers((0, extent))), Var(f"v_{axis}", _INDEX),
+                IterType.CommReduce if axis in reduced else IterType.DataPar,
+            )
+            for axis, extent in axes.items()
+        ]  # fmt: skip
+        variables = [item.var for item in iters]
+        block = Block(
+            iters, [], [], _label(name), seq(*body(*variables)),
+            None if init is None else init(*variables), annotations=Attrs({STAGE: name}),
+        )  # fmt: skip
+        known = {buffer.data: buffer for buffer in self.buffers.values()}
+        reads, writes, _ = get_block_access_region(block, known)
+        loops = [Var(axis, _INDEX) for axis in axes]
+        made: Stmt = BlockRealize(
+            loops, IntImm("bool", 1), block.with_(reads=reads, writes=writes)
+        )
+        for loop, extent in reversed(list(zip(loops, axes.values(), strict=True))):
+            made = For(loop, *_integers((0, extent)), ForKind.SERIAL, made)
+        return made
+
+    def axes(self, name: str, letters: str) -> dict[str, int]:
+        """The dimensions of a buffer by letters; those under a dot are no axes of the block."""
+        shape = self.buffers[name].shape
+        extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
+        return {letter: extent for letter, extent in zip(letters, extents, strict=True)
+                if letter != "."}  # fmt: skip
+
+    def pixels(self) -> Stmt:
+        """Each line of a row of tiles, zeros where there is padding."""
+        form = self.form
+        _, _, height, width, _ = form.data
+        top, left = form.padding[:2]
+
+        def body(n: Any, b: Any, r: Any, c: Any, x: Any, k: Any) -> list[Stmt]:
+            image, row = n, b * form.rows + r
+            if form.is_whole:
+                image, row = r // form.down, r % form.down
+            place = x - left
+            stores = []
+            for i in range(form.side):
+                line = row * form.tile + (i - top)
+                inside = op.all(line >= 0, line < height, place >= 0, place < width)
+                number = self.load("x", image, c, line, place, k)
+                value = op.if_then_else(inside, number, op.const(0, self.dtype))
+                stores.append(self.store(PIXELS, value, n, b, r, c, i, x, k))
+            return stores
+
+        return self.stage(PIXELS, self.axes(PIXELS, "nbrc.xk"), body)
+
+    def lines(self) -> Stmt:
+        """The first transform of the data, down the lines."""
+
+        def body(*at: Var) -> list[Stmt]:
+            *before, x, k = at
+            values = [self.load(PIXELS, *before, i, x, k) for i in range(self.form.side)]
+            sums = _by_parity(matrices(self.form.tile).data, values)
+            return [self.store(LINES, one, *before, i, x, k) for i, one in enumerate(sums)]
+
+        return self.stage(LINES, self.axes(LINES, "nbrc.xk"), body)
+
+    def data(self) -> Stmt:
+        """The second transform of the data, along the lines."""
+        form = self.form
+
+        def body(n: Var, b: Var, i: Var, c: Var, t: Var, k: Var) -> list[Stmt]:
+            row, start = t // form.across, t % form.across * form.tile
+            values = [self.load(LINES, n, b, row, c, i, start + j, k) for j in range(form.side)]
+            sums = _by_parity(matrices(form.tile).data, values)
+            return [self.store(DATA, one, n, b, i, j, c, t, k) for j, one in enumerate(sums)]
+
+        return self.stage(DATA, self.axes(DATA, "nbi.ctk"), body)
+
+    def products(self) -> Stmt:
+        """Sums over the channels, of each place by itself."""
+        _, blocks, _, _, a = self.form.data
+
+        def init(*at: Var) -> Stmt:
+            return self.store(PRODUCTS, op.const(0, self.dtype), *at[:-2])
+
+        def body(*at: Var) -> list[Stmt]:
+            n, b, i, j, f, t, p, c, k = at
+            number = self.load(DATA, n, b, i, j, c, t, k)
+            weight = self.load("weights", i, j, f, c * a + k, p)
+            return [self.store(PRODUCTS, self.load(PRODUCTS, *at[:-2]) + number * weight, *at[:-2])]
+
+        axes = {**self.axes(PRODUCTS, "nbijftp"), "c": blocks, "k": a}
+        return self.stage(PRODUCTS, axes, body, "ck", init)
+
+    def tile_lines(self) -> Stmt:
+        """The first transform of the products, down the lines."""
+        form = self.form
+
+        def body(n: Var, b: Var, f: Var, t: Var, j: Var, k: Var) -> list[Stmt]:
+            filters = f * form.block + k
+            panel, place = filters // form.panel, filters % form.panel
+            values = [self.load(PRODUCTS, n, b, i, j, panel, t, place) for i in range(form.side)]
+            sums = _by_pairs(matrices(form.tile).results, values)
+            return [self.store(TILE_LINES, one, n, b, f, t, i, j, k) for i, one in enumerate(sums)]
+
+        return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbft.jk"), body)
+
+    def tiles(self) -> Stmt:
+        """The second transform of the products, along the lines."""
+
+        def body(*at: Var) -> list[Stmt]:
+            *before, k = at
+            values = [self.load(TILE_LINES, *before, j, k) for j in range(self.form.side)]
+            sums = _by_pairs(matrices(self.form.tile).results, values)
+            return [self.store(TILES, one, *before, x, k) for x, one in enumerate(sums)]
+
+        return self.stage(TILES, self.axes(TILES, "nbfti.k"), body)
+
+    def result(self) -> Stmt:
+        """The tiles put together, without what lies beyond the edges."""
+        form = self.form
+
+        def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
+            row, column = y // form.tile, x // form.tile
+            at: tuple[Any, ...] = (
+                n, row // form.rows, f, row % form.rows * form.across + column
+            )  # fmt: skip
+            if form.is_whole:
+                at = (0, 0, f, (n * form.down + row) * form.across + column)
+            value = self.load(TILES, *at, y % form.tile, x % form.tile, k)
+            return [self.store(RESULT, value, n, f, y, x, k)]
+
+        return self.stage(RESULT, self.axes(RESULT, "nfyxk"), body)
+
+
+def _label(name: str) -> str:
+    return name if name in ("x", "weights") else "winograd_" + name.replace(" ", "_")
+
+
+def _integers(values: Sequence[Any]) -> list[PrimExpr]:
+    return [IntImm(_INDEX, value) if isinstance(value, int) else value for value in values]
+
+
+# Sums with constant factors
+
+
+def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[Any]:
+    """The product of a matrix and values, sums of even and of odd places apart.
+
+    Rows of opposite points have the same even part and opposite odd parts, which are the same
+    expression here, so that code generation computes it once.
+    """
+    made = []
+    for row in matrix:
+        terms = list(zip(row, values, strict=True))
+        even, odd = terms[::2], terms[1::2]
+        leading = [factor for factor, _ in odd if factor]
+        if leading and leading[-1] < 0 and any(factor for factor, _ in even):
+            made.append(_sum(even) - _sum([(-factor, value) for factor, value in odd]))
+        else:
+            made.append(_plus(_sum(even), _sum(odd)))
+    return made
+
+
+def _by_pairs(matrix: Matrix, values: Sequence[Any]) -> list[Any]:
+    """The product of a matrix and values; those of opposite points are added or subtracted first.
+
+    >>> _by_pairs(((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0)), [3, 5, 2, 4])
+    [10, 7]
+    """
+    made = []
+    for row in matrix:
+        pairs = []
+        for at in range(1, len(values) - 1, 2):
+            both = values[at] + values[at + 1] if row[at] == row[at + 1] else (
+                values[at] - values[at + 1]
+            )  # fmt: skip
+            pairs.append((row[at], both))
+        made.append(_plus(_sum(pairs), _sum([(row[0], values[0]), (row[-1], values[-1])])))
+    return made
+
+
+def _sum(terms: Sequence[tuple[float, Any]]) -> Any:
+    """The sum without zeros and factors of one; None if nothing is left."""
+    total = None
+    for factor, value in terms:
+        if factor:
+            product = value if factor == 1 else value * op.const(factor, value.dtype)
+            total = _plus(total, product)
+    return total
+
+
+def _plus(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
