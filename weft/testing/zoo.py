@@ -317,7 +317,7 @@ ZOO: Final = (
     _vision("mobilenet_v2", image()),
     _vision("mobilenet_v3_small", image()),
     _vision("efficientnet_b0", image()),
-    _vision("efficientnet_v2_s", image(32)),
+    _vision("efficientnet_v2_s", image()),  # with 32 pixels rounding grows to a thousandth
     _vision("shufflenet_v2_x0_5", image()),
     _vision("squeezenet1_1", image()),
     _vision("convnext_tiny", image(32)),
