@@ -2,9 +2,10 @@
 
 A function that is one attention has a program of its own (``attention``). In others, blocks that
 only move or combine elements are inlined first. Then, from the last block to the first, each result
-is scheduled together with what only it needs: a tiled reduction whose result it takes element by
-element (``tiled``), reductions along rows (``rows``), or by itself (``elementwise``). A program
-that a block does not fit leaves it as it is, so that every function gets a schedule.
+is scheduled together with what only it needs: windows (``windows``, ``bands``) or a tiled reduction
+whose result it takes element by element (``tiled``), reductions along rows (``rows``), or by itself
+(``elementwise``). A program that a block does not fit leaves it as it is, so that every function
+gets a schedule.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import attention, elementwise, rows, tiled, windows
+from weft.dlight.cpu import attention, bands, elementwise, rows, tiled, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -39,7 +40,9 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
         if nest.is_spatial:
             sch = _with_its_producers(sch, result, waiting, machine, weights)
         elif windows.fits(nest):
-            sch = _windows(sch, result, None, waiting, machine)
+            sch = _windows(sch, result, None, waiting, windows.schedule, machine)
+        elif bands.fits(nest):
+            sch = _windows(sch, result, None, waiting, bands.schedule, machine)
         elif tiled.roles_of(nest, weights) is not None:
             sch = _tried(sch, _tile(result, None, machine, weights))
         elif nest.is_plain and nest.is_reduction:
@@ -55,11 +58,12 @@ def _with_its_producers(
     only = _only_for(sch, result, waiting)
     for block in only:
         nest = Nest(sch, block)
-        if windows.fits(nest) and _element_by_element(sch, block, result):
-            made = _windows(sch, block, result, waiting, machine)
-            if made is not sch:
-                waiting.remove(block)
-                return made
+        for program in (windows, bands):
+            if program.fits(nest) and _element_by_element(sch, block, result):
+                made = _windows(sch, block, result, waiting, program.schedule, machine)
+                if made is not sch:
+                    waiting.remove(block)
+                    return made
         if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
             made = _tried(sch, _tile(block, result, machine, weights))
             if made is not sch:
@@ -79,14 +83,15 @@ def _with_its_producers(
 
 
 def _windows(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV], machine: Machine
-) -> Schedule:
+    sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV],
+    program: Callable[..., bool], machine: Machine,
+) -> Schedule:  # fmt: skip
     """Schedule a block that takes windows; the blocks that pad for it are taken off the list."""
     before = {sch.get(pad) for pad in windows.paddings(sch, block)}
     padded = [other for other in waiting if sch.get(other) in before]
-    made = _tried(sch, lambda one: windows.schedule(one, block, result, machine, padded))
+    made = _tried(sch, lambda one: program(one, block, result, machine, padded))
     if made is sch:
-        return _tried(sch, lambda one: windows.schedule(one, block, result, machine))
+        return _tried(sch, lambda one: program(one, block, result, machine))
     for pad in padded:
         waiting.remove(pad)
     return made

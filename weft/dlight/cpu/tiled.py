@@ -159,7 +159,7 @@ def schedule(
     sch.compute_at(block, place)
     if fused is not None:
         run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
-    _tile_reduction(sch, block, roles, result, machine)
+    tile_reduction(sch, block, roles, result, machine)
     for panel in panels:
         if panel is not None:
             _schedule_panel(sch, panel, machine)
@@ -252,7 +252,7 @@ def _tile_result(
     sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes, machine: Machine
 ) -> list[LoopRV]:
     """Tile the loops of the result; the loops outside of the tile."""
-    loops = _loops_like(sch, result, nest)
+    loops = loops_like(sch, result, nest)
     order = [loops[axis] for axis in roles.outer if axis in loops]
     down: list[LoopRV] = []
     across: list[LoopRV] = []
@@ -305,7 +305,7 @@ def _bytes(buffers: Sequence[Buffer]) -> int | None:
     return sum(known) * _ELEMENT if len(known) == len(sizes) else None
 
 
-def _loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
+def loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
     """The loop of the result that runs each axis of the reduction."""
     other = Nest(sch, result)
     axes, loops = other.result_axes(), loops_of(sch, other)
@@ -345,7 +345,7 @@ def _balance(count: int, cores: int) -> float:
     return count / (-(-count // cores) * cores)
 
 
-def _tile_reduction(
+def tile_reduction(
     sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV, machine: Machine
 ) -> None:
     """Inside the tile: the reduction outermost, rows unrolled, columns vectors."""

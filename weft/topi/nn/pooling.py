@@ -56,6 +56,7 @@ class _Windows:
             window = (self.kernel[i] - 1) * self.dilation[i] + 1
             sizes = self.extents[i] + self.before[i] + self.after[i], window, self.stride[i]
             self.shape[axis] = window_count(sizes, f"pool: axis {axis}", self.extra[i])
+            self.extra[i] = _extra(sizes, self.shape[axis], self.extra[i])
 
     def padded(self, value: Any) -> Tensor:
         """The data with ``value`` around it; itself if nothing is padded."""
@@ -108,6 +109,13 @@ class _Windows:
             reach = op.minimum(start + (self.kernel[i] - 1) * width + 1, stop) - start
             total = total * (reach if width == 1 else op.floordiv(reach - 1, width) + 1)
         return op.maximum(total, op.const(1, total.dtype))
+
+
+def _extra(sizes: tuple[Any, Any, Any], count: Any, most: int) -> Any:
+    """How many elements after the padded ones the last window takes: of ``most``, where known."""
+    padded, window, stride = sizes
+    needed = simplified((count - 1) * stride + window - padded)
+    return max(int(needed), 0) if is_const(needed) else most
 
 
 def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad: bool) -> Tensor:

@@ -1,0 +1,154 @@
+"""Windows over pixels whose channels are contiguous: depthwise convolutions, pools.
+
+A vector holds the channels of a pixel. A tile is some pixels of a row, or of a few short rows, that
+stay in registers over the window; each step loads a vector of data for each of them, which keeps
+the load ports as busy as the multiply-adds. What limits such a kernel is memory, so that an image
+is never padded as a whole: bands of rows are, each just before its windows are taken, as many rows
+as the first cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weft.dlight.cpu import tiled
+from weft.dlight.cpu.elementwise import run_in_parallel
+from weft.dlight.nest import Access, Nest, product
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.schedule import Schedule
+
+_LARGEST: Final = 64
+"""Pixels of a window at most."""
+_WIDEST: Final = 4
+"""Vectors of the channels of a pixel at most."""
+_FILLED: Final = 0.75
+"""The share of the first cache that a band may take."""
+_ELEMENT: Final = 4
+"""Bytes of an element, near enough."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """How much of an image is computed at once."""
+
+    columns: int
+    """Pixels of a tile along a row."""
+    high: int
+    """Rows of a tile."""
+    rows: int
+    """Rows of a band, a multiple of ``high`` or all."""
+
+
+def fits(nest: Nest) -> bool:
+    """Whether a block takes windows of pixels, channel by channel."""
+    axes = nest.result_axes()
+    if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
+        return False
+    size = product([nest.extent(axis) for axis in nest.reduced])
+    if size is None or size > _LARGEST or len(axes) < 3 or not nest.loads:
+        return False
+    if any(nest.extent(axis) is None for axis in axes[-3:]):
+        return False
+    channel = axes[-1]
+    return all(load.stride_one(channel) for load in nest.loads) and any(
+        _is_window(nest, load, axes) for load in nest.loads
+    )
+
+
+def _is_window(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
+    """Whether a load walks over rows and columns, of which it takes some at each place."""
+    sizes = load.buffer.shape[-3:]
+    if len(sizes) < 3 or not all(isinstance(size, IntImm) for size in sizes):
+        return False
+    places = [set(collect(index, Var)) for index in load.indices[-3:-1]]
+    reduced = set(nest.reduced)
+    return all(
+        axis in used and used <= {axis} | reduced
+        for axis, used in zip(axes[-3:-1], places, strict=True)
+    )  # fmt: skip
+
+
+def schedule(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    padded: Sequence[BlockRV] = (),
+) -> bool:  # fmt: skip
+    """Take the windows of ``block``, and what follows element by element (``result``), in tiles.
+
+    ``padded`` are ``windows.paddings`` of the block. False if the block takes no windows.
+    """
+    nest = Nest(sch, block)
+    if not fits(nest):
+        return False
+    roles = tiled.roles_of(nest, ())
+    axes = nest.result_axes()
+    if roles is None or axes is None or roles.packed:
+        return False
+    outer, tall, row, column = tuple(axes[:-3]), axes[-3], axes[-2], axes[-1]
+    steps = roles.steps
+    band = _band(nest, machine, bool(padded))
+    if result is None:
+        result = sch.cache_write(block, 0, "local")
+    else:
+        sch.set_scope(block, 0, "local")
+    loops = tiled.loops_like(sch, result, nest)
+    around = [loops[axis] for axis in outer if axis in loops]
+    down, inside = sch.split(loops[tall], [None, band.rows])
+    sets, high = sch.split(inside, [None, band.high])
+    across, wide = sch.split(loops[row], [None, band.columns])
+    sch.reorder(*around, down, sets, across, high, wide, loops[column])
+    for loop in (high, wide):
+        sch.unroll(loop)
+    sch.vectorize(loops[column])
+    place = sch.fuse(*around, down) if around else down
+    sch.compute_at(block, across)
+    for pad in padded:
+        sch.compute_at(pad, place)
+    run_in_parallel(sch, [place], machine)
+    tiled.tile_reduction(
+        sch, block, tiled.Roles(column, row, None, tall, outer, steps, (), False), result, machine
+    )
+    for pad in padded:
+        _pad(sch, pad)
+    return True
+
+
+def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
+    """Tiles of equal size that fill the registers; bands that copy least and stay in the cache."""
+    axes = nest.result_axes()
+    assert axes is not None
+    tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
+    vectors = -(-channels // machine.lanes())
+    most = max(machine.accumulator_rows(vectors), 1)
+    columns = _even(wide, most)
+    high = _even(tall, most // columns) if columns == wide else 1
+    if not is_padded:
+        return Band(columns, high, high)
+    [load] = [load for load in nest.loads if _is_window(nest, load, axes)][:1]
+    height, width = [int(size) for size in load.buffer.shape[-3:-1]]
+    step = (load.step(axes[-3]) or 1) // (width * channels)
+    row = width * channels * _ELEMENT
+    sizes = [*range(high, tall, high), tall]
+    padded = {rows: height - (tall - rows) * step for rows in sizes}
+    fitting = [rows for rows in sizes if padded[rows] * row <= machine.l1 * _FILLED]
+    rows = min(fitting or sizes[:1], key=lambda one: -(-tall // one) * padded[one])
+    return Band(columns, high, rows)
+
+
+def _even(size: int, most: int) -> int:
+    """The size of the parts, of at most ``most``, that differ least.
+
+    >>> _even(56, 30), _even(7, 4)
+    (28, 4)
+    """
+    return -(-size // -(-size // max(most, 1)))
+
+
+def _pad(sch: Schedule, pad: BlockRV) -> None:
+    """Copy and fill a band pixel by pixel."""
+    sch.vectorize(sch.get_loops(pad)[-1])
