@@ -19,7 +19,7 @@ from weft.runtime.host_services import mismatch
 from weft.runtime.memory import aligned_empty
 from weft.runtime.memory_plan import OffsetPlanner
 from weft.runtime.native import NativeFunction
-from weft.runtime.ndarray import NDArray, storage_dtype
+from weft.runtime.ndarray import NDArray, compact, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec, names_in
 from weft.runtime.stack import stack_floor
 from weft.runtime.vm_builtins import check_limit
@@ -73,6 +73,7 @@ class EntryWriter(WrapperWriter):
         self.full = spec
         self.names["native"] = native_function(spec, address)
         self.outputs: list[str] = []
+        self.arrays: list[str] = []
         self.handles: list[str] = []
         self.tuples = 0
         self.layout: tuple[tuple[Any, ...], ...] | None = None
@@ -241,6 +242,8 @@ def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | st
     text = "".join(f"{extent}, " for extent in extents)
     writer.lines.append(f"o{index}, q{index} = aligned_empty(({text}), K{index}, {size})")
     writer.outputs.append(f"q{index}")
+    writer.names.update({"compact": compact, f"L{index}": parsed})
+    writer.arrays.append(f"compact(o{index}, q{index}, ({text}), L{index})")
 
 
 def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
@@ -250,7 +253,7 @@ def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
     """
     kind = result[0]
     if kind == "output":
-        return f"NDArray(o{result[1]})", 1
+        return writer.arrays[result[1]], 1
     if kind == "input":
         writer.names["as_ndarray"] = as_ndarray
         return f"as_ndarray(a{result[1]}, name)", 1

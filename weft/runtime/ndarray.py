@@ -261,8 +261,13 @@ def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
         made, address = aligned_empty(full, storage, nbytes)
     except MemoryError as error:
         raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
+    return compact(made, address, shape, dtype)
+
+
+def compact(array: Array, address: int, shape: tuple[int, ...], dtype: DataType) -> NDArray:
+    """The NDArray on compact writable memory of which everything is known: nothing is looked up."""
     result = NDArray.__new__(NDArray)
-    result._array = made
+    result._array = array
     result._address = address
     result._compact = True
     result.dtype = dtype

@@ -52,7 +52,7 @@ class _Pool:
         add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
         self._loaded = load_part(parallel_ir(library is not None))
         self.address = self._loaded.address(PARALLEL)
-        self.thread_count = ctypes.c_int32.from_address(self._loaded.address("weft_thread_count"))
+        self.shared = ctypes.c_int32.from_address(self._loaded.address("weft_thread_count"))
         self.fork_state = ctypes.c_int32.from_address(self._loaded.address("weft_fork_state"))
         ctypes.c_int32.from_address(self._loaded.address("weft_own_count_key")).value = _own_key()
         if library is None:
@@ -68,7 +68,6 @@ def _own_key() -> int:
     failed = _LIBC.pthread_key_create(ctypes.byref(key), None)
     if failed or key.value > _LAST_KEY:
         return -1
-    _LIBC.pthread_getspecific.restype = ctypes.c_void_p
     _LIBC.pthread_setspecific.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
     return key.value
 
@@ -83,21 +82,42 @@ class own_num_threads:  # noqa: N801 - a context manager, named as it reads
     2
     """
 
-    __slots__ = ("_before", "_count", "_key")
+    __slots__ = ("_before", "_count")
 
     def __init__(self, count: int) -> None:
         _check_count(count)
-        self._count, self._key = count, _own_key()
+        self._count = count
 
     def __enter__(self) -> None:
-        self._before = 0
-        if self._key >= 0:
-            self._before = _LIBC.pthread_getspecific(self._key) or 0
-            _LIBC.pthread_setspecific(self._key, self._count)
+        self._before = exchange_own_count(self._count)
 
     def __exit__(self, *exception: object) -> None:
-        if self._key >= 0:
-            _LIBC.pthread_setspecific(self._key, self._before)
+        exchange_own_count(self._before)
+
+
+class _Own(threading.local):
+    """What ``_own_key`` holds for the calling thread, where Python reads it without a call."""
+
+    count = 0
+
+
+_own: Final = _Own()
+
+
+def exchange_own_count(count: int) -> int:
+    """Let parallel loops of this thread use ``count`` threads (0: as many as others); the old one.
+
+    Each model's call does this twice, so there is a single call of C in it, and none where that
+    is what they use by now.
+    """
+    before = _own.count
+    if before == count or (not before and _pool is not None and _pool.shared.value == count):
+        return before
+    key = _own_key()
+    if key >= 0:
+        _own.count = count
+        _LIBC.pthread_setspecific(key, count)
+    return before
 
 
 _lock = threading.Lock()
@@ -108,9 +128,7 @@ _forked = False
 
 def num_threads() -> int:
     """The number of threads that a parallel loop uses when its code asks for no other."""
-    key = _own_key()
-    own: int | None = _LIBC.pthread_getspecific(key) if key >= 0 else None
-    return own or _shared_count()
+    return _own.count or _shared_count()
 
 
 def set_num_threads(count: int | None) -> None:
@@ -120,7 +138,7 @@ def set_num_threads(count: int | None) -> None:
         _check_count(count)
     _requested = count
     if _pool is not None:
-        _pool.thread_count.value = _shared_count()
+        _pool.shared.value = _shared_count()
 
 
 def _check_count(count: int) -> None:
@@ -141,7 +159,7 @@ def parallel_symbol() -> int:
     with _lock:
         if _pool is None:
             pool = _Pool(_find_openmp())
-            pool.thread_count.value = _shared_count()
+            pool.shared.value = _shared_count()
             pool.fork_state.value = 2 if _forked else 0
             add_symbol(PARALLEL, pool.address)
             _pool = pool

@@ -22,6 +22,8 @@ class ModuleContext:
     contract: bool = True
     num_cores: int = 0
     """Parallel loops run on at most so many threads (0: as many as the runtime gives)."""
+    vector_bits: int = 128
+    """What a vector register of the target holds."""
     scales: bool = False
     """Whether one instruction multiplies by powers of two (AVX-512's vscalefps)."""
     declarations: dict[str, str] = field(default_factory=dict)

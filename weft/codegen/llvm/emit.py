@@ -28,7 +28,7 @@ from weft.runtime.spec import FunctionSpec
 from weft.support.progress import tell
 from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
-from weft.target.host import llvm_options
+from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
 from weft.tir.function import PrimFunc
 
@@ -70,7 +70,8 @@ def emit_module(
     machine = as_target("llvm" if target is None else target)
     contract = bool(machine.attrs.get("fast-math-contract", True))
     scales = {"avx512f", "avx512vl"} <= set(required_features(llvm_options(target)))
-    context = ModuleContext(checks, contract, machine.num_cores or 0, scales)
+    bits = vector_bits(machine)
+    context = ModuleContext(checks, contract, machine.num_cores or 0, bits, scales)
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

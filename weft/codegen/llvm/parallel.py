@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.context import symbol
 from weft.codegen.llvm.types import llvm_type
+from weft.codegen.llvm.work import SMALLEST_WORK, cycles_of
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.runtime.abi import PARALLEL
 from weft.tir import expr as e
-from weft.tir import stmt as s
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
 
-SMALLEST_WORK: Final = 30_000
-"""Operations below which a fork costs more than it saves; an unknown extent counts as 64."""
-_UNKNOWN: Final = 64
 _SLOT: Final = 64
 """Bytes of a captured value in the context: room for a vector."""
 
@@ -34,37 +31,7 @@ def worthwhile(em: Emitter, stmt: Any) -> bool:
         return False
     if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
         return False
-    return work_of(stmt) >= SMALLEST_WORK
-
-
-def work_of(stmt: Any) -> int:
-    """A rough count of the scalar operations that a statement runs."""
-    if isinstance(stmt, s.For):
-        extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else _UNKNOWN
-        return max(extent, 0) * work_of(stmt.body)
-    if isinstance(stmt, s.SeqStmt):
-        total = 0
-        for item in stmt.seq:
-            total += work_of(item)
-        return total
-    if isinstance(stmt, s.IfThenElse):
-        other = 0 if stmt.else_case is None else work_of(stmt.else_case)
-        return max(work_of(stmt.then_case), other)
-    if isinstance(stmt, s.While):
-        return _UNKNOWN * work_of(stmt.body)
-    if isinstance(stmt, s.BufferStore):
-        return (2 + _nodes(stmt.value)) * stmt.value.dtype.lanes
-    if isinstance(stmt, s.Evaluate):
-        return 0 if isinstance(stmt.value, IntImm) else 1000
-    body = getattr(stmt, "body", None)
-    return 1 if body is None else work_of(body)
-
-
-def _nodes(expr: Any) -> int:
-    total = 0
-    for call in collect(expr, (e.BinaryExpr, e.BufferLoad, e.Call)):
-        total += 20 if isinstance(call, e.Call) else 1
-    return total
+    return cycles_of(stmt, em.context.vector_bits) >= SMALLEST_WORK
 
 
 def calls_in(stmt: Any) -> list[Any]:

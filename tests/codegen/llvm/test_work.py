@@ -1,0 +1,104 @@
+"""Which parallel loops are worth a fork."""
+
+from __future__ import annotations
+
+import pytest
+
+import weft
+from weft.codegen.llvm.work import SMALLEST_WORK, cycles_of
+from weft.script import tir as T
+
+
+def product(rows, depth, columns):
+    @T.prim_func
+    def func(
+        a: T.Buffer((rows, depth), "float32"),
+        b: T.Buffer((columns // 64, depth, 64), "float32"),
+        c: T.Buffer((rows, columns), "float32"),
+    ):
+        for j in T.parallel(columns // 64):
+            for i in range(rows):
+                for k in range(depth):
+                    c[i, j * 64 : j * 64 + 64] = (
+                        c[i, j * 64 : j * 64 + 64]
+                        + T.Broadcast(a[i, k], 64) * b[j, k, 0:64]
+                    )
+
+    return func
+
+
+def forks(func, target="llvm -mcpu=skylake-avx512 -vector-width=512"):
+    return "weft.parallel." in weft.build(func, target=target).get_source("ll")
+
+
+def test_a_perceptron_of_one_row_stays_serial():
+    assert not forks(product(1, 784, 128))
+    assert forks(product(64, 784, 128))
+
+
+def test_narrower_vectors_make_more_work():
+    @T.prim_func
+    def func(a: T.Buffer((64,), "float32")):
+        a[0:64] = T.exp(a[0:64])
+
+    narrow, wide = [cycles_of(func.body, bits) for bits in (128, 512)]
+    assert narrow > 3 * wide
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1 << 12, False), (1 << 18, True)])
+def test_copies_count_by_their_bytes(number, expected):
+    @T.prim_func
+    def copy(a: T.Buffer((number,), "float32"), b: T.Buffer((number,), "float32")):
+        for i in T.parallel(number // 16):
+            b[i * 16 : i * 16 + 16] = a[i * 16 : i * 16 + 16]
+
+    assert forks(copy) is expected
+
+
+def test_tensors_beyond_the_second_cache_take_longer():
+    @T.prim_func
+    def read(a: T.Buffer((1 << 24,), "float32"), b: T.Buffer((16,), "float32")):
+        for i in range(100):
+            b[0:16] = a[i * 16 : i * 16 + 16]
+
+    @T.prim_func
+    def read_near(a: T.Buffer((1600,), "float32"), b: T.Buffer((16,), "float32")):
+        for i in range(100):
+            b[0:16] = a[i * 16 : i * 16 + 16]
+
+    assert cycles_of(read.body, 512) == 100 * (8 + 2)
+    assert cycles_of(read_near.body, 512) == 100 * (2 + 2)
+
+
+def test_functions_of_mathematics_count_more():
+    @T.prim_func
+    def plain(a: T.Buffer((1000,), "float32")):
+        for i in range(1000):
+            a[i] = a[i] + T.float32(1)
+
+    @T.prim_func
+    def exponential(a: T.Buffer((1000,), "float32")):
+        for i in range(1000):
+            a[i] = T.exp(a[i])
+
+    assert cycles_of(exponential.body, 256) > 5 * cycles_of(plain.body, 256)
+    assert cycles_of(plain.body, 256) < SMALLEST_WORK
+
+
+def test_symbolic_extents_and_branches():
+    @T.prim_func
+    def func(x: T.handle, n: T.int64):
+        a = T.match_buffer(x, (n,), "float32")
+        for i in range(n):
+            if i < 3:
+                a[i] = T.exp(a[i])
+            else:
+                a[i] = T.float32(0)
+
+    @T.prim_func
+    def always(x: T.handle, n: T.int64):
+        a = T.match_buffer(x, (n,), "float32")
+        for i in range(n):
+            a[i] = T.exp(a[i])
+
+    assert cycles_of(func.body, 256) == cycles_of(always.body, 256) > 64 * 10

@@ -1,0 +1,110 @@
+"""How long a statement runs, roughly: whether it is worth a fork."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from weft.codegen.llvm.mathlib import FUNCTIONS
+from weft.ir.expr import IntImm
+from weft.ir.functor import Visitor
+from weft.ir.op import Op
+from weft.ir.structural import structural_equal
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
+
+SMALLEST_WORK: Final = 24_000
+"""Cycles below which a fork costs more than it saves: twice what one takes on two cores."""
+_UNKNOWN: Final = 64
+"""Iterations of a loop whose extent is symbolic."""
+_FUNCTION: Final = 20
+"""Operations of an exponential, a logarithm or the like."""
+_CALL: Final = 1000
+"""Cycles of a call that is a statement: of another function, of Python."""
+_SMALL: Final = 1 << 20
+"""Bytes of a tensor that is taken to lie in the second cache."""
+_NEAR, _FAR = 32, 8
+"""Bytes that come from the second cache in a cycle, and from beyond it."""
+
+
+def cycles_of(stmt: Any, vector_bits: int) -> float:
+    """Cycles on a core that starts two operations in each, on whole vectors.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((64,), "float32")):
+    ...     for i in range(64):
+    ...         A[i] = A[i] * T.float32(2)
+    >>> cycles_of(f.body, 256)
+    96.0
+    """
+    if isinstance(stmt, s.For):
+        extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else _UNKNOWN
+        return max(extent, 0) * cycles_of(stmt.body, vector_bits)
+    if isinstance(stmt, s.SeqStmt):
+        return sum([cycles_of(item, vector_bits) for item in stmt.seq], 0.0)
+    if isinstance(stmt, s.IfThenElse):
+        branches = [stmt.then_case] + ([] if stmt.else_case is None else [stmt.else_case])
+        return max([cycles_of(branch, vector_bits) for branch in branches])
+    if isinstance(stmt, s.While):
+        return _UNKNOWN * cycles_of(stmt.body, vector_bits)
+    if isinstance(stmt, s.BufferStore):
+        return _cycles_of_store(stmt, vector_bits)
+    if isinstance(stmt, s.Evaluate):
+        return 0.0 if isinstance(stmt.value, IntImm) else _CALL
+    body = getattr(stmt, "body", None)
+    return 1.0 if body is None else cycles_of(body, vector_bits)
+
+
+def _cycles_of_store(stmt: s.BufferStore, vector_bits: int) -> float:
+    """Vectors that are computed and stored; an accumulator stays in its register."""
+    counter = _Counter(vector_bits)
+    value = stmt.value
+    if isinstance(value, e.Add) and isinstance(value.a, e.BufferLoad):
+        if value.a.buffer is stmt.buffer and structural_equal(value.a.indices, stmt.indices):
+            value = value.b
+            counter.cycles -= counter.vectors(value) / 2  # a product and a sum are one operation
+            counter.visit(value)
+            return max(counter.cycles, 0.5)
+    counter.visit(value)
+    return counter.cycles + _memory(stmt.buffer, counter.vectors(value), value.dtype)
+
+
+def _memory(buffer: Buffer, vectors: int, dtype: DataType) -> float:
+    """Cycles in which memory gives or takes so many vectors."""
+    if buffer.scope() == "local":
+        return 0.0
+    sizes = [size.value for size in buffer.shape if isinstance(size, IntImm)]
+    nbytes = math.prod(sizes) * (_UNKNOWN ** (len(buffer.shape) - len(sizes))) * dtype.bits // 8
+    rate = _NEAR if nbytes <= _SMALL else _FAR
+    return max(dtype.bits * dtype.lanes / 8 / rate, vectors / 2)
+
+
+class _Counter(Visitor):
+    """Counts half a cycle for each operation on a vector; the arithmetic of places is free."""
+
+    def __init__(self, vector_bits: int) -> None:
+        self.vector_bits = vector_bits
+        self.cycles = 0.0
+
+    def vectors(self, expr: Any) -> int:
+        """Registers that hold a value."""
+        bits: int = expr.dtype.lanes * expr.dtype.bits
+        return -(-bits // self.vector_bits)
+
+    def visit_BinaryExpr(self, expr: e.BinaryExpr) -> None:
+        """One operation."""
+        self.cycles += self.vectors(expr) / 2
+        self.visit_default(expr)
+
+    def visit_BufferLoad(self, expr: e.BufferLoad) -> None:
+        """What memory takes; its place is not computed apart."""
+        self.cycles += _memory(expr.buffer, self.vectors(expr), expr.dtype)
+
+    def visit_Call(self, expr: e.Call) -> None:
+        """A function of mathematics, or one operation."""
+        name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else ""
+        self.cycles += self.vectors(expr) / 2 * (_FUNCTION if name in FUNCTIONS else 1)
+        self.visit_default(expr)
