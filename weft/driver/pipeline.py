@@ -47,6 +47,7 @@ from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
+from weft.tir.transform.prefetch_next import PrefetchNextIteration
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
@@ -72,6 +73,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     VectorizeReduction(),  # while an accumulation is one statement of its loop
+    PrefetchNextIteration(),  # while a panel has one load in one loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
     SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
     VectorizeLoop(),

@@ -239,6 +239,23 @@ def _vscale(em: Emitter, expr: Any) -> str:
     )
 
 
+def _prefetch(em: Emitter, expr: Any) -> str:
+    """``prefetch(element, write, locality, is_data)``; the element, or its address, is not read."""
+    target = expr.args[0]
+    if isinstance(target, e.Call) and len(target.args) == 1:
+        target = target.args[0]  # the address of an element
+    options = [arg.value for arg in expr.args[1:] if isinstance(arg, IntImm)]
+    if not isinstance(target, e.BufferLoad) or len(options) != 3:
+        raise UnsupportedError(
+            f"{em.function.name}: prefetch: expected an element of a buffer and three constants "
+            f"(write, locality, data), got {expr}"
+        )
+    pointer = memory.element_pointer(em, target)
+    args = [("ptr", pointer), *[("i32", str(value)) for value in options]]
+    em.b.call("llvm.prefetch.p0", "void", args)
+    return "0"
+
+
 def _nothing(em: Emitter, expr: Any) -> str:
     return "0"
 
@@ -301,7 +318,7 @@ INTRINSICS: Final[dict[str, Handler]] = {
     "call_packed": packed.call_packed, "tvm_call_packed": packed.call_packed,
     "call_cpacked": packed.call_packed, "tvm_call_cpacked": packed.call_packed,
     "break_loop": packed.leave_loop, "continue_loop": packed.leave_loop,
-    "tvm_storage_sync": _nothing, "prefetch": _nothing,
+    "tvm_storage_sync": _nothing, "prefetch": _prefetch,
     "get_active_lane_mask": _active_lanes, "ignore_loop_partition": _first,
     "start_profile_intrinsic": _nothing, "end_profile_intrinsic": _nothing,
 }  # fmt: skip

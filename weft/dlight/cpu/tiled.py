@@ -25,6 +25,7 @@ from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize
+from weft.tir.transform.prefetch_next import PREFETCH_NEXT
 
 PREPROC = "meta_schedule.layout_rewrite_preproc"
 """The annotation of a copy that SplitLayoutRewritePreproc moves to where the model is built."""
@@ -152,9 +153,11 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
-    order = _tile_result(sch, nest, roles, result, sizes, machine)
+    order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = _together(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
+    if depth <= columns < len(order):
+        _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
     place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)
     if fused is not None:
@@ -250,8 +253,11 @@ def _schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
 
 def _tile_result(
     sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes, machine: Machine
-) -> list[LoopRV]:
-    """Tile the loops of the result; the loops outside of the tile."""
+) -> tuple[list[LoopRV], int]:
+    """Tile the loops of the result; the loops outside of the tile, and how many choose columns.
+
+    The others choose rows; where they come first, that number is 0.
+    """
     loops = loops_like(sch, result, nest)
     order = [loops[axis] for axis in roles.outer if axis in loops]
     down: list[LoopRV] = []
@@ -271,12 +277,21 @@ def _tile_result(
             around, inside = sch.split(loops[axis], [None, size])
             outside.append(around)
             rows.append(inside)
-    order += [*down, *across] if _is_row_by_row(nest, roles, machine) else [*across, *down]
+    by_row = _is_row_by_row(nest, roles, machine)
+    chosen = 0 if by_row or not across else len(order) + len(across)
+    order += [*down, *across] if by_row else [*across, *down]
     sch.reorder(*order, *rows, column)
     for loop in rows:
         sch.unroll(loop)
     sch.vectorize(column)
-    return order
+    return order, chosen
+
+
+def _prefetch_panels(sch: Schedule, columns: LoopRV) -> None:
+    """While rows go through a panel, the next one comes from memory: after whole networks of other
+    weights no panel is in a cache.
+    """
+    sch.annotate(columns, PREFETCH_NEXT, True)
 
 
 def _is_row_by_row(nest: Nest, roles: Roles, machine: Machine) -> bool:

@@ -276,6 +276,9 @@ class ExprCompiler:
         zero = self.compile_zero(call.dtype)
         return lambda state: zero
 
+    def intrinsic_prefetch(self, call: Call) -> Thunk:
+        return lambda state: 0  # a hint about memory, which is not read
+
     def compile_zero(self, dtype: DataType) -> Any:
         """A zero of the type."""
         return arithmetic.finish(dtype)(0)

@@ -33,6 +33,7 @@ _NAMES = {
     "NarrowDataType": "weft.tir.transform.narrow_datatype",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",
+    "PrefetchNextIteration": "weft.tir.transform.prefetch_next",
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.serialize_threads",

@@ -1,0 +1,136 @@
+"""PrefetchNextIteration: before and after, and what is left as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.script import tir as T
+from weft.tir.interp import run
+from weft.tir.transform import PrefetchNextIteration
+
+
+def panels(rows, width):
+    """A product of panels with the annotation."""
+    notes = {"tir.prefetch_next": True}
+
+    @T.prim_func
+    def func(
+        a: T.Buffer((rows, 5), "float32"),
+        b: T.Buffer((3, 5, width), "float32"),
+        c: T.Buffer((rows, 3, width), "float32"),
+    ):
+        for j in T.serial(3, annotations=notes):
+            for r in range(rows):
+                for x in T.vectorized(width):
+                    c[r, j, x] = T.float32(0)
+                for k in range(5):
+                    for x in T.vectorized(width):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
+
+    return func
+
+
+def lowered(func):
+    return PrefetchNextIteration()(weft.IRModule({"func": func}))["func"]
+
+
+def prefetches(func):
+    return [line.strip() for line in func.script().splitlines() if "tir.prefetch\"" in line]
+
+
+def test_each_row_asks_for_one_line(becomes):
+    @T.prim_func
+    def before(
+        a: T.Buffer((4, 5), "float32"), b: T.Buffer((3, 5, 32), "float32"),
+        c: T.Buffer((4, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(4):
+                for k in range(5):
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
+
+    @T.prim_func
+    def expected(
+        a: T.Buffer((4, 5), "float32"), b: T.Buffer((3, 5, 32), "float32"),
+        c: T.Buffer((4, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in range(3):
+            for r in range(4):
+                for k in range(5):
+                    T.Call(
+                        "int32", "tir.prefetch",
+                        [b[T.min(j + 1, 2), k, T.min(r, 1) * 16], 0, 2, 1],
+                    )  # fmt: skip
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + a[r, k] * b[j, k, x]
+
+    becomes(PrefetchNextIteration(), before, expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "number"), [(2, 64, 2), (3, 64, 2), (4, 64, 1), (9, 16, 1)]
+)
+def test_few_rows_ask_for_several_lines(rows, width, number):
+    assert len(prefetches(lowered(panels(rows, width)))) == number
+
+
+def test_one_row_needs_none_and_the_annotation_goes():
+    made = lowered(panels(1, 64))
+    assert not prefetches(made)
+    assert "prefetch_next" not in made.script()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(2, 64), (3, 20), (7, 33)])
+def test_results_stay(rows, width):
+    func = panels(rows, width)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, np.float32) for shape in ((rows, 5), (3, 5, width))]
+    expected = np.einsum("rk,jkx->rjx", *arrays)
+    kernel = weft.build(func)
+    assert "llvm.prefetch" in kernel.get_source("ll")
+    inputs = [weft.nd.array(array) for array in arrays]
+    found = weft.nd.array(np.zeros((rows, 3, width), np.float32))
+    kernel["func"](*inputs, found)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
+    interpreted = np.zeros((rows, 3, width), np.float32)
+    run(lowered(func), *arrays, interpreted)
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_panel_that_the_rows_change_is_not_asked_for():
+    @T.prim_func
+    def func(b: T.Buffer((3, 4, 5, 32), "float32"), c: T.Buffer((4, 3, 32), "float32")):
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(4):
+                for k in range(5):
+                    for x in T.vectorized(32):
+                        c[r, j, x] = c[r, j, x] + b[j, r, k, x]
+
+    assert not prefetches(lowered(func))
+
+
+def test_symbolic_rows_and_depth():
+    @T.prim_func
+    def func(x: T.handle, y: T.handle, z: T.handle, n: T.int64, m: T.int64):
+        a = T.match_buffer(x, (n, m), "float32")
+        b = T.match_buffer(y, (3, m, 32), "float32")
+        c = T.match_buffer(z, (n, 3, 32), "float32")
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(n):
+                for k in range(m):
+                    for v in T.vectorized(32):
+                        c[r, j, v] = c[r, j, v] + a[r, k] * b[j, k, v]
+
+    assert not prefetches(lowered(func))  # how many rows share the lines is not known
+
+
+def test_errors_of_the_intrinsic():
+    @T.prim_func
+    def func(a: T.Buffer((4,), "float32"), i: T.int32):
+        T.evaluate(T.Call("int32", "tir.prefetch", [a[0], i, 2, 1]))
+
+    with pytest.raises(weft.TVMError, match="prefetch: expected an element of a buffer and three"):
+        weft.build(func)
