@@ -123,6 +123,9 @@ CASES = {
     "blocked convolution": blocked(
         (1, 2, 6, 7, 4), (3, 2, 3, 3, 4, 8), ("NCHW4c", "OIHW4i8o", "NCHW8c")
     ),
+    "blocks of more than one vector": blocked(
+        (1, 1, 1, 3, 20), (1, 1, 1, 1, 20, 24), ("NCHW20c", "OIHW20i24o", "NCHW24c")
+    ),
     "convolution of an image": blocked((1, 3, 6, 7), (2, 3, 3, 3, 8), ("NCHW", "OIHW8o", "NCHW8c")),
     "depthwise convolution": depthwise((1, 5, 6, 7), (5, 1, 3, 3)),
     "largest of windows": of_one(

@@ -68,7 +68,11 @@ def test_a_target_says_more_than_the_machine():
 
 
 @pytest.mark.parametrize(
-    ("channels", "width", "block"), [(64, 16, 16), (24, 16, 8), (36, 16, 4), (3, 16, 1), (6, 8, 1)]
-)
-def test_channels_have_the_largest_block_that_divides_them(channels, width, block):
+    ("channels", "width", "block"),
+    [
+        (64, 16, 16), (24, 16, 24), (36, 16, 36), (1000, 16, 40), (72, 16, 24), (20, 16, 20),
+        (24, 8, 8), (3, 16, 1), (6, 8, 1),
+    ],
+)  # fmt: skip
+def test_channels_have_the_block_that_takes_the_fewest_vectors(channels, width, block):
     assert block_of(channels, width) == block

@@ -54,8 +54,8 @@ def conversions(mod):
 NETWORKS = {
     "an image, points, depthwise": (
         [(16, 3, 1), (24, 1, 1), (24, 3, 24), (16, 1, 1)],
-        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i8o", "NCHW8c"),
-         ("NCHW8c", "OIHW8o", "NCHW8c"), ("NCHW8c", "OIHW8i16o", "NCHW16c")], 3,
+        [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i24o", "NCHW24c"),
+         ("NCHW24c", "OIHW24o", "NCHW24c"), ("NCHW24c", "OIHW24i16o", "NCHW16c")], 3,
     ),
     "groups that blocks do not cross": (
         [(32, 3, 1), (32, 3, 2)],
@@ -64,6 +64,10 @@ NETWORKS = {
     "groups that they would cross": (
         [(32, 3, 1), (32, 3, 4)],
         [("NCHW", "OIHW16o", "NCHW16c"), ("NCHW", "OIHW", "NCHW")], 3,
+    ),
+    "groups of a block of their own": (
+        [(120, 3, 1), (120, 3, 5)],
+        [("NCHW", "OIHW40o", "NCHW40c"), ("NCHW24c", "OIHW24i24o", "NCHW24c")], 3,
     ),
     "odd channels": (
         [(7, 3, 1), (16, 3, 1)], [("NCHW", "OIHW", "NCHW"), ("NCHW", "OIHW", "NCHW")], 3,

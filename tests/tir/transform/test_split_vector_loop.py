@@ -16,9 +16,29 @@ def test_lanes_that_are_no_power_of_two(becomes):
 
     @T.prim_func
     def expected(a: T.Buffer((24,), "int32"), c: T.Buffer((24,), "int32")):
-        for i in T.unroll(3):
-            for i_1 in T.vectorized(8):
-                c[i * 8 + i_1] = a[i * 8 + i_1] + 1
+        for i in T.vectorized(16):
+            c[i] = a[i] + 1
+        for i in T.vectorized(8):
+            c[i + 16] = a[i + 16] + 1
+
+    becomes(SplitVectorLoop(), before, expected)
+
+
+def test_as_many_long_vectors_as_there_are(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((44,), "int32"), c: T.Buffer((44,), "int32")):
+        for i in T.vectorized(44):
+            c[i] = a[i] + 1
+
+    @T.prim_func
+    def expected(a: T.Buffer((44,), "int32"), c: T.Buffer((44,), "int32")):
+        for i in T.unroll(2):
+            for i_1 in T.vectorized(16):
+                c[i * 16 + i_1] = a[i * 16 + i_1] + 1
+        for i in T.vectorized(8):
+            c[i + 32] = a[i + 32] + 1
+        for i in T.vectorized(4):
+            c[i + 40] = a[i + 40] + 1
 
     becomes(SplitVectorLoop(), before, expected)
 

@@ -5,8 +5,8 @@ Before: ``conv2d(x, w)`` of 64 channels to 128 in ``NCHW``. After, for vectors o
 follows, so that a network is converted where it starts and where it ends (ConvertLayout; Liu et
 al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
 
-A tensor has the largest block, of the width of a vector or less, that divides its channels; the
-block of the result need not be that of the data. Few input channels (3 of an image) are not
+A tensor has the block that divides its channels and takes the fewest vectors, such as one of 16 and
+one of 8 for 24 channels; the block of the result need not be that of the data. Few input channels (3 of an image) are not
 blocked, and a depthwise kernel has blocks of one kind. Other grouped convolutions are blocked
 where no block crosses a group. The rest stays in the layout that the program names.
 """
@@ -23,10 +23,12 @@ from weft.relax.transform.convert_layout import layout_pass
 
 _SMALLEST: Final = 4
 """Channels that are worth a block."""
+_WIDEST: Final = 4
+"""Vectors of a block at most."""
 
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
-    """Put the channels of ``relax.nn.conv2d`` into blocks of at most ``width``, a power of two."""
+    """Put the channels of ``relax.nn.conv2d`` into blocks for vectors of ``width``."""
     return layout_pass("BlockChannels", lambda call: blocked_layouts(call, width))
 
 
@@ -54,7 +56,11 @@ def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str,
         return None
     if groups > 1 and channels == groups == filters:
         return f"NCHW{into}c", f"OIHW{out}o", f"NCHW{out}c"
-    if groups > 1 and (channels // groups % into or filters // groups % out or into == 1):
+    if groups > 1 and (channels // groups % into or filters // groups % out):
+        into, out = block_of(channels // groups, width), block_of(filters // groups, width)
+        if min(into, out) < width:
+            return None
+    if groups > 1 and into == 1:
         return None
     if into == 1:
         return ("NCHW", f"OIHW{out}o", f"NCHW{out}c") if channels < _SMALLEST else None
@@ -62,12 +68,21 @@ def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str,
 
 
 def block_of(channels: int, width: int) -> int:
-    """The largest power of two up to ``width`` that divides ``channels``; 1 if none is worth it.
+    """The block of channels that takes the fewest vectors; 1 if none is worth it.
 
-    >>> block_of(64, 16), block_of(24, 16), block_of(3, 16)
-    (16, 8, 1)
+    Up to four vectors of ``width``, the last of which may be shorter: 24 channels are a vector of
+    16 and one of 8, not three of 8. Where several take as few, the smallest.
+
+    >>> block_of(64, 16), block_of(24, 16), block_of(1000, 16), block_of(3, 16)
+    (16, 24, 40, 1)
     """
-    block = width
-    while block > 1 and channels % block:
-        block //= 2
-    return block if block >= _SMALLEST else 1
+    sizes = [
+        size for size in range(_SMALLEST, _WIDEST * width + 1, _SMALLEST) if channels % size == 0
+    ]
+    return min(sizes, key=lambda size: (_vectors(size, width) / size, size), default=1)
+
+
+def _vectors(size: int, width: int) -> int:
+    """Vectors that hold so many channels; a tail is taken apart into powers of two."""
+    whole, tail = divmod(size, width)
+    return whole + tail.bit_count()

@@ -1,10 +1,10 @@
 """SplitVectorLoop: a vectorized loop whose extent is no power of two becomes several vectors.
 
 LLVM takes vectors of 24 or 48 lanes apart into scalars where they live across iterations of a loop;
-three of 8 or 16 lanes stay in registers. Runs before VectorizeLoop. Before:
-``for i in T.vectorized(24)``. After: ``for i in T.unroll(3): for i_1 in T.vectorized(8)`` with
-``i * 8 + i_1`` for ``i``. An extent of at most 16 stays (LLVM pads it), and one that no power of
-two from 4 on divides.
+one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Before:
+``for i in T.vectorized(40)``. After: ``for i in T.unroll(2): for i_1 in T.vectorized(16)`` with
+``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``32 + i``. An extent of at most 16
+stays (LLVM pads it), and one that no power of two from 4 on divides.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from weft.ir.functor import Mutator, substitute
 from weft.ir.transform import Pass
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import For, ForKind
+from weft.tir.stmt import For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.unroll_loop import renewed
 
 SHORTEST: Final = 4
 PADDED: Final = 16
+"""Lanes of most vectors: LLVM takes them apart into what the machine has."""
 MOST_VECTORS: Final = 16
 
 
 class _Split(Mutator):
-    def visit_For(self, loop: For) -> For:
+    def visit_For(self, loop: For) -> Stmt:
         visited: For = self.visit_default(loop)
         if visited.kind is not ForKind.VECTORIZED or not isinstance(visited.extent, IntImm):
             return visited
@@ -33,14 +35,38 @@ class _Split(Mutator):
             return visited
         extent = visited.extent.value
         lanes = extent & -extent  # the largest power of two that divides it
-        if extent <= PADDED or not SHORTEST <= lanes < extent or extent // lanes > MOST_VECTORS:
+        if extent <= PADDED or not SHORTEST <= lanes < extent:
             return visited
-        old = visited.loop_var
-        outer, inner = Var(old.name, old.dtype), Var(f"{old.name}_1", old.dtype)
-        body = substitute(visited.body, {old: outer * lanes + inner})
-        vector = visited.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
-        count = IntImm(old.dtype, extent // lanes)
-        return For(outer, IntImm(old.dtype, 0), count, ForKind.UNROLLED, vector)
+        lanes = max(lanes, PADDED)
+        whole, rest = divmod(extent, lanes)
+        if whole + rest.bit_count() > MOST_VECTORS:
+            return visited
+        parts = [_vectors(visited, whole, lanes)]
+        for width in (8, 4):
+            if rest & width:
+                start = extent - rest % (2 * width)
+                parts.append(_vector(visited, start, width))
+        return seq(*parts)
+
+
+def _vectors(loop: For, count: int, lanes: int) -> For:
+    """The first ``count`` vectors, one after the other."""
+    if count == 1:
+        return _vector(loop, 0, lanes)
+    old = loop.loop_var
+    outer, inner = Var(old.name, old.dtype), Var(f"{old.name}_1", old.dtype)
+    body = renewed(substitute(loop.body, {old: outer * lanes + inner}))
+    vector = loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
+    zero, extent = IntImm(old.dtype, 0), IntImm(old.dtype, count)
+    return For(outer, zero, extent, ForKind.UNROLLED, vector)
+
+
+def _vector(loop: For, start: int, lanes: int) -> For:
+    """The vector of ``lanes`` elements that begins at ``start``."""
+    old = loop.loop_var
+    inner = Var(old.name, old.dtype)
+    body = renewed(substitute(loop.body, {old: inner + start if start else inner}))
+    return loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
 
 
 def split_vector_loops(func: PrimFunc) -> PrimFunc:
