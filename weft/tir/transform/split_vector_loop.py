@@ -3,8 +3,8 @@
 LLVM takes vectors of 24 or 48 lanes apart into scalars where they live across iterations of a loop;
 one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Before:
 ``for i in T.vectorized(40)``. After: ``for i in T.unroll(2): for i_1 in T.vectorized(16)`` with
-``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``32 + i``. An extent of at most 16
-stays (LLVM pads it), and one that no power of two from 4 on divides.
+``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
+16 stays (LLVM pads it), and one that no power of two from 4 on divides.
 """
 
 from __future__ import annotations
