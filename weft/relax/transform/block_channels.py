@@ -8,7 +8,8 @@ al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
 A tensor has the block that divides its channels and takes the fewest vectors, such as one of 16 and
 one of 8 for 24 channels; the block of the result need not be that of the data. Few input channels
 (3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
-convolutions are blocked where no block crosses a group. The rest stays in the layout that the program names.
+convolutions are blocked where no block crosses a group. The rest stays in the layout that the
+program names.
 """
 
 from __future__ import annotations
