@@ -53,6 +53,7 @@ from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
+from weft.tir.transform.transpose_tile import TransposeTile
 from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vector_reduction import VectorizeReduction
 from weft.tir.transform.vectorize_loop import VectorizeLoop
@@ -75,6 +76,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     VectorizeReduction(),  # while an accumulation is one statement of its loop
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
+    TransposeTile(),  # once tails are loops of their own, while the nest is two plain loops
     SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements

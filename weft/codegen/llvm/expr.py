@@ -6,7 +6,7 @@ is done in 64 bits, so that addresses need no widening inside loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import memory
@@ -313,6 +313,41 @@ def _broadcast(em: Emitter, expr: Any) -> str:
 
 
 def _shuffle(em: Emitter, expr: Any) -> str:
+    """Whole vectors that are put together or picked from as such, else lane by lane."""
+    kinds = {vector.dtype for vector in expr.vectors}
+    number = len(expr.vectors)
+    if len(kinds) == 1 and len(expr.indices) > 1 and expr.vectors[0].dtype.lanes > 1:
+        lanes = expr.vectors[0].dtype.lanes
+        order = [_constant_lane(em, index, number * lanes) for index in expr.indices]
+        values = [em.value(vector) for vector in expr.vectors]
+        if number <= 2:
+            return _picked(em, values, expr.vectors[0].dtype, order)
+        if order == [*range(number * lanes)] and number.bit_count() == 1:
+            return _joined(em, values, expr.vectors[0].dtype)
+    return _lane_by_lane(em, expr)
+
+
+def _picked(em: Emitter, values: Sequence[str], dtype: DataType, order: Sequence[int]) -> str:
+    """Lanes of one or two vectors."""
+    kind, other = llvm_type(dtype), values[1] if len(values) > 1 else "poison"
+    mask = ", ".join([f"i32 {lane}" for lane in order])
+    return em.b.op(
+        f"shufflevector {kind} {values[0]}, {kind} {other}, <{len(order)} x i32> <{mask}>"
+    )
+
+
+def _joined(em: Emitter, values: Sequence[str], dtype: DataType) -> str:
+    """Vectors, as many as a power of two, one after the other."""
+    while len(values) > 1:
+        order = [*range(2 * dtype.lanes)]
+        values = [
+            _picked(em, values[at : at + 2], dtype, order) for at in range(0, len(values), 2)
+        ]
+        dtype = dtype.element.with_lanes(2 * dtype.lanes)
+    return values[0]
+
+
+def _lane_by_lane(em: Emitter, expr: Any) -> str:
     lanes: list[tuple[str, str, int]] = []
     for vector in expr.vectors:
         operand, kind = em.value(vector), llvm_type(vector.dtype)

@@ -3,7 +3,8 @@
 A function that is one attention has a program of its own (``attention``). In others, blocks that
 only move or combine elements are inlined first. Then, from the last block to the first, each result
 is scheduled together with what only it needs: windows (``windows``, ``bands``) or a tiled reduction
-whose result it takes element by element (``tiled``), reductions along rows (``rows``), or by itself
+whose result it takes element by element (``tiled``), reductions along rows (``rows``), or by
+itself, in tiles where it reads along another axis than it writes (``transposed``), else in vectors
 (``elementwise``). A program that a block does not fit leaves it as it is, so that every function
 gets a schedule.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import attention, bands, elementwise, rows, tiled, windows
+from weft.dlight.cpu import attention, bands, elementwise, rows, tiled, transposed, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -79,6 +80,9 @@ def _with_its_producers(
             for block in group:
                 waiting.remove(block)
             return made
+    made = _tried(sch, lambda one: transposed.schedule(one, result, machine))
+    if made is not sch:
+        return made
     return _tried(sch, lambda one: elementwise.schedule(one, result, machine))
 
 

@@ -154,7 +154,7 @@ def schedule(
     else:
         sch.set_scope(block, 0, "local")
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
-    depth = _together(sch, order, machine)
+    depth = together(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
     if depth <= columns < len(order):
         _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
@@ -330,7 +330,7 @@ def loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
     return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
 
 
-def _together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
+def together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
     """How many of the outer loops, fused, keep the cores busy; 0 where there is one tile only.
 
     A loop whose last tile is cut off stays outside: what is cut off would depend on a remainder of

@@ -41,6 +41,7 @@ _NAMES = {
     "SplitVectorLoop": "weft.tir.transform.split_vector_loop",
     "StorageRewrite": "weft.tir.transform.storage_rewrite",
     "ThreadSync": "weft.tir.transform.thread_sync",
+    "TransposeTile": "weft.tir.transform.transpose_tile",
     "UnifyThreadBinding": "weft.tir.transform.unify_thread_binding",
     "UnrollLoop": "weft.tir.transform.unroll_loop",
     "VectorizeLoop": "weft.tir.transform.vectorize_loop",

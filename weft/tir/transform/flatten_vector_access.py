@@ -12,35 +12,52 @@ from collections.abc import Sequence
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import PrimExpr, Range
+from weft.arith.iter_map.constraint import conjuncts
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, FloorDiv, FloorMod, Var
+from weft.tir.expr import LT, BufferLoad, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore, For, ForKind, Stmt
+from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+from weft.tir.transform.transpose_tile import TRANSPOSE
 from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+from weft.tir.transform.wide_index import widened
 
 
 class _Flatten(StmtMutator):
-    """Rewrites accesses below a loop that becomes vectors; ``lane`` is its variable."""
+    """Rewrites accesses below loops that become vectors; ``lanes`` are their variables."""
 
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
-        self.lane: Var | None = None
+        self.lanes: tuple[Var, ...] = ()
+        self.limits: list[tuple[PrimExpr, PrimExpr]] = []
+        """What branches around say: an expression, and a number that it is below."""
         self.rows: dict[Buffer, Buffer] = {}
 
     def visit_For(self, loop: For) -> Stmt:
-        outer = self.lane
-        if loop.kind is ForKind.VECTORIZED or VECTOR_REDUCTION in loop.annotations:
-            self.lane = loop.loop_var
+        outer = self.lanes
+        if _is_vector(loop):
+            self.lanes = (*outer, loop.loop_var)
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
         made: Stmt = self.visit_default(loop)
-        self.lane = outer
+        self.lanes = outer
         return made
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        before = len(self.limits)
+        self.limits += [
+            (part.a, part.b) for part in conjuncts(stmt.condition) if isinstance(part, LT)
+        ]
+        then_case = self.visit(stmt.then_case)
+        del self.limits[before:]
+        other = None if stmt.else_case is None else self.visit(stmt.else_case)
+        return stmt.with_(
+            condition=self.visit(stmt.condition), then_case=then_case, else_case=other
+        )
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         found: BufferLoad = self.visit_default(load)
@@ -58,34 +75,49 @@ class _Flatten(StmtMutator):
         None also where an index is not proved to be in its range: it must not be seen as the next
         row's.
         """
-        lane = self.lane
-        if lane is None or buffer.strides or len(indices) < 2:
+        if not self.lanes or buffer.strides or len(indices) < 2:
             return None
-        fused = _fused(indices, lane)
+        if len({index.dtype for index in indices}) > 1:
+            indices = [widened(index, self.analyzer) for index in indices]
+        fused = _fused(indices, self.lanes)
         if fused is None:
             return None
         place: PrimExpr = op.const(0, fused.dtype)
         for index, size in zip(indices, buffer.shape, strict=True):
             place = op.add(op.multiply(place, size), index)
-        place = self._simplified(place, fused)
-        if any(lane in collect(part, Var) for part in collect(place, (FloorDiv, FloorMod))):
-            return None
+        whole = self._whole(fused)
+        names = _Named(fused, whole)
+        place = self.analyzer.simplify(names.visit(place))
         for index, size in zip(indices, buffer.shape, strict=True):
-            if not self.analyzer.can_prove(op.logical_and(index >= 0, index < size)):
+            named = names.visit(index)
+            if not self.analyzer.can_prove(op.logical_and(named >= 0, named < size)):
                 return None
+        place = self.analyzer.simplify(substitute(place, {whole: fused}))
+        if any(_uses(part, self.lanes) for part in collect(place, (FloorDiv, FloorMod))):
+            return None
         return self._row(buffer), place
 
-    def _simplified(self, place: PrimExpr, fused: PrimExpr) -> PrimExpr:
-        """The place, its quotients and remainders taken of a variable that stands for ``fused``.
+    def _whole(self, fused: PrimExpr) -> Var:
+        """A variable that stands for ``fused``, of its range.
 
-        Else one of them may be simplified by what ``fused`` is made of, and match no other.
+        Quotients and remainders are simplified with it in the place of ``fused``: else one of them
+        may be simplified by what ``fused`` is made of, and match no other.
         """
         whole = Var("fused", fused.dtype)
         bound = self.analyzer.const_int_bound(fused)
+        limits = [
+            end.value for value, end in self.limits
+            if isinstance(end, IntImm) and self._is(value, fused)
+        ]  # fmt: skip
+        end = min([bound.max_value + 1, *limits])
         if bound.min_value > bound.NEG_INF and bound.max_value < bound.POS_INF:
-            self.analyzer.bind(whole, Range(bound.min_value, bound.max_value + 1), True)
-        found = self.analyzer.simplify(_Named(fused, whole).visit(place))
-        return self.analyzer.simplify(substitute(found, {whole: fused}))
+            self.analyzer.bind(whole, Range(bound.min_value, end), True)
+        return whole
+
+    def _is(self, value: PrimExpr, fused: PrimExpr) -> bool:
+        if value.dtype != fused.dtype and fused.dtype == "int64":
+            value = widened(value, self.analyzer)
+        return expr_deep_equal(value, fused)
 
     def _row(self, buffer: Buffer) -> Buffer:
         if buffer not in self.rows:
@@ -96,18 +128,26 @@ class _Flatten(StmtMutator):
         return self.rows[buffer]
 
 
-def _fused(indices: Sequence[PrimExpr], lane: Var) -> PrimExpr | None:
-    """What the quotients and remainders of the lane are all taken of; None if not of one."""
+def _fused(indices: Sequence[PrimExpr], lanes: Sequence[Var]) -> PrimExpr | None:
+    """What the quotients and remainders of lanes are all taken of; None if not of one."""
     found: list[PrimExpr] = []
     for index in indices:
         for part in collect(index, (FloorDiv, FloorMod)):
-            root = part.a
-            while isinstance(root, FloorDiv | FloorMod):
-                root = root.a
-            if lane in collect(root, Var):
-                found.append(root)
+            inner = collect(part.a, (FloorDiv, FloorMod))
+            if _uses(part.a, lanes) and not any(_uses(one, lanes) for one in inner):
+                found.append(part.a)
     same = all(expr_deep_equal(root, found[0]) for root in found)
     return found[0] if found and same else None
+
+
+def _uses(expr: PrimExpr, variables: Sequence[Var]) -> bool:
+    return any(var in collect(expr, Var) for var in variables)
+
+
+def _is_vector(loop: For) -> bool:
+    """Whether what the loop reads or stores becomes vectors."""
+    marks = (VECTOR_REDUCTION, TRANSPOSE)
+    return loop.kind is ForKind.VECTORIZED or any(mark in loop.annotations for mark in marks)
 
 
 class _Named(Mutator):
@@ -127,9 +167,8 @@ class _Named(Mutator):
 
 def flatten_vector_access(func: PrimFunc) -> PrimFunc:
     """The function with its vectors across rows as runs of memory."""
-    kinds = [loop.kind is ForKind.VECTORIZED or VECTOR_REDUCTION in loop.annotations
-             for loop in collect(func.body, For)]  # fmt: skip
-    return rewrite_body(func, _Flatten()) if any(kinds) else func
+    vectors = [loop for loop in collect(func.body, For) if _is_vector(loop)]
+    return rewrite_body(func, _Flatten()) if vectors else func
 
 
 def FlattenVectorAccess() -> Pass:  # noqa: N802 - named as its neighbours are

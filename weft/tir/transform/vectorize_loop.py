@@ -65,7 +65,7 @@ class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, n
     """The statement at hand has no vector form."""
 
 
-class _Vectorizer(StmtMutator):
+class Vectorizer(StmtMutator):
     """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts."""
 
     def __init__(self, var: Var, start: PrimExpr, lanes: int) -> None:
@@ -268,7 +268,7 @@ def vectorized(loop: For, lanes: int) -> Stmt:
     """
     try:
         parts = [
-            _Vectorizer(loop.loop_var, loop.min, lanes).visit(part) for part in stmt_list(loop.body)
+            Vectorizer(loop.loop_var, loop.min, lanes).visit(part) for part in stmt_list(loop.body)
         ]
     except NotVectorizable:
         return loop

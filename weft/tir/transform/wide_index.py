@@ -1,0 +1,48 @@
+"""Index arithmetic in int64: where axes of int32 meet sizes of int64, casts hide what is equal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import Mutator
+from weft.tir import op
+from weft.tir.expr import Add, Cast, FloorDiv, FloorMod, Mul, Sub
+
+_ARITHMETIC: Final = (Add, Sub, Mul, FloorDiv, FloorMod)
+_NARROW: Final = 1 << 31
+
+
+def widened(expr: PrimExpr, analyzer: Analyzer) -> PrimExpr:
+    """An integer expression as int64, computed there as far as it surely does not wrap before.
+
+    >>> from weft import tir
+    >>> from weft.ir.expr import Range
+    >>> i, analyzer = tir.Var("i", "int32"), Analyzer()
+    >>> analyzer.bind(i, Range(0, 64))
+    >>> widened(i // 16 * 4, analyzer)
+    T.Cast("int64", i) // T.int64(16) * T.int64(4)
+    """
+    found: PrimExpr = _Widened(analyzer).visit(expr)
+    return found
+
+
+class _Widened(Mutator):
+    def __init__(self, analyzer: Analyzer) -> None:
+        super().__init__()
+        self.analyzer = analyzer
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        if isinstance(expr, _ARITHMETIC) and self._is_wide_enough(expr):
+            return type(expr)(self.visit(expr.a), self.visit(expr.b))
+        if isinstance(expr, Cast) and expr.dtype == "int64" and expr.value.dtype.is_int:
+            found: PrimExpr = self.visit(expr.value)
+            return found
+        return op.cast("int64", expr)
+
+    def _is_wide_enough(self, expr: PrimExpr) -> bool:
+        if expr.dtype == "int64":
+            return True
+        bound = self.analyzer.const_int_bound(expr)
+        return expr.dtype == "int32" and -_NARROW <= bound.min_value and bound.max_value < _NARROW
