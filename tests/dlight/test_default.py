@@ -16,7 +16,7 @@ from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
-from weft.tir.stmt import For, ForKind
+from weft.tir.stmt import BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
@@ -100,6 +100,12 @@ def blocked(data, kernel, layouts):
     return make
 
 
+def convolution_of_one_pixel():
+    x, w = te.placeholder((1, 5, 1, 1, 4), name="x"), te.placeholder((3, 5, 1, 1, 4, 4), name="w")
+    layouts = ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    return [x, w], topi.nn.relu(conv_blocked(x, w, 1, 0, 1, 1, layouts))
+
+
 def broadcast(*shapes):
     def make():
         given = [te.placeholder(shape, name=f"x{i}") for i, shape in enumerate(shapes)]
@@ -125,6 +131,10 @@ CASES = {
     ),
     "blocks of more than one vector": blocked(
         (1, 1, 1, 3, 20), (1, 1, 1, 1, 20, 24), ("NCHW20c", "OIHW20i24o", "NCHW24c")
+    ),
+    "blocked convolution of one pixel": convolution_of_one_pixel,
+    "mean of a blocked image": of_one(
+        (1, 3, 5, 6, 4), lambda x: topi.nn.adaptive_pool(x, (1, 1), "avg", "NCHWc")
     ),
     "convolution of an image": blocked((1, 3, 6, 7), (2, 3, 3, 3, 8), ("NCHW", "OIHW8o", "NCHW8c")),
     "depthwise convolution": depthwise((1, 5, 6, 7), (5, 1, 3, 3)),
@@ -256,6 +266,17 @@ def test_what_follows_a_convolution_of_one_image_is_computed_on_its_tile():
     scopes = {buffer.name: buffer.scope() for buffer in made.body.block.alloc_buffers}
     assert scopes.pop("pad_temp") == "global"
     assert set(scopes.values()) == {"local"}
+
+
+@pytest.mark.parametrize("name", ["blocked convolution of one pixel", "mean of a blocked image"])
+def test_axes_of_one_value_are_no_rows_of_a_tile(name):
+    """Every store is a vector: the tile was found where the axes of the image have one value."""
+    given, result = CASES[name]()
+    made = scheduled(te.create_prim_func([*given, result]))
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    stores = collect(lowered, BufferStore)
+    assert stores
+    assert {store.value.dtype.lanes for store in stores} == {4}
 
 
 @pytest.mark.parametrize("size", [28, 29, 30])

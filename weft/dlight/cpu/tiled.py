@@ -259,7 +259,10 @@ def _tile_result(
     The others choose rows; where they come first, that number is 0.
     """
     loops = loops_like(sch, result, nest)
-    order = [loops[axis] for axis in roles.outer if axis in loops]
+    used = {sch.get(loop).loop_var for loop in loops.values()}
+    # Axes of one value, which index nothing, would be taken for rows of the tile if they stayed.
+    order = [loop for loop in sch.get_loops(result) if sch.get(loop).loop_var not in used]
+    order += [loops[axis] for axis in roles.outer if axis in loops]
     down: list[LoopRV] = []
     across: list[LoopRV] = []
     rows, column = [], loops[roles.column]
