@@ -33,6 +33,7 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
+from weft.relax.shape_arith import product, same_dim
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -401,10 +402,31 @@ class HostBuilder:
         if id(value) in inputs:
             return ("input", next(i for i, p in enumerate(params) if p is value))
         if not any(value is temporary for temporary in self.state.temporaries):
-            value = self.copied(value)
+            is_taken = self.root_is_ours(value, outputs)
+            value = self.in_its_place(value) if is_taken else self.copied(value)
         if not any(value is output for output in outputs):
             outputs.append(value)
         return ("output", next(i for i, item in enumerate(outputs) if item is value))
+
+    def root_is_ours(self, view: Buffer, outputs: list[Buffer]) -> bool:
+        """Whether what a value is a view of, as a whole, is a tensor that is no result itself."""
+        root = self.state.roots.get(id(view))
+        return (
+            root is not None and any(root is one for one in self.state.temporaries)
+            and not any(root is output for output in outputs)
+            and same_dim(product(root.shape), product(view.shape))
+        )  # fmt: skip
+
+    def in_its_place(self, view: Buffer) -> Buffer:
+        """The view as a tensor, of whose memory what it was a view of becomes a view."""
+        state, root = self.state, self.state.roots.pop(id(view))
+        state.temporaries = [view if one is root else one for one in state.temporaries]
+        state.views = [root, *[one for one in state.views if one is not view]]
+        state.roots = {key: view if one is root else one for key, one in state.roots.items()}
+        state.roots[id(root)] = view
+        for step in state.steps:
+            step.uses[:] = [view if one is root else one for one in step.uses]
+        return view
 
     def copied(self, value: Buffer) -> Buffer:
         """A new tensor with the elements of a constant or a view, which the caller may write."""
