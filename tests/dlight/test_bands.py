@@ -60,7 +60,9 @@ def test_results_are_kept(name):
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
-@pytest.mark.parametrize(("size", "stride"), [(112, 1), (112, 2), (56, 1), (14, 1)])
+@pytest.mark.parametrize(
+    ("size", "stride"), [(112, 1), (112, 2), (56, 1), (28, 2), (37, 2), (26, 2), (14, 1), (13, 1)]
+)
 def test_what_is_padded_stays_in_the_first_cache(cpu, size, stride):
     target = f"llvm -mcpu={cpu} -num-cores=2 -l1d-cache-bytes=32768"
     machine = machine_of(weft.target.Target(target))

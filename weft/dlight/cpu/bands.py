@@ -105,11 +105,10 @@ def schedule(
     for loop in (high, wide):
         sch.unroll(loop)
     sch.vectorize(loops[column])
-    place = sch.fuse(*around, down) if around else down
     sch.compute_at(block, across)
     for pad in padded:
-        sch.compute_at(pad, place)
-    run_in_parallel(sch, [place], machine)
+        sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
+    run_in_parallel(sch, [*around, down], machine)
     tiled.tile_reduction(
         sch, block, tiled.Roles(column, row, None, tall, outer, steps, (), False), result, machine
     )
@@ -133,11 +132,15 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
     height, width = [int(size) for size in load.buffer.shape[-3:-1]]
     step = (load.step(axes[-3]) or 1) // (width * channels)
     row = width * channels * _ELEMENT
-    sizes = [*range(high, tall, high), tall]
-    padded = {rows: height - (tall - rows) * step for rows in sizes}
-    fitting = [rows for rows in sizes if padded[rows] * row <= machine.l1 * _FILLED]
-    rows = min(fitting or sizes[:1], key=lambda one: -(-tall // one) * padded[one])
-    return Band(columns, high, rows)
+    for tile in (high, 1):
+        # A last band that is cut off would not surely be padded before its windows are taken.
+        sizes = [*[rows for rows in range(tile, tall, tile) if tall % rows == 0], tall]
+        copied = [(tall // rows * (height - (tall - rows) * step), rows) for rows in sizes]
+        most = int(machine.l1 * _FILLED) // row
+        fitting = [(total, rows) for total, rows in copied if total * rows // tall <= most]
+        if fitting:
+            return Band(columns, tile, min(fitting)[1])
+    return Band(columns, 1, 1)
 
 
 def _even(size: int, most: int) -> int:
