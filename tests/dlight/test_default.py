@@ -279,6 +279,14 @@ def test_axes_of_one_value_are_no_rows_of_a_tile(name):
     assert {store.value.dtype.lanes for store in stores} == {4}
 
 
+def test_what_pixels_share_is_computed_before_them():
+    """A gate of a channel is no work of each pixel: the loop over a row of them stays a loop."""
+    x, gate = te.placeholder((1, 8, 9, 13, 4), name="x"), te.placeholder((1, 8, 1, 1, 4), name="g")
+    made = scheduled(te.create_prim_func([x, gate, topi.multiply(x, topi.sigmoid(gate))]))
+    loops = [int(loop.extent) for loop in collect(made.body, For) if loop.kind is ForKind.SERIAL]
+    assert 13 in loops
+
+
 @pytest.mark.parametrize("size", [28, 29, 30])
 def test_where_a_tile_is_cut_off_is_known_when_it_is_compiled(size):
     """No loop of a window runs to an extent that each pass computes anew: that is no vector."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.dlight.nest import Nest, loops_of
+from weft.dlight.nest import Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.target.machine import Machine
 from weft.tir import op
@@ -19,6 +19,9 @@ from weft.tir.schedule.schedule import Schedule
 
 _VECTORS: Final = 4
 """Vectors in flight: loads of one hide behind the arithmetic of another."""
+
+_PARTS: Final = 8
+"""Iterations for each core that keep all of them busy."""
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
@@ -40,8 +43,18 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     if size is None or size > 1:
         sch.vectorize(inner)
     if outer:
-        run_in_parallel(sch, outer, machine)
+        run_in_parallel(sch, _enough(sch, outer, machine), machine)
     return True
+
+
+def _enough(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> Sequence[LoopRV]:
+    """The loops but the last one where they keep all cores busy, else all.
+
+    What does not depend on the last loop, such as the sigmoid of a channel that all pixels are
+    multiplied by, is then computed before it, and places need no divisions.
+    """
+    count = product([extent_of(sch, loop) for loop in outer[:-1]])
+    return outer[:-1] if count is not None and count >= _PARTS * machine.cores else outer
 
 
 def _is_flat(nest: Nest) -> bool:
