@@ -13,7 +13,7 @@
 #define FAULTS 64
 
 extern int32_t weft_thread_count;
-extern int32_t weft_inside_key;
+extern int32_t weft_inside_key, weft_team_key;
 
 static _Thread_local char error_text[TEXT];
 static char fault_texts[FAULTS][TEXT];
@@ -59,8 +59,9 @@ static int faulted(int32_t code) {
   return fail("%s", fault_texts[((unsigned)code - 1) % FAULTS]);
 }
 
-__attribute__((constructor)) static void make_key(void) {
+__attribute__((constructor)) static void make_keys(void) {
   pthread_key_create((pthread_key_t *)&weft_inside_key, NULL);
+  if (pthread_key_create((pthread_key_t *)&weft_team_key, NULL)) weft_team_key = -1;
 }
 
 static inline int64_t floor_div(int64_t a, int64_t b) {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.runtime.abi import PARALLEL
+from weft.runtime.abi import PARALLEL, TEAM
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.elf import read_object
 from weft.runtime.native import NativeFunction, NativeLibrary
@@ -48,7 +48,8 @@ class ObjectCode:
         if file is None:
             return {}
         undefined = file.symbol_names()[1]
-        texts = [parallel_ir(openmp) for openmp in (False, True)] if PARALLEL in undefined else []
+        threads = {PARALLEL, TEAM} & undefined
+        texts = [parallel_ir(openmp) for openmp in (False, True)] if threads else []
         if undefined & BUILTINS:
             texts.append(BUILTINS_IR)
         found = {digest_of(text): part_object(text) for text in texts}

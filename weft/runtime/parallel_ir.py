@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.runtime.team_ir import team_ir
+
 _COMMON: Final = """
 %job = type { ptr, ptr, i64, i32 }        ; body, context, n, first fault code
+%crew = type { ptr, ptr, i32 }            ; what each thread runs, run(what, index, threads);
+                                          ; what; whether a thread that cannot be had is left out
 
 @weft_thread_count = global i32 1
 @weft_fork_state = global i32 0
@@ -40,6 +44,16 @@ shared:
   ret i32 %all
 }
 
+; where part `index` of `parts` of 0 .. n begins; the first ones are longer by one
+define internal i64 @part_begin(i64 %n, i64 %parts, i64 %index) {
+  %chunk = udiv i64 %n, %parts
+  %rest = urem i64 %n, %parts
+  %shift = call i64 @llvm.umin.i64(i64 %index, i64 %rest)
+  %base = mul i64 %index, %chunk
+  %begin = add i64 %base, %shift
+  ret i64 %begin
+}
+
 ; run part `index` of `parts` of a job; the first fault code stays
 define internal void @run_part(ptr %job, i64 %index, i64 %parts) {
 entry:
@@ -48,16 +62,10 @@ entry:
   %context = load ptr, ptr %context.at
   %n.at = getelementptr %job, ptr %job, i32 0, i32 2
   %n = load i64, ptr %n.at
-  %chunk = udiv i64 %n, %parts
-  %rest = urem i64 %n, %parts
-  %shift = call i64 @llvm.umin.i64(i64 %index, i64 %rest)
-  %base = mul i64 %index, %chunk
-  %begin = add i64 %base, %shift
-  %longer = icmp ult i64 %index, %rest
-  %extra = zext i1 %longer to i64
-  %size = add i64 %chunk, %extra
-  %end = add i64 %begin, %size
-  %nothing = icmp eq i64 %size, 0
+  %begin = call i64 @part_begin(i64 %n, i64 %parts, i64 %index)
+  %after = add i64 %index, 1
+  %end = call i64 @part_begin(i64 %n, i64 %parts, i64 %after)
+  %nothing = icmp uge i64 %begin, %end
   br i1 %nothing, label %done, label %run
 run:
   %code = call i32 %body(ptr %context, i64 %begin, i64 %end)
@@ -68,6 +76,15 @@ fail:
   %swapped = cmpxchg ptr %code.at, i32 0, i32 %code seq_cst seq_cst
   br label %done
 done:
+  ret void
+}
+
+; what a thread of a crew does
+define internal void @run_as(ptr %crew, i64 %index, i64 %threads) {
+  %run = load ptr, ptr %crew
+  %what.at = getelementptr %crew, ptr %crew, i32 0, i32 1
+  %what = load ptr, ptr %what.at
+  call void %run(ptr %what, i64 %index, i64 %threads)
   ret void
 }
 
@@ -95,7 +112,7 @@ count:
 check.fork:
   %fork = load atomic i32, ptr @weft_fork_state monotonic, align 4
   %forked = icmp ne i32 %fork, 0
-  br i1 %forked, label %after.fork, label %check.nested
+  br i1 %forked, label %after.fork, label %check.team
 after.fork:
   %silent = icmp eq i32 %fork, 1
   br i1 %silent, label %serial, label %notice
@@ -106,6 +123,13 @@ notice:
   br i1 %stop, label %stopped, label %serial
 stopped:
   ret i32 %notice.code
+check.team:
+  %team = call ptr @own_team()
+  %leads = icmp ne ptr %team, null
+  br i1 %leads, label %in.team, label %check.nested
+in.team:
+  %team.code = call i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %parts)
+  ret i32 %team.code
 check.nested:
   %nested = call i1 @is_nested()
   br i1 %nested, label %serial, label %start
@@ -121,7 +145,13 @@ start:
   store i64 %n, ptr %n.at
   %code.at = getelementptr %job, ptr %job, i32 0, i32 3
   store i32 0, ptr %code.at
-  call void @run_all(ptr %job, i64 %parts)
+  %crew = alloca %crew
+  store ptr @run_part, ptr %crew
+  %what.at = getelementptr %crew, ptr %crew, i32 0, i32 1
+  store ptr %job, ptr %what.at
+  %optional.at = getelementptr %crew, ptr %crew, i32 0, i32 2
+  store i32 0, ptr %optional.at
+  call void @run_all(ptr %crew, i64 %parts)
   %code = load atomic i32, ptr %code.at seq_cst, align 4
   ret i32 %code
 }
@@ -139,30 +169,29 @@ define internal i1 @is_nested() {
   ret i1 %nested
 }
 
-define internal void @worker(ptr %job) {
+define internal void @worker(ptr %crew) {
   %index32 = call i32 @weft_omp_get_thread_num()
   %parts32 = call i32 @weft_omp_get_num_threads()
   %index = zext i32 %index32 to i64
   %parts = zext i32 %parts32 to i64
-  call void @run_part(ptr %job, i64 %index, i64 %parts)
+  call void @run_as(ptr %crew, i64 %index, i64 %parts)
   ret void
 }
 
-define internal void @run_all(ptr %job, i64 %parts) {
+define internal void @run_all(ptr %crew, i64 %parts) {
   %parts32 = trunc i64 %parts to i32
-  call void @weft_gomp_parallel(ptr @worker, ptr %job, i32 %parts32, i32 0)
+  call void @weft_gomp_parallel(ptr @worker, ptr %crew, i32 %parts32, i32 0)
   ret void
 }
 """
 
 _PTHREAD: Final = """
-%task = type { ptr, i64, i64, i64 }       ; job, index, parts, pthread_t
+%task = type { ptr, i64, i64, i64 }       ; crew, index, parts, pthread_t
 
 @weft_inside_key = global i32 0           ; pthread key, not null inside a worker
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
-declare i32 @pthread_setspecific(i32, ptr)
 
 define internal i1 @is_nested() {
   %key = load i32, ptr @weft_inside_key
@@ -174,12 +203,12 @@ define internal i1 @is_nested() {
 define internal void @run_task(ptr %task) {
   %key = load i32, ptr @weft_inside_key
   %marked = call i32 @pthread_setspecific(i32 %key, ptr %task)
-  %job = load ptr, ptr %task
+  %crew = load ptr, ptr %task
   %index.at = getelementptr %task, ptr %task, i32 0, i32 1
   %index = load i64, ptr %index.at
   %parts.at = getelementptr %task, ptr %task, i32 0, i32 2
   %parts = load i64, ptr %parts.at
-  call void @run_part(ptr %job, i64 %index, i64 %parts)
+  call void @run_as(ptr %crew, i64 %index, i64 %parts)
   %unmarked = call i32 @pthread_setspecific(i32 %key, ptr null)
   ret void
 }
@@ -189,21 +218,25 @@ define internal ptr @worker(ptr %task) {
   ret ptr null
 }
 
-define internal void @run_all(ptr %job, i64 %parts) {
+define internal void @run_all(ptr %crew, i64 %parts) {
 entry:
+  %optional.at = getelementptr %crew, ptr %crew, i32 0, i32 2
+  %optional = load i32, ptr %optional.at
+  %must = icmp eq i32 %optional, 0
   %tasks = alloca %task, i64 %parts
   br label %create
 create:
   %i = phi i64 [ 0, %entry ], [ %i.next, %created ]
   %task = getelementptr %task, ptr %tasks, i64 %i
-  store ptr %job, ptr %task
+  store ptr %crew, ptr %task
   %index.at = getelementptr %task, ptr %task, i32 0, i32 1
-  store i64 %i, ptr %index.at
+  %i.next = add i64 %i, 1
+  %index = sub i64 %parts, %i.next        ; this thread, which comes last, is the first of them
+  store i64 %index, ptr %index.at
   %parts.at = getelementptr %task, ptr %task, i32 0, i32 2
   store i64 %parts, ptr %parts.at
   %thread.at = getelementptr %task, ptr %task, i32 0, i32 3
   store i64 0, ptr %thread.at
-  %i.next = add i64 %i, 1
   %last = icmp eq i64 %i.next, %parts
   br i1 %last, label %here, label %spawn
 spawn:
@@ -212,6 +245,8 @@ spawn:
   br i1 %refused, label %instead, label %created
 instead:                                  ; no more threads: this one does the part
   store i64 0, ptr %thread.at
+  br i1 %must, label %here.too, label %created
+here.too:
   call void @run_task(ptr %task)
   br label %created
 created:
@@ -249,4 +284,4 @@ OPENMP_SYMBOLS: Final = {
 
 def parallel_ir(openmp: bool) -> str:
     """The module text: on OpenMP, or with threads of its own."""
-    return _COMMON + (_OPENMP if openmp else _PTHREAD)
+    return _COMMON + team_ir() + (_OPENMP if openmp else _PTHREAD)

@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Final
 
-from weft.runtime.abi import PARALLEL, NoticeFunction, address_of
+from weft.runtime.abi import PARALLEL, TEAM, NoticeFunction, address_of
 from weft.runtime.externals import add_symbol
 from weft.runtime.faults import store_fault
 from weft.runtime.parallel_ir import OPENMP_SYMBOLS, parallel_ir
@@ -52,24 +52,29 @@ class _Pool:
         add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
         self._loaded = load_part(parallel_ir(library is not None))
         self.address = self._loaded.address(PARALLEL)
+        self.team = self._loaded.address(TEAM)
         self.shared = ctypes.c_int32.from_address(self._loaded.address("weft_thread_count"))
         self.fork_state = ctypes.c_int32.from_address(self._loaded.address("weft_fork_state"))
         ctypes.c_int32.from_address(self._loaded.address("weft_own_count_key")).value = _own_key()
+        ctypes.c_int32.from_address(self._loaded.address("weft_team_key")).value = _new_key()
         if library is None:
             key = ctypes.c_uint32.from_address(self._loaded.address("weft_inside_key"))
             ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
 
 
 
+def _new_key() -> int:
+    """A pthread key; -1 where there is none left."""
+    key = ctypes.c_uint32()
+    failed = _LIBC.pthread_key_create(ctypes.byref(key), None)
+    return -1 if failed or key.value > _LAST_KEY else key.value
+
+
 @functools.cache
 def _own_key() -> int:
     """The pthread key under which a thread keeps a number of threads of its own; -1: none."""
-    key = ctypes.c_uint32()
-    failed = _LIBC.pthread_key_create(ctypes.byref(key), None)
-    if failed or key.value > _LAST_KEY:
-        return -1
     _LIBC.pthread_setspecific.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
-    return key.value
+    return _new_key()
 
 
 class own_num_threads:  # noqa: N801 - a context manager, named as it reads
@@ -162,6 +167,7 @@ def parallel_symbol() -> int:
             pool.shared.value = _shared_count()
             pool.fork_state.value = 2 if _forked else 0
             add_symbol(PARALLEL, pool.address)
+            add_symbol(TEAM, pool.team)
             _pool = pool
         return _pool.address
 

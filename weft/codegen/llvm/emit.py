@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, Final
 
+from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
@@ -101,7 +102,10 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         em.bind(param, Binding(operand))
     for position, var in enumerate(signature.implicit):
         _bind_symbol(em, var, f"%s{position}")
-    em.statement(func.body)
+    if signature.ret is None and parallel.leads_team(context, func):
+        parallel.emit_in_team(em, func.body)
+    else:
+        em.statement(func.body)
     params = ", ".join(parameter_texts(func, signature))
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
 

@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.codegen.llvm.context import symbol
 from weft.codegen.llvm.types import llvm_type
 from weft.codegen.llvm.work import SMALLEST_WORK, cycles_of
-from weft.ir.expr import IntImm
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.runtime.abi import PARALLEL
+from weft.runtime.abi import PARALLEL, TEAM
 from weft.tir import expr as e
+from weft.tir import stmt as s
 
 if TYPE_CHECKING:
+    from weft.codegen.llvm.context import ModuleContext
     from weft.codegen.llvm.emitter import Emitter
+    from weft.tir.function import PrimFunc
 
+_PARALLEL: Final = s.ForKind.PARALLEL
+_FOREIGN: Final = ("call_packed", "call_cpacked", "call_extern")
+"""How the names of calls end that leave compiled code."""
 _SLOT: Final = 64
 """Bytes of a captured value in the context: room for a vector."""
 
@@ -39,8 +45,26 @@ def calls_in(stmt: Any) -> list[Any]:
     return [call for call in collect(stmt, e.Call) if isinstance(call.op, Op)]
 
 
-def emit(em: Emitter, stmt: Any) -> None:
-    """The body function, the part function, and the call of weft_parallel."""
+def leads_team(context: ModuleContext, func: PrimFunc) -> bool:
+    """Whether a function starts several parallel loops, by calls of functions emitted before.
+
+    One that calls Python is none: a library that is called there may have threads of its own.
+    """
+    calls = collect(func.body, e.Call)
+    if any(isinstance(call.op, Op) and call.op.name.endswith(_FOREIGN) for call in calls):
+        return False
+    names = [call.op.name_hint for call in calls if isinstance(call.op, GlobalVar)]
+    return sum(name in context.forking for name in names) > 1
+
+
+def emit_in_team(em: Emitter, body: Any) -> None:
+    """A body whose parallel loops share the threads of one region."""
+    once = s.For(e.Var("once", "int64"), IntImm("int64", 0), IntImm("int64", 1), _PARALLEL, body)
+    emit(em, once, TEAM)
+
+
+def emit(em: Emitter, stmt: Any, service: str = PARALLEL) -> None:
+    """The body function, the part function, and the call of weft_parallel or weft_team."""
     em.tables.bind_loop(em, stmt)
     mark = em.bounds.mark()
     em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
@@ -56,7 +80,8 @@ def emit(em: Emitter, stmt: Any) -> None:
     frame = _frame(em, captured, low)
     part = symbol(name + ".part")
     args = [("ptr", part), ("ptr", frame), ("i64", extent), ("i32", str(-em.context.num_cores))]
-    em.b.check_code(em.b.call(PARALLEL, "i32", args))
+    em.b.check_code(em.b.call(service, "i32", args))
+    em.context.forking.add(em.function.name)
 
 
 def _kind(var: e.Var, inner: Any) -> str:
