@@ -54,11 +54,21 @@ def test_rows_give_the_same_arrays_every_time():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("name", ["__main__", "limits", "work"])
+@pytest.mark.parametrize("name", ["__main__", "limits", "scaling", "work"])
 def test_examples_in_docstrings(name):
     found = doctest.testmod(importlib.import_module(f"benchmarks.{name}"))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def test_scaling_prints_a_line_for_each_network(root):
+    command = [sys.executable, "-m", "benchmarks.scaling", "--only", "MLP", "--rounds", "1"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    title, row, mean = done.stdout.splitlines()
+    assert title.split()[-3:] == ["times", "peak", "memory"]
+    assert row.startswith("MLP 784-128-10")
+    assert mean.startswith("geometric mean")
 
 
 def test_ops_times_weft_beside_torch_and_writes_figures(root, tmp_path):

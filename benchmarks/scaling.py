@@ -1,0 +1,103 @@
+"""Threads of networks: ``python -m benchmarks.scaling [--only TEXT] [--threads N]``.
+
+For each network of ``python -m benchmarks models``: the median call of weft with one thread and
+with N, in processes of their own that take turns on the same N cores, and how many times as fast
+the second is. Beside it stand the same for the machine's peak of multiply-adds and for its memory:
+a network that waits for memory cannot gain more than that does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.limits import COPY, PEAK
+from benchmarks.measure import HELPERS, WORK, pinned
+from benchmarks.networks import NETWORKS
+from benchmarks.rows import Row, chosen
+from weft.cli.bench import rounds
+from weft.cli.engine_process import Engine
+from weft.runtime.threads import num_threads
+
+TIMEOUT: Final = 600.0
+MEASURED: Final = ("weft", PEAK, COPY)
+
+
+def seconds_of(row: Row, threads: int, count: int) -> dict[tuple[str, int], float]:
+    """Median seconds by engine and number of threads; RuntimeError where one fails."""
+    with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
+        arrays = row.arrays()
+        np.savez(f"{folder}/inputs.npz", **arrays)
+        told = {
+            "model": row.model, "kind": "torch", "inputs": f"{folder}/inputs.npz", "shapes": {},
+            "dtypes": [str(array.dtype) for array in arrays.values()], "folder": folder,
+        }  # fmt: skip
+        with contextlib.ExitStack() as running:
+            counted = _loaded(running, WORK, 1, told)
+            given = {**told, "bytes": counted.answer["bytes"]}
+            engines = {
+                (name, number): _loaded(running, name, number, given)
+                for name in MEASURED for number in (1, threads)
+            }  # fmt: skip
+            rounds(list(engines.values()), count)
+            return {key: statistics.median(one.seconds) for key, one in engines.items()}
+
+
+def _loaded(
+    running: contextlib.ExitStack, name: str, threads: int, told: dict[str, Any]
+) -> Engine:
+    """An engine with the model loaded, which stops with ``running``."""
+    module = HELPERS.get(name)
+    command = (sys.executable, "-m", module) if module else ()
+    engine = Engine(f"{name} {threads}", Path(told["folder"]), TIMEOUT, command)
+    running.callback(engine.stop)
+    engine.answer = engine.ask({**told, "engine": name, "threads": threads})
+    if engine.error:
+        raise RuntimeError(f"{name} with {threads} threads: {engine.error}")
+    return engine
+
+
+def ratios(seconds: dict[tuple[str, int], float], threads: int) -> list[float]:
+    """How many times as much each of ``MEASURED`` does with all threads.
+
+    >>> times = {("weft", 1): 3.0, ("weft", 2): 2.0, ("FMA peak", 1): 1.0, ("FMA peak", 2): 1.0}
+    >>> ratios(times | {("copy", 1): 4.0, ("copy", 2): 2.0}, 2)
+    [1.5, 2.0, 2.0]
+    """
+    weft = seconds["weft", 1] / seconds["weft", threads]
+    peak = threads * seconds[PEAK, 1] / seconds[PEAK, threads]  # each thread does all of it
+    return [weft, peak, seconds[COPY, 1] / seconds[COPY, threads]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print one line for each network, and the geometric mean."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="networks with this text in their name")
+    parser.add_argument("--threads", type=int, default=num_threads(), help="default: all cores")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each (default 9)")
+    options = parser.parse_args(arguments)
+    found = []
+    several = f"{options.threads} threads"
+    print(f"{'':22}{'1 thread':>11}{several:>12}{'times':>8}{'peak':>7}{'memory':>8}")
+    with pinned(options.threads):
+        for row in chosen(NETWORKS, options.only):
+            seconds = seconds_of(row, options.threads, options.rounds)
+            weft, peak, copy = ratios(seconds, options.threads)
+            one, all_ = (seconds["weft", number] * 1e3 for number in (1, options.threads))
+            print(f"{row.name:22}{one:8.3f} ms{all_:9.3f} ms{weft:8.2f}{peak:7.2f}{copy:8.2f}",
+                  flush=True)  # fmt: skip
+            found.append(weft)
+    if found:
+        print(f"geometric mean {statistics.geometric_mean(found):.2f}, least {min(found):.2f}")
+
+
+if __name__ == "__main__":
+    main()
