@@ -16,7 +16,7 @@ from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
-from weft.tir.stmt import BufferStore, For, ForKind
+from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
@@ -183,6 +183,13 @@ CASES = {
     "pad": of_one((3, 5), lambda x: topi.nn.pad(x, [1, 2], [2, 1])),
     "reshape": of_one((4, 9), lambda x: topi.reshape(topi.transpose(x), (3, 12))),
     "pieces": of_one((6, 8), lambda x: topi.concatenate([x, topi.exp(x)], axis=1)),
+    "a number for each channel": broadcast((2, 5, 3, 7), (5, 1, 1)),
+    "a number for each row": broadcast((6, 37), (6, 1)), "outer sum": broadcast((9, 1), (1, 43)),
+    "columns": of_one((7, 90), lambda x: topi.strided_slice(x, [0, 11], [7, 61], [1, 1])),
+    "pieces of a row": of_one((3, 41), lambda x: topi.concatenate([x, x], axis=1)),
+    "pieces of channels": of_one((2, 3, 4, 6), lambda x: topi.concatenate([x, x], axis=1)),
+    "padded image": of_one((1, 2, 5, 21), lambda x: topi.nn.pad(x, [0, 0, 1, 2])),
+    "padded vector": of_one((300,), lambda x: topi.nn.pad(x, [3])),
     "nothing": of_one((3, 0, 2), topi.exp),
     "sum of nothing": of_one((3, 0), lambda x: topi.sum(x, 1)),
 }  # fmt: skip
@@ -376,6 +383,19 @@ def test_groups_of_a_symbolic_size(size):
     _, expected, interpreted, native = results_of(func, [floats(6, size)], (6 * size,))
     np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("compute", [topi.argmax, topi.argmin])
+def test_the_place_of_the_largest_is_found_in_lanes(compute):
+    x = te.placeholder((5, 43), name="x")
+    func = te.create_prim_func([x, compute(x, axis=1)])
+    data = RNG.integers(0, 9, (5, 43)).astype("float32")
+    made, expected, interpreted, native = results_of(func, [data], (5,), "int32")
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    names = {item.buffer_var.name for item in collect(lowered.body, Allocate)}
+    assert any(name.endswith("_lanes") for name in names)
+    np.testing.assert_array_equal(interpreted, expected)
+    np.testing.assert_array_equal(native, expected)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 13])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -19,11 +19,27 @@ from weft.ir.node import Array, Node
 from weft.support.errors import ScheduleError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, And, BufferLoad, CommReducer, Let, Max, Min, Mul, Or, Var
+from weft.tir.expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    Add,
+    And,
+    BufferLoad,
+    CommReducer,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Or,
+    Var,
+)
 from weft.tir.reducer import has_reducer_of, known_reducers
 from weft.tir.stmt import Block, BufferStore, LetStmt, SeqStmt, Stmt
 
 SYMMETRIC = (Add, Mul, Min, Max, And, Or)
+_TURNED: Final[dict[type, type]] = {GT: LT, LT: GT, GE: LE, LE: GE}
 
 
 class ReductionReadError(ScheduleError):
@@ -247,6 +263,8 @@ def _matches(pattern: Any, value: Any, found: dict[Var, Any], holes: set[Var]) -
             if not _matches(one, other, found, holes):
                 return False
         return True
+    if type(value) is _TURNED.get(type(pattern)):  # as simplifying writes it
+        pattern = type(value)(pattern.b, pattern.a)
     if type(pattern) is not type(value):
         return False
     if not isinstance(pattern, PrimExpr) or not pattern.CHILDREN:

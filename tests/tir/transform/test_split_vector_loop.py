@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import weft
+from weft.ir.functor import collect
 from weft.script import tir as T
+from weft.tir.interp import run
+from weft.tir.stmt import For, ForKind
 from weft.tir.transform import SplitVectorLoop
 
 
@@ -43,11 +48,47 @@ def test_as_many_long_vectors_as_there_are(becomes):
     becomes(SplitVectorLoop(), before, expected)
 
 
-@pytest.mark.parametrize("extent", [1, 7, 12, 16, 32, 58, 17 * 16])
-def test_what_has_one_vector_or_no_good_ones_stays(becomes, extent):
+@pytest.mark.parametrize("extent", [1, 7, 12, 16, 32, 64])
+def test_what_is_one_vector_stays(becomes, extent):
     @T.prim_func
     def before(a: T.Buffer((extent,), "int32"), c: T.Buffer((extent,), "int32")):
         for i in T.vectorized(extent):
             c[i] = a[i] + 1
 
     becomes(SplitVectorLoop(), before, before)
+
+
+def test_many_vectors_are_a_loop_of_long_ones(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((615,), "int32"), c: T.Buffer((615,), "int16")):
+        for i in T.vectorized(615):
+            c[i] = T.Cast("int16", a[i])
+
+    @T.prim_func
+    def expected(a: T.Buffer((615,), "int32"), c: T.Buffer((615,), "int16")):
+        for i in range(9):
+            for i_1 in T.vectorized(64):
+                c[i * 64 + i_1] = T.Cast("int16", a[i * 64 + i_1])
+        for i in T.vectorized(32):
+            c[i + 576] = T.Cast("int16", a[i + 576])
+        for i in T.vectorized(4):
+            c[i + 608] = T.Cast("int16", a[i + 608])
+        for i in range(3):
+            c[i + 612] = T.Cast("int16", a[i + 612])
+
+    becomes(SplitVectorLoop(), before, expected)
+
+
+@pytest.mark.parametrize("extent", [17, 58, 128, 17 * 16, 1000])
+def test_every_element_is_computed_once(extent):
+    @T.prim_func
+    def before(a: T.Buffer((extent,), "int32"), c: T.Buffer((extent,), "int32")):
+        for i in T.vectorized(extent):
+            c[i] = c[i] + a[i]
+
+    made = SplitVectorLoop()(weft.IRModule({"main": before}))["main"]
+    vectors = [loop for loop in collect(made.body, For) if loop.kind is ForKind.VECTORIZED]
+    assert all(int(loop.extent) <= 64 for loop in vectors)
+    data, out = np.arange(extent, dtype="int32"), np.ones(extent, "int32")
+    run(made, data, out)
+    np.testing.assert_array_equal(out, data + 1)

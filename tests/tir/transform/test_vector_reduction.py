@@ -24,6 +24,8 @@ def annotated(result, given, shape):
     [name] = [block.name_hint for block in collect(sch.mod["main"].body, tir.Block)
               if block.init is not None]  # fmt: skip
     block = sch.get_block(name)
+    for result in sch.get_consumers(block):  # argmax takes one of two results
+        sch.compute_at(block, sch.get_loops(result)[-1])
     loop = sch.get_loops(block)[-1]
     sch.decompose_reduction(block, loop)
     sch.annotate(loop, VECTOR_REDUCTION, shape)
@@ -43,7 +45,8 @@ def test_results_are_kept(name, size):
     x = te.placeholder((3, size), dtype, name="x")
     func = annotated(REDUCTIONS[name](x, axis=1), [x], [4, 2])
     lowered = lower_tir()(weft.IRModule({"main": func}))["main"]
-    assert collect(lowered.body, Allocate)  # the lanes
+    lanes = {item.buffer_var.name for item in collect(lowered.body, Allocate)}
+    assert size == 1 or any(name.endswith("_lanes") for name in lanes)
     data = RNG.integers(0, 3, (3, size)).astype(dtype) if dtype == "bool" else (
         RNG.normal(size=(3, size)).round(1).astype(dtype)
     )  # fmt: skip

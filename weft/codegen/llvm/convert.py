@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from weft.codegen.llvm.types import llvm_type, with_lanes
+from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
@@ -104,9 +104,47 @@ def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: Data
     if is_short_float(source):
         wide = widened(source)
         value, source = _float_to_float(b, value, source, wide), wide
+    if target.bits <= 16 or (target.bits == 32 and target.is_int):
+        return _float_to_short(b, value, source, target)
     word = "fptosi" if target.is_int else "fptoui"
     name = f"llvm.{word}.sat.{mangled(target)}.{mangled(source)}"
     return b.call(name, llvm_type(target), [(llvm_type(source), value)])
+
+
+def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """To integers of at most 32 bits: between the ends, NaN as 0, in instructions of vectors.
+
+    LLVM's saturating conversion takes vectors apart. The largest int32 is no float32: what is not
+    below it is told before.
+    """
+    lanes, floats = target.lanes, llvm_type(source)
+    ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)
+    low = -(1 << (target.bits - 1)) if target.is_int else 0
+    high = low + (1 << target.bits) - 1
+    exact = target.bits < source.bits
+    top = high if exact else high - 127  # the largest float32 below 2 ** 31
+    bounds = [_splat_float(float(bound), source) for bound in (low, top, high + 1)]
+    above = b.op(f"fcmp ogt {floats} {value}, {bounds[0]}")
+    raised = b.op(f"select {flags} {above}, {floats} {value}, {floats} {bounds[0]}")
+    below = b.op(f"fcmp olt {floats} {raised}, {bounds[1]}")
+    within = b.op(f"select {flags} {below}, {floats} {raised}, {floats} {bounds[1]}")
+    number = b.op(f"fptosi {floats} {within} to {ints}")
+    if not exact:
+        beyond = b.op(f"fcmp oge {floats} {value}, {bounds[2]}")
+        largest = splat_int(high, 32, lanes)
+        number = b.op(f"select {flags} {beyond}, {ints} {largest}, {ints} {number}")
+    nan = b.op(f"fcmp uno {floats} {value}, {value}")
+    number = b.op(f"select {flags} {nan}, {ints} {zero(_of(target, 'int32'))}, {ints} {number}")
+    if target.bits == 32:
+        return number
+    return b.op(f"trunc {ints} {number} to {llvm_type(target)}")
+
+
+def _splat_float(value: float, dtype: DataType) -> str:
+    """A constant of a float type, repeated."""
+    element = llvm_type(dtype.element)
+    number = float_constant(value, element)
+    return number if dtype.lanes == 1 else f"splat ({element} {number})"
 
 
 def _of(dtype: DataType, element: str) -> DataType:

@@ -1,7 +1,10 @@
 """Blocks that compute each element by itself: one parallel loop around one vector loop.
 
-Where all that is read has the place of what is written, the loops are one; else the innermost one
-becomes vectors and the others are fused.
+Axes that follow each other in memory, wherever they are used, are one: all of them, or the last
+ones, as the pixels of an image to which a number for each channel is added. That axis becomes
+vectors. It is not cut into vectors here but where its size is known to have rests: lowering cuts it
+first where a condition on it changes, as between the parts of a concatenation, and then into
+vectors (SplitVectorLoop).
 """
 
 from __future__ import annotations
@@ -9,19 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.dlight.nest import Nest, loops_of, product
+from weft.dlight.cpu.places import Places, loops_of_parts, parts_of
+from weft.dlight.cpu.together import together
+from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.tir import op
-from weft.tir.expr import Var
+from weft.tir.expr import Call, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _VECTORS: Final = 4
 """Vectors in flight: loads of one hide behind the arithmetic of another."""
+_LEAST: Final = 16
+"""Elements of an innermost axis that is worth cutting another one for."""
+_SHORT: Final = 1 << 14
+"""Elements, some of them chosen by their place, that one loop computes."""
 
-_PARTS: Final = 8
-"""Iterations for each core that keep all of them busy."""
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
@@ -32,29 +40,57 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     loops = sch.get_loops(block)
     if not loops:
         return True
-    if len(loops) > 1 and _is_flat(nest):
-        loops = [sch.fuse(*loops)]
-    outer, inner = loops[:-1], loops[-1]
+    outer, inner = _outer_and_inner(sch, nest, loops)
     size = extent_of(sch, inner)
-    lanes = machine.lanes()
-    if size is None or size > lanes * _VECTORS:
-        around, inner = sch.split(inner, [None, lanes * (_VECTORS if not outer else 1)])
+    part = _part(nest, size, all(extent_of(sch, loop) == 1 for loop in outer), machine)
+    if part is not None:
+        around, inner = sch.split(inner, [None, part])
         outer.append(around)
     if size is None or size > 1:
         sch.vectorize(inner)
-    if outer:
-        run_in_parallel(sch, _enough(sch, outer, machine), machine)
+    depth = together(sch, outer, machine)
+    if depth:
+        run_in_parallel(sch, outer[:depth], machine)
     return True
 
 
-def _enough(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> Sequence[LoopRV]:
-    """The loops but the last one where they keep all cores busy, else all.
+def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int | None:
+    """In what parts the inner loop runs, so that cores can share it; None: as a whole."""
+    width = machine.lanes() * _VECTORS
+    if size is None:
+        return width if is_alone else machine.lanes()
+    if is_alone:
+        return width if size > (_SHORT if _chosen_by(nest) else width) else None
+    return _SHORT if size > 2 * _SHORT else None
 
-    What does not depend on the last loop, such as the sigmoid of a channel that all pixels are
-    multiplied by, is then computed before it, and places need no divisions.
-    """
-    count = product([extent_of(sch, loop) for loop in outer[:-1]])
-    return outer[:-1] if count is not None and count >= _PARTS * machine.cores else outer
+
+def _outer_and_inner(
+    sch: Schedule, nest: Nest, loops: Sequence[LoopRV]
+) -> tuple[list[LoopRV], LoopRV]:
+    """The loop that becomes vectors, of all axes that are one with the last, and those outside."""
+    if len(loops) > 1 and _is_flat(nest):
+        return [], sch.fuse(*loops)
+    parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 else None
+    split = loops_of_parts(sch, nest, parts) if parts else None
+    if not parts or split is None:
+        return [*loops[:-1]], loops[-1]
+    of_parts, others = split
+    chosen, last = _chosen_by(nest), parts[-1]
+    free = [part for part in parts if part.axis not in chosen]
+    run = [last] if last.axis in chosen else Places(nest, parts).run(last, free)
+    outer = [*others, *[of_parts[part] for part in parts if part not in run]]
+    inner = [of_parts[part] for part in run]
+    sch.reorder(*outer, *inner)
+    return outer, sch.fuse(*inner) if len(inner) > 1 else inner[0]
+
+
+def _chosen_by(nest: Nest) -> set[Var]:
+    """The axes that what is computed is chosen by."""
+    choices = [
+        call.args[0] for call in collect(nest.block.body, Call)
+        if getattr(call.op, "name", "") == "tir.if_then_else"
+    ]  # fmt: skip
+    return set(collect(choices, Var))
 
 
 def _is_flat(nest: Nest) -> bool:

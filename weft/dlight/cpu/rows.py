@@ -86,7 +86,7 @@ def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | 
     count = max([place for place, axis in enumerate(axes, 1) if axis in used], default=0)
     if any(axis not in used and nest.extent(axis) != 1 for axis in axes[:count]):
         return None
-    return count if count < len(axes) else None
+    return count if axes else None
 
 
 def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:

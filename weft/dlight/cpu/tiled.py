@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
 from weft.dlight.cpu.tiles import Work, best_tile
+from weft.dlight.cpu.together import together
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -24,7 +25,6 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.stmt import BlockRealize
 from weft.tir.transform.prefetch_next import PREFETCH_NEXT
 
 PREPROC = "meta_schedule.layout_rewrite_preproc"
@@ -39,10 +39,6 @@ _ELEMENT: Final = 4
 """Bytes of an element, near enough."""
 _NEAR: Final = 64
 """Elements from one row to the next that still are next to each other, as pixels are."""
-_MANY: Final = 64
-"""Iterations that a loop of symbolic extent counts as."""
-_BALANCED: Final = 0.9
-"""The share of the cores' time that parts of one size must keep busy."""
 
 
 @dataclass(frozen=True)
@@ -354,36 +350,6 @@ def loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
     assert axes is not None
     assert mine is not None
     return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
-
-
-def together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
-    """How many of the outer loops, fused, keep the cores busy; 0 where there is one tile only.
-
-    A loop whose last tile is cut off stays outside: what is cut off would depend on a remainder of
-    the fused loop, and lowering could not take the test out of the tile.
-    """
-    count, depth = 1, 0
-    for loop in order:
-        if count > 1 and _is_cut_off(sch, loop):
-            break
-        depth += 1
-        extent = sch.get(loop).extent
-        count *= extent.value if isinstance(extent, IntImm) else _MANY
-        if _balance(count, machine.cores) > _BALANCED:
-            break
-    return depth if count > 1 else 0
-
-
-def _is_cut_off(sch: Schedule, loop: LoopRV) -> bool:
-    """Whether a test around what a loop holds looks at its variable."""
-    var = sch.get(loop).loop_var
-    tests = [realize.predicate for realize in collect(sch.get(loop).body, BlockRealize)]
-    return any(var in collect(test, Var) for test in tests)
-
-
-def _balance(count: int, cores: int) -> float:
-    """The share of the cores' time that ``count`` equal parts keep busy."""
-    return count / (-(-count // cores) * cores)
 
 
 def tile_reduction(

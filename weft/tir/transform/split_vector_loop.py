@@ -4,7 +4,8 @@ LLVM takes vectors of 24 or 48 lanes apart into scalars where they live across i
 one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Before:
 ``for i in T.vectorized(40)``. After: ``for i in T.unroll(2): for i_1 in T.vectorized(16)`` with
 ``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
-16 stays (LLVM pads it), and one that no power of two from 4 on divides.
+16 stays (LLVM pads it). More than 16 vectors are a loop over vectors of 128 bytes, and shorter
+ones; up to three elements that no vector holds are computed one by one.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import IntImm
-from weft.ir.functor import Mutator, substitute
+from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import For, ForKind, Stmt, seq
+from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 from weft.tir.transform.unroll_loop import renewed
 
@@ -24,6 +25,9 @@ SHORTEST: Final = 4
 PADDED: Final = 16
 """Lanes of most vectors: LLVM takes them apart into what the machine has."""
 MOST_VECTORS: Final = 16
+LONGEST: Final = 64
+"""Lanes of the longest loop of a power of two that is one vector."""
+_LONG_BITS: Final = 128 * 8
 
 
 class _Split(Mutator):
@@ -34,22 +38,44 @@ class _Split(Mutator):
         if not isinstance(visited.min, IntImm) or visited.min.value != 0:
             return visited
         extent = visited.extent.value
-        lanes = extent & -extent  # the largest power of two that divides it
-        if extent <= PADDED or not SHORTEST <= lanes < extent:
+        is_power = extent & (extent - 1) == 0
+        if extent <= PADDED or (is_power and extent <= LONGEST):
             return visited
+        lanes = extent & -extent  # the largest power of two that divides it
         lanes = max(lanes, PADDED)
         whole, rest = divmod(extent, lanes)
-        if whole + rest.bit_count() > MOST_VECTORS:
-            return visited
-        parts = [_vectors(visited, whole, lanes)]
-        for width in (8, 4):
-            if rest & width:
-                start = extent - rest % (2 * width)
-                parts.append(_vector(visited, start, width))
-        return seq(*parts)
+        if is_power or whole + rest.bit_count() > MOST_VECTORS:
+            return _long(visited, extent)
+        return seq(_vectors(visited, whole, lanes), *_rest(visited, extent, rest))
 
 
-def _vectors(loop: For, count: int, lanes: int) -> For:
+def _long(loop: For, extent: int) -> Stmt:
+    """A loop over long vectors, then vectors that get shorter."""
+    widest = max([store.value.dtype.bits for store in collect(loop.body, BufferStore)], default=32)
+    lanes = max(_LONG_BITS // max(widest, 8), PADDED)
+    whole, rest = divmod(extent, lanes)
+    vectors = _vectors(loop, whole, lanes, ForKind.SERIAL)
+    return seq(vectors, *_rest(loop, extent, rest))
+
+
+def _rest(loop: For, extent: int, rest: int) -> list[Stmt]:
+    """The last elements, in vectors of powers of two."""
+    parts: list[Stmt] = []
+    start, width = extent - rest, 1 << rest.bit_length()
+    while width > SHORTEST:
+        width //= 2
+        if rest & width:
+            parts.append(_vector(loop, start, width))
+            start += width
+    if rest % SHORTEST:
+        last = _vector(loop, start, rest % SHORTEST)
+        parts.append(last.with_(kind=ForKind.SERIAL))
+    return parts
+
+
+def _vectors(
+    loop: For, count: int, lanes: int, kind: ForKind = ForKind.UNROLLED
+) -> For:
     """The first ``count`` vectors, one after the other."""
     if count == 1:
         return _vector(loop, 0, lanes)
@@ -58,7 +84,7 @@ def _vectors(loop: For, count: int, lanes: int) -> For:
     body = renewed(substitute(loop.body, {old: outer * lanes + inner}))
     vector = loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
     zero, extent = IntImm(old.dtype, 0), IntImm(old.dtype, count)
-    return For(outer, zero, extent, ForKind.UNROLLED, vector)
+    return For(outer, zero, extent, kind, vector)
 
 
 def _vector(loop: For, start: int, lanes: int) -> For:
