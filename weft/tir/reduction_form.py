@@ -28,6 +28,7 @@ from weft.tir.expr import (
     And,
     BufferLoad,
     CommReducer,
+    CompareExpr,
     Let,
     Max,
     Min,
@@ -39,7 +40,7 @@ from weft.tir.reducer import has_reducer_of, known_reducers
 from weft.tir.stmt import Block, BufferStore, LetStmt, SeqStmt, Stmt
 
 SYMMETRIC = (Add, Mul, Min, Max, And, Or)
-_TURNED: Final[dict[type, type]] = {GT: LT, LT: GT, GE: LE, LE: GE}
+_TURNED: Final[dict[type, type[CompareExpr]]] = {GT: LT, LT: GT, GE: LE, LE: GE}
 
 
 class ReductionReadError(ScheduleError):
@@ -263,8 +264,9 @@ def _matches(pattern: Any, value: Any, found: dict[Var, Any], holes: set[Var]) -
             if not _matches(one, other, found, holes):
                 return False
         return True
-    if type(value) is _TURNED.get(type(pattern)):  # as simplifying writes it
-        pattern = type(value)(pattern.b, pattern.a)
+    turned = _TURNED.get(type(pattern))
+    if turned is not None and type(value) is turned:  # as simplifying writes it
+        pattern = turned(pattern.b, pattern.a)
     if type(pattern) is not type(value):
         return False
     if not isinstance(pattern, PrimExpr) or not pattern.CHILDREN:

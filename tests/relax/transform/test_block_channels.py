@@ -105,3 +105,54 @@ def test_other_layouts_stay():
         builder.emit_func_output(out)
     mod = builder.get()
     assert layouts(BlockChannels()(mod)) == [("NHWC", "OHWI", "NHWC")]
+
+
+def chain(shape, *calls):
+    """A function that applies calls one after the other."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo(shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            data = x
+            for call in calls:
+                data = builder.emit(call(data))
+            out = builder.emit_output(data)
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def convolved(shape, **options):
+    weight = relax.const(RNG.normal(size=shape).astype("float32"))
+    return lambda data: relax.op.nn.conv2d(data, weight, padding=shape[-1] // 2, **options)
+
+
+def test_blocks_that_the_program_names_stay():
+    blocks = {"data_layout": "NCHW4c", "out_layout": "NCHW4c"}
+    mod = chain(
+        (1, 2, 6, 6, 4),
+        lambda x: relax.op.nn.conv2d(
+            x, relax.const(RNG.normal(size=(2, 2, 3, 3, 4, 4)).astype("float32")), padding=1,
+            kernel_layout="OIHW4i4o", **blocks
+        ),
+        relax.op.nn.relu,
+        lambda x: relax.op.nn.max_pool2d(x, (2, 2), layout="NCHW4c", out_layout="NCHW4c"),
+    )  # fmt: skip
+    made = BlockChannels(8)(mod)
+    assert layouts(made) == layouts(mod)
+    data = RNG.normal(size=(1, 2, 6, 6, 4)).astype("float32")
+    np.testing.assert_array_equal(run(made, "main", data), run(mod, "main", data))
+
+
+def test_channels_last_are_moved_where_the_network_starts_and_where_it_ends():
+    """The permutes of an exporter and the conversions to blocks are one copy each."""
+    mod = chain(
+        (1, 6, 6, 16),
+        lambda x: relax.op.permute_dims(x, (0, 3, 1, 2)),
+        convolved((32, 16, 3, 3)), relax.op.nn.relu, convolved((16, 32, 1, 1)),
+        lambda x: relax.op.permute_dims(x, (0, 2, 3, 1)),
+    )  # fmt: skip
+    made = relax.get_pipeline("weft")(mod)
+    calls = [call for call in collect(made["main"], relax.Call) if len(call.args) > 1]
+    names = [call.args[0].name_hint for call in calls if hasattr(call.args[0], "name_hint")]
+    assert len(names) == 4
+    assert len([name for name in names if "layout_transform" in name]) == 2

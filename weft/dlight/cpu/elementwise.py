@@ -31,7 +31,6 @@ _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
 
-
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     """Schedule a spatial block; False if it is none."""
     nest = Nest(sch, block)

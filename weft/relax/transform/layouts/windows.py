@@ -67,7 +67,14 @@ def _splits_space(order: AxisOrder, names: str) -> bool:
 
 
 def _each(rule: Rule, names: Any) -> dict[str, Rule]:
-    return dict.fromkeys(names, rule)
+    return dict.fromkeys(names, lambda request: None if _is_in_blocks(request) else rule(request))
+
+
+def _is_in_blocks(request: Request) -> bool:
+    """Whether the program itself names a layout of blocks, as ``NCHW16c``: that stays."""
+    names = ("layout", "data_layout", "kernel_layout", "out_layout")
+    named = [str(request.attrs[name]) for name in names if name in request.attrs]
+    return any(letter.isdigit() for name in named for letter in name)
 
 
 DESIRED: dict[str, Rule] = {
