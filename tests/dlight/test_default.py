@@ -190,6 +190,7 @@ CASES = {
     "pieces of channels": of_one((2, 3, 4, 6), lambda x: topi.concatenate([x, x], axis=1)),
     "padded image": of_one((1, 2, 5, 21), lambda x: topi.nn.pad(x, [0, 0, 1, 2])),
     "padded vector": of_one((300,), lambda x: topi.nn.pad(x, [3])),
+    "two elements": of_one((2, 1), topi.sin), "two by two": broadcast((3, 2), (2,)),
     "nothing": of_one((3, 0, 2), topi.exp),
     "sum of nothing": of_one((3, 0), lambda x: topi.sum(x, 1)),
 }  # fmt: skip

@@ -46,7 +46,8 @@ class Places:
         """What one more of a part adds to a place; None if that is not constant."""
         analyzer = Analyzer()
         for one in self.parts:  # there is no one more than the last
-            analyzer.bind(one.var, Range(0, one.extent - 1 if one is part else one.extent))
+            extent = one.extent - 1 if one is part else one.extent
+            analyzer.bind(one.var, Range(*[op.const(end, one.var.dtype) for end in (0, extent)]))
         here, after = [
             _place(buffer, [substitute(index, self._values(more)) for index in indices], analyzer)
             for more in (None, part)
