@@ -190,7 +190,6 @@ CASES = {
     "pieces of channels": of_one((2, 3, 4, 6), lambda x: topi.concatenate([x, x], axis=1)),
     "padded image": of_one((1, 2, 5, 21), lambda x: topi.nn.pad(x, [0, 0, 1, 2])),
     "padded vector": of_one((300,), lambda x: topi.nn.pad(x, [3])),
-    "two elements": of_one((2, 1), topi.sin), "two by two": broadcast((3, 2), (2,)),
     "nothing": of_one((3, 0, 2), topi.exp),
     "sum of nothing": of_one((3, 0), lambda x: topi.sum(x, 1)),
 }  # fmt: skip
@@ -205,6 +204,18 @@ def test_results_are_kept(name):
     _, expected, interpreted, native = results_of(func, arrays, shapes[-1])
     np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (3, 2), (2, 2, 2), (1, 2, 1, 5)])
+def test_axes_of_two_elements_whose_sizes_are_of_64_bits(shape):
+    sizes = [weft.tir.IntImm("int64", extent) for extent in shape]
+    x = te.placeholder(sizes, name="x")
+    func = te.create_prim_func([x, topi.add(topi.sin(x), x)])
+    array = floats(*shape)
+    _, expected, interpreted, native = results_of(func, [array], shape)
+    np.testing.assert_allclose(expected, np.sin(array) + array, rtol=1e-5)
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4)
+    np.testing.assert_allclose(native, expected, rtol=1e-4)
 
 
 def native_source(func, target, fmt="asm"):
