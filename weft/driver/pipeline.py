@@ -143,11 +143,14 @@ RELAX_BUILD: tuple[Pass, ...] = (
 )
 """TVM 0.20's ``default_build``: from a graph to what the virtual machine interprets."""
 
-UNSCHEDULED: tuple[Pass, ...] = (
+_NORMS: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
     DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
-    FoldConstant(),  # what only depends on weights is computed now
+)
+"""A graph as it is imported: norms that know their statistics become arithmetic."""
+
+_KERNELS: tuple[Pass, ...] = (
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     FoldConstant(),  # what legalisation took apart
     RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
@@ -156,25 +159,24 @@ UNSCHEDULED: tuple[Pass, ...] = (
     FuseTIR(),  # and such a function one kernel
     DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
 )
+"""From operators to fused kernels."""
+
+UNSCHEDULED: tuple[Pass, ...] = (
+    *_NORMS,
+    FoldConstant(),  # what only depends on weights is computed now
+    *_KERNELS,
+)
 """What ``weft.compile`` does to a graph, but for schedules: loops as the operators define them."""
 
 WEFT: tuple[Pass, ...] = (
-    Normalize(),  # what users built by hand gets struct info and leaf arguments
-    FoldBatchnormToConv2D(keep_training=True),  # while both are operators
-    DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
+    *_NORMS,
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     SimplifyDataMovement(),  # while attention, transposes and products are operators
     SplitMatmul(),  # after slices have moved up to the products
     DispatchToLibraries(),  # what the target asks for, while products are operators
     UseWinograd(),  # once the weights of convolutions are constants in blocks
-    LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
-    FoldConstant(),  # what legalisation took apart
-    RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
-    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
-    FuseOps(),  # calls that may share a kernel become a function of their own
-    FuseTIR(),  # and such a function one kernel
-    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+    *_KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     ScheduleGeneratedFunctions(cpu.Winograd(), cpu.Default()),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
