@@ -92,6 +92,21 @@ def test_ops_times_weft_beside_torch_and_writes_figures(root, tmp_path):
         assert engine["apart"] == 0
 
 
+def test_a_memory_bound_operator_has_a_share_of_a_copy(monkeypatch):
+    from benchmarks import bandwidth
+    from weft import topi
+
+    monkeypatch.setattr(bandwidth, "SECONDS", 0.0)
+    monkeypatch.setattr(bandwidth, "TURNS", 1)
+    case = bandwidth.Case("sum", ((8, 16), (16,)), topi.add)
+    call, nbytes = bandwidth.kernel_of(case, "llvm -num-cores=1")
+    call()
+    assert nbytes == 4 * (8 * 16 + 16 + 8 * 16)
+    assert bandwidth.share_of(case, "llvm -num-cores=1") > 0
+    names = [one.name for one in bandwidth.CASES]
+    assert len(set(names)) == len(names)
+
+
 def test_the_limits_answer_like_engines():
     from benchmarks.limits import COPY, LIMITS, PEAK
     from weft.cli.engines import Server
