@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft import dlight, relax, te, tir, topi
+from weft.codegen.llvm.compile import compile_module
 from weft.dlight.cpu import default
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
@@ -327,6 +328,21 @@ def test_another_architecture_gets_its_own_tile():
     vectors = [loop for loop in collect(made.mod["main"].body, For)
                if loop.kind is ForKind.VECTORIZED]  # fmt: skip
     assert {int(loop.extent) % 4 for loop in vectors} == {0}
+
+
+def test_neon_multiplies_and_adds_vectors_without_spills():
+    """Compiled for another architecture: a tile of 128-bit vectors that stays in registers."""
+    [a, b], c = matmul(240, 192, 128)()
+    target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"
+    func = te.create_prim_func([a, b, c])
+    made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
+    text = compile_module(lower_tir()(made.mod), target).assembly()
+    loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
+    inner = re.split(r"\tb\.\w+\t", max(loops, key=lambda body: body.count("fmla")))[0]
+    products = re.findall(r"fmla\s+v(\d+)\.4s", inner)
+    assert len(set(products)) >= 16
+    assert len(products) == inner.count("fmla")
+    assert "[sp" not in inner  # no spills
 
 
 def test_what_the_user_wrote_as_loops_stays_as_written():

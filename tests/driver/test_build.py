@@ -16,7 +16,7 @@ from weft.ir.transform import PassContext, Sequential, module_pass
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.support.errors import PassError, UnsupportedError
+from weft.support.errors import CodegenError, PassError, UnsupportedError
 from weft.tir.op import add
 from weft.tir.stmt_functor import ir_transform
 
@@ -279,3 +279,11 @@ def test_time_evaluators_count_calls(callback):
         vm.time_evaluator("main", weft.cpu(), f_preproc="cache_flush_cpu_non_first_arg")
     with pytest.raises(UnsupportedError, match="expected a CPU device"):
         vm.time_evaluator("main", weft.cuda())
+
+
+def test_code_for_another_architecture_is_not_loaded():
+    """It would end the process at the first call."""
+    x = te.placeholder((4,), name="x")
+    func = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0)])
+    with pytest.raises(CodegenError, match="for aarch64.* this process runs on"):
+        weft.build(func, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")

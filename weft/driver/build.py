@@ -23,12 +23,13 @@ from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.native import NativeLibrary
-from weft.runtime.object_code import ObjectCode
+from weft.runtime.object_code import ObjectCode, system_of
+from weft.runtime.processor import this_processor
 from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support import slots
-from weft.support.errors import IRTypeError, PassError, UnsupportedError
+from weft.support.errors import CodegenError, IRTypeError, PassError, UnsupportedError
 from weft.support.progress import tell
 from weft.target.features import required_features
 from weft.target.target import Target
@@ -171,7 +172,17 @@ def object_code(compiled: CompiledObject) -> ObjectCode:
 
 
 def load(compiled: CompiledObject) -> dict[str, Any]:
-    """The callable functions of compiled code by name."""
+    """The callable functions of compiled code by name.
+
+    Raises:
+        CodegenError: the code is for another kind of processor or system.
+    """
+    made, here = compiled.options.triple, this_processor()[0]
+    if system_of(made or here) != system_of(here):
+        raise CodegenError(
+            f"this code is for {made}, and this process runs on {here}: it cannot be loaded; "
+            "weft.codegen.llvm.compile.compile_module(lowered, target).assembly() shows it"
+        )
     library = NativeLibrary(compiled.object_code)
     return {spec.name: library.function(spec) for spec in compiled.specs}
 

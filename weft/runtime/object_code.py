@@ -66,7 +66,7 @@ def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
     if here is None and surely_has(code.triple, code.features):
         return
     triple, cpu, found = here or this_processor()
-    if _system(code.triple) != _system(triple):
+    if system_of(code.triple) != system_of(triple):
         raise ArtifactTargetError(
             f"this code is for {code.triple}, and this process runs on {triple}; compile the model "
             "here, or for a target with this -mtriple"
@@ -81,7 +81,7 @@ def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
         )
 
 
-def _system(triple: str) -> tuple[str, str]:
+def system_of(triple: str) -> tuple[str, str]:
     """Architecture and operating system of a triple: what decides whether object code loads."""
     parts = triple.split("-")
     system = parts[2] if len(parts) > 2 else ""

@@ -99,6 +99,9 @@ def optimized(text: str, options: LLVMOptions) -> tuple[Any, Any]:
 @functools.lru_cache(maxsize=8)
 def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
     llvm = binding()
+    if triple and triple.split("-")[0] != llvm.get_process_triple().split("-")[0]:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     try:
         found = llvm.Target.from_triple(triple or llvm.get_process_triple())
     except RuntimeError as error:

@@ -39,6 +39,8 @@ _ELEMENT: Final = 4
 """Bytes of an element, near enough."""
 _NEAR: Final = 64
 """Elements from one row to the next that still are next to each other, as pixels are."""
+_FEW: Final = 64
+"""Times that a panel is met of which the first one counts."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,28 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         load for load in contiguous if load.buffer in weights and _can_pack(nest, load, column)
     ]  # fmt: skip
     outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
-    steps = sorted(nest.reduced, key=lambda axis: -min(load.depth(axis) for load in nest.loads))
+    steps = sorted(
+        nest.reduced,
+        key=lambda axis: (
+            not _slides(nest, axis, row), -min(load.depth(axis) for load in nest.loads)
+        ),
+    )  # fmt: skip
     shared = row is None or len(reused) > 0
     return Roles(column, row, wide, tall, outer, tuple(steps), tuple(packed), shared)
+
+
+def _slides(nest: Nest, axis: Var, row: Var | None) -> bool:
+    """Whether the next element of an axis is one that another row meets: ``x[2 * row + axis]``.
+
+    LLVM, where it unrolls such an axis, keeps these numbers in registers and spills accumulators.
+    """
+    size = nest.extent(axis)
+    for load in nest.loads:
+        if row is not None and load.uses(row) and load.uses(axis):
+            apart = load.step(row)
+            if load.step(axis) == 1 and apart is not None and size is not None and apart < size:
+                return True
+    return False
 
 
 def _wide_of(
@@ -152,7 +173,7 @@ def schedule(
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = together(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
-    if depth <= columns < len(order):
+    if depth <= columns < len(order) and _are_few(sch, order[columns:]):
         _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
     place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)
@@ -307,6 +328,12 @@ def _tile_result(
         sch.unroll(loop)
     sch.vectorize(column)
     return order, chosen
+
+
+def _are_few(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
+    """Whether a panel is met so seldom that the first time, which waits for memory, counts."""
+    times = product([extent_of(sch, loop) for loop in rows])
+    return times is not None and 1 < times <= _FEW
 
 
 def _prefetch_panels(sch: Schedule, columns: LoopRV) -> None:

@@ -23,8 +23,14 @@ _CHAIN: Final = 4.75
 """The same as chains run: one that has waited for a load does not catch up."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
-_STREAM: Final = 32
-"""Bytes that come from the second cache in a cycle."""
+_STREAM: Final = 24
+"""Bytes that come from the second cache in a cycle, beside all else."""
+_WIDE: Final = 512
+"""Bits of vectors for which processors lower their clock."""
+_WIDE_LOAD: Final = 0.12
+"""Cycles that each load then costs beside multiply-adds, in the time of a clock without loads."""
+_WIDE_STREAM: Final = 0.27
+"""The same for a vector that comes from the second cache, besides."""
 _START: Final = 20
 """Cycles in which a tile starts and ends, beside what each accumulator takes."""
 _UNKNOWN: Final = 1 << 10
@@ -147,6 +153,8 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
             step = _step(machine, height, vectors, work.shared)
             if streamed:
                 step = max(step, vectors * tile.lanes * 4 / _STREAM)
+            if machine.vector_bits >= _WIDE and work.shared:
+                step += (vectors + height) * _WIDE_LOAD + vectors * _WIDE_STREAM * streamed
             total += down * across * (step + _START / depth)
     return total * (work.blocks // tile.several)
 

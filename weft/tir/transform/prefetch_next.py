@@ -92,15 +92,17 @@ class _Reductions(Visitor):
         used = set(collect([load.indices for load in loads], Var))
         steps = [place for place in steps if self.around[place].loop_var in used]
         for load in loads:
-            wanted = _reads_of(load, self.loop, self.around, steps)
-            if wanted and load.buffer is not store.buffer:
-                self.found.setdefault(self.around[steps[-1]].loop_var, []).extend(wanted)
+            if load.buffer is not store.buffer:
+                for at, wanted in _reads_of(load, self.loop, self.around, steps):
+                    self.found.setdefault(at, []).append(wanted)
 
 
 def _reads_of(
     load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
-) -> list[Stmt]:
-    """Prefetches of the part of an operand that one run of the reduction asks for."""
+) -> list[tuple[Var, Stmt]]:
+    """Prefetches of the part of an operand that one run of the reduction asks for, each with the
+    variable of the loop in whose iterations it belongs.
+    """
     own = set(collect(list(load.indices), Var))
     steps = [place for place in steps if around[place].loop_var in own]
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
@@ -114,10 +116,17 @@ def _reads_of(
         return []
     step = max(_LINE * 8 // load.dtype.bits, 1)
     lines = [*sizes[:-1], -(-sizes[-1] // step)]
+    # An iteration that has fewer lines than there are runs would ask for them again and again.
+    while len(steps) > 1 and math.prod(lines) < math.prod(times):
+        more = _extents([around[steps[-1]]])
+        if more is None:
+            break
+        lines, inside = [*more, *lines], [around[steps[-1]], *inside]
+        steps = steps[:-1]
     each = -(-math.prod(lines) // math.prod(times))
     number = _flat([one.loop_var - one.min for one in again], times)
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
-    made: list[Stmt] = []
+    made: list[tuple[Var, Stmt]] = []
     for part in range(each):
         line = op.min(number * each + part, math.prod(lines) - 1)
         places = _apart(line, lines)
@@ -125,7 +134,8 @@ def _reads_of(
         mapping: dict[Any, Any] = {one.loop_var: one.min + place
                                    for one, place in zip(inside, places, strict=True)}  # fmt: skip
         mapping[loop.loop_var] = following
-        made.append(Evaluate(_prefetch(substitute(load, mapping))))
+        fetch = Evaluate(_prefetch(substitute(load, mapping)))
+        made.append((around[steps[-1]].loop_var, fetch))
     return made
 
 
