@@ -16,6 +16,7 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
+from weft.tir.expr import Call, Var
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
@@ -328,6 +329,27 @@ def test_another_architecture_gets_its_own_tile():
     vectors = [loop for loop in collect(made.mod["main"].body, For)
                if loop.kind is ForKind.VECTORIZED]  # fmt: skip
     assert {int(loop.extent) % 4 for loop in vectors} == {0}
+
+
+def test_the_first_convolution_of_a_network_spills_nothing():
+    """Its windows slide over pixels that another row of the tile has met."""
+    x = te.placeholder((1, 3, 64, 64), name="x")
+    w = te.placeholder((2, 3, 3, 3, 16), name="w")
+    result = conv_blocked(x, w, 2, 1, 1, 1, ("NCHW", "OIHW16o", "NCHW16c"))
+    inner, products = inner_loop(te.create_prim_func([x, w, result]), "x86-64-v3", "ymm")
+    assert products
+    assert "rsp" not in inner
+
+
+def test_lines_that_are_padded_are_copied_without_a_test():
+    x = te.placeholder((1, 3, 20, 20), name="x")
+    made = scheduled(te.create_prim_func([x, topi.nn.pad(x, (0, 0, 1, 1), (0, 0, 1, 1))]))
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    for loop in collect(lowered, For):
+        if not collect(loop.body, For):
+            choices = [call for call in collect(loop.body, Call)
+                       if call.op.name == "tir.if_then_else"]  # fmt: skip
+            assert not [call for call in choices if loop.loop_var in collect(call.args[0], Var)]
 
 
 def test_neon_multiplies_and_adds_vectors_without_spills():

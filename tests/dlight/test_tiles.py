@@ -56,6 +56,15 @@ def test_weights_that_stream_from_the_second_cache_are_read_less_often():
     assert tile.vectors < tile.rows == 7
 
 
+def test_wide_loads_cost_beside_multiply_adds():
+    """Four blocks of 16 share each number; 14 rows of two blocks would load more, and as wide
+    vectors from the second cache do.
+    """
+    tile = best_tile(AVX512, Work(28, 16, high=28, blocks=4, depth=64))
+    assert (tile.rows, tile.vectors) == (6, 4)
+    assert best_tile(AVX512, Work(28, 16, high=28, blocks=4, depth=1152)).vectors == 2
+
+
 def test_rows_at_a_distance_leave_each_other_in_the_cache():
     assert best_tile(AVX512, Work(128, 768, depth=1024)).rows > 8
     assert best_tile(AVX512, Work(128, 768, depth=1024, apart=True)).rows <= 8

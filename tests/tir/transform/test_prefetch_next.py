@@ -134,3 +134,23 @@ def test_errors_of_the_intrinsic():
 
     with pytest.raises(weft.TVMError, match="prefetch: expected an element of a buffer and three"):
         weft.build(func)
+
+
+def test_steps_that_have_fewer_lines_than_there_are_rows_are_taken_together():
+    """Two lines in each of four steps are eight for eight rows: one prefetch for four steps."""
+
+    @T.prim_func
+    def func(
+        a: T.Buffer((8, 3, 4), "float32"), b: T.Buffer((3, 3, 4, 32), "float32"),
+        c: T.Buffer((8, 3, 32), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(8):
+                for k in range(3):
+                    for s in T.unroll(4):
+                        for x in T.vectorized(32):
+                            c[r, j, x] = c[r, j, x] + a[r, k, s] * b[j, k, s, x]
+
+    text = lowered(func).script()
+    assert len(prefetches(lowered(func))) == 1
+    assert text.index("tir.prefetch\"") < text.index("T.unroll(4)")
