@@ -29,7 +29,7 @@ _WIDE: Final = 512
 """Bits of vectors for which processors lower their clock."""
 _WIDE_LOAD: Final = 0.12
 """Cycles that each load then costs beside multiply-adds, in the time of a clock without loads."""
-_WIDE_STREAM: Final = 0.27
+_WIDE_STREAM: Final = 0.17
 """The same for a vector that comes from the second cache, besides."""
 _START: Final = 20
 """Cycles in which a tile starts and ends, beside what each accumulator takes."""

@@ -27,7 +27,7 @@ _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
-_GAIN: Final = 1.15
+_GAIN: Final = 1.2
 """How much less the count must be: results are less exact, and weights larger."""
 _ELEMENT: Final = 4
 """Bytes of a number."""
