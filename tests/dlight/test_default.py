@@ -265,7 +265,7 @@ def test_the_inner_loop_of_a_convolution_keeps_its_tile_in_registers(
     assert "vmovaps" not in inner
 
 
-@pytest.mark.parametrize(("channels", "filters", "outermost"), [(16, 4, 28), (4, 8, 4)])
+@pytest.mark.parametrize(("channels", "filters", "outermost"), [(16, 4, 28), (4, 8, 2)])
 def test_pixels_that_the_cache_does_not_hold_are_read_once(channels, filters, outermost):
     """Rows of the image outermost, where there are more pixels than weights and results."""
     layouts = ("NCHW16c", "OIHW16i16o", "NCHW16c")
@@ -339,17 +339,6 @@ def test_the_first_convolution_of_a_network_spills_nothing():
     inner, products = inner_loop(te.create_prim_func([x, w, result]), "x86-64-v3", "ymm")
     assert products
     assert "rsp" not in inner
-
-
-def test_lines_that_are_padded_are_copied_without_a_test():
-    x = te.placeholder((1, 3, 20, 20), name="x")
-    made = scheduled(te.create_prim_func([x, topi.nn.pad(x, (0, 0, 1, 1), (0, 0, 1, 1))]))
-    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
-    for loop in collect(lowered, For):
-        if not collect(loop.body, For):
-            choices = [call for call in collect(loop.body, Call)
-                       if call.op.name == "tir.if_then_else"]  # fmt: skip
-            assert not [call for call in choices if loop.loop_var in collect(call.args[0], Var)]
 
 
 def test_neon_multiplies_and_adds_vectors_without_spills():

@@ -66,8 +66,8 @@ def test_wide_loads_cost_beside_multiply_adds():
 
 
 def test_rows_at_a_distance_leave_each_other_in_the_cache():
-    assert best_tile(AVX512, Work(128, 768, depth=1024)).rows > 8
-    assert best_tile(AVX512, Work(128, 768, depth=1024, apart=True)).rows <= 8
+    assert best_tile(AVX512, Work(128, 32, depth=1024)).rows > 8
+    assert best_tile(AVX512, Work(128, 32, depth=1024, apart=True)).rows <= 8
 
 
 def test_a_target_says_more_than_the_machine():
