@@ -16,7 +16,6 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.target.machine import machine_of
-from weft.tir.expr import Call, Var
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.topi.nn.convolution_blocked import conv_blocked
