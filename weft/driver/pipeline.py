@@ -41,6 +41,7 @@ from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
 from weft.tir.transform.cross_thread_reduction import LowerCrossThreadReduction
+from weft.tir.transform.fill_tails import FillTails
 from weft.tir.transform.flatten_vector_access import FlattenVectorAccess
 from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
@@ -73,6 +74,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
     Simplify(),  # before vectorising: fewer, simpler indices to widen
+    FillTails(),  # while guards are where blocks put them, on indices that are simple
     VectorizeReduction(),  # while an accumulation is one statement of its loop
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar

@@ -70,9 +70,11 @@ def emit_module(
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
     machine = as_target("llvm" if target is None else target)
     contract = bool(machine.attrs.get("fast-math-contract", True))
-    scales = {"avx512f", "avx512vl"} <= set(required_features(llvm_options(target)))
-    bits = vector_bits(machine)
-    context = ModuleContext(checks, contract, machine.num_cores or 0, bits, scales)
+    options, bits = llvm_options(target), vector_bits(machine)
+    scales = {"avx512f", "avx512vl"} <= set(required_features(options))
+    has_maximum = options.triple.startswith("aarch64")
+    cores = machine.num_cores or 0
+    context = ModuleContext(checks, contract, cores, bits, scales, has_maximum)
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

@@ -131,9 +131,24 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
                     return em.b.op(f"select {flags} {flag}, {kind} {other}, {kind} {value}")
         wide = widened(dtype)
         values = [convert(em.b, v, dtype, wide) for v in (a, b)]
-        return convert(em.b, _float_call(em, f"{word}imum", wide, *values), wide, dtype)
+        if em.context.has_maximum:
+            return convert(em.b, _float_call(em, f"{word}imum", wide, *values), wide, dtype)
+        return convert(em.b, _extreme_of(em, keep, wide, *values), wide, dtype)
 
     return emit
+
+
+def _extreme_of(em: Emitter, keep: str, dtype: DataType, a: str, b: str) -> str:
+    """Min or Max without an instruction for it: the processor's own, and NaN where b is.
+
+    ``b`` is what a reduction takes in: the chain of its results goes through two instructions.
+    Which of two zeros comes out is open.
+    """
+    kind, flags = llvm_type(dtype), with_lanes("i1", dtype.lanes)
+    flag = em.b.op(f"fcmp {keep} {kind} {a}, {b}")
+    value = em.b.op(f"select {flags} {flag}, {kind} {b}, {kind} {a}")
+    broken = em.b.op(f"fcmp uno {kind} {b}, {b}")
+    return em.b.op(f"select {flags} {broken}, {kind} {b}, {kind} {value}")
 
 
 def _is_plain_constant(expr: Any) -> bool:

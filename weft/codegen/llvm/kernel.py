@@ -132,12 +132,46 @@ class Kernel:
         return self.b.op(f"{name} {self.ints} {a}, {other}")
 
     def scale(self, x: str, power: str) -> str:
-        """x * 2**power, an integer, by the processor's instruction: ask ``context.scales``."""
-        real, ints = _MANGLED[self.real], self.int_element
-        if self.lanes != 1:
-            real, ints = f"v{self.lanes}{real}", f"v{self.lanes}{ints}"
-        values = [(self.kind, x), (self.ints, power)]
-        return self.b.call(f"llvm.ldexp.{real}.{ints}", self.kind, values)
+        """x * 2**power, a whole number, by AVX-512's vscalefps: ask ``context.scales``."""
+        width = next((size for size in (4, 8) if size >= self.lanes), 16)
+        starts = range(0, self.lanes, width)
+        parts = [self._scaled(*[self._part(one, at, width) for one in (x, power)], width)
+                 for at in starts]  # fmt: skip
+        while len(parts) > 1:
+            odd = ["poison"] * (len(parts) % 2)
+            pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)
+            parts = [self._shuffled(a, b, width, range(2 * width)) for a, b in pairs]
+            width *= 2
+        if self.lanes == 1:
+            return self.b.op(f"extractelement <{width} x {self.real}> {parts[0]}, i64 0")
+        if width == self.lanes:
+            return parts[0]
+        return self._shuffled(parts[0], "poison", width, range(self.lanes))
+
+    def _scaled(self, x: str, power: str, width: int) -> str:
+        """One instruction: the operand of a mask of all lanes, and of the rounding mode in use."""
+        kind = f"<{width} x {self.real}>"
+        values = [(kind, x), (kind, power), (kind, "zeroinitializer")]
+        values.append(("i16" if width == 16 else "i8", "-1"))
+        if width == 16:
+            values.append(("i32", "4"))
+        return self.b.call(f"llvm.x86.avx512.mask.scalef.ps.{32 * width}", kind, values)
+
+    def _part(self, x: str, start: int, width: int) -> str:
+        """``width`` lanes from ``start`` on; those beyond the last one are open."""
+        if self.lanes == width:
+            return x
+        if self.lanes == 1:
+            return self.b.op(f"insertelement <{width} x {self.real}> poison, {self.real} {x}, i64 0")
+        return self._shuffled(x, "poison", self.lanes, range(start, start + width))
+
+    def _shuffled(self, a: str, b: str, lanes: int, places: range) -> str:
+        """Lanes of two vectors of ``lanes`` lanes; a place beyond both is open."""
+        last = lanes if b == "poison" else 2 * lanes
+        mask = ", ".join([f"i32 {place}" if place < last else "i32 poison" for place in places])
+        kind = f"<{lanes} x {self.real}>"
+        picked = f"<{len(places)} x i32> <{mask}>"
+        return self.b.op(f"shufflevector {kind} {a}, {kind} {b}, {picked}")
 
     def to_real(self, x: str) -> str:
         """Integers as numbers."""
@@ -151,10 +185,10 @@ class Kernel:
         """float64 as float32 (call it on the float64 kernel)."""
         return self.b.op(f"fptrunc {self.kind} {x} to {with_lanes('float', self.lanes)}")
 
-    def nearest(self, x: str) -> tuple[str, str]:
-        """The nearest integer of x, |x| < 2**21, as a number and as an integer."""
+    def nearest(self, x: str, factor: float = 1.0) -> tuple[str, str]:
+        """The nearest integer of x * factor, below 2**21, as a number and as an integer."""
         magic = 12582912.0 if self.real == "float" else 6755399441055744.0
-        shifted = self.add(x, magic)
+        shifted = self.add(x, magic) if factor == 1.0 else self.fma(x, factor, magic)
         return self.sub(shifted, magic), self.iop("sub", self.bits(shifted), self.magic_bits)
 
     @property

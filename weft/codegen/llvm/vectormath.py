@@ -51,13 +51,13 @@ _LARGE_ANGLE: Final = 32768.0
 _PIO2_HIGH, _PIO2_LOW = 1.5707963267341256, 6.0771005065061922e-11
 
 
-def _scaled(k: Kernel, value: str, power: str) -> str:
-    """value * 2**power, rounded once where that is subnormal.
+def _scaled(k: Kernel, value: str, number: str, power: str) -> str:
+    """value * 2**power, rounded once where that is subnormal; ``number`` is the power as a float.
 
     Where no instruction does it, in two steps, so that neither factor overflows.
     """
     if k.b.context.scales:
-        return k.scale(value, power)
+        return k.scale(value, number)
     half = k.iop("ashr", power, 1)
     rest = k.iop("sub", power, half)
     for part in (half, rest):
@@ -69,11 +69,9 @@ def _scaled(k: Kernel, value: str, power: str) -> str:
 def exp(k: Kernel, x: str) -> str:
     """e**x."""
     x = k.clamp(x, -104.0, 89.0)
-    n, power = k.nearest(k.mul(x, 1.0 / math.log(2)))
+    n, power = k.nearest(x, 1.0 / math.log(2))
     r = k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
-    p = k.poly(r, _EXP)
-    tail = k.fma(k.mul(r, r), p, r)
-    return _scaled(k, k.add(tail, 1.0), power)
+    return _scaled(k, k.poly(r, (1.0, 1.0, *_EXP)), n, power)
 
 
 def exp2(k: Kernel, x: str) -> str:

@@ -27,6 +27,7 @@ from weft.target.machine import Machine
 from weft.tir.expr import BufferLoad, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.fill_tails import FILL_TAIL
 
 _VECTORS: Final = 2
 """Vectors of queries in a block: a tile of two has enough rows to hide its loads."""
@@ -70,13 +71,15 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     outer, inside = _blocks_of_queries(sch, parts, machine, across)
     _blocks_of_keys(sch, parts, inside, keys)
     sch.compute_at(packed, inside)
+    depth = 1 if sch.get(outer) is sch.get(inside) else 2
     run_in_parallel(sch, [outer], machine)  # refused where two blocks would write one place
     for block, after in ((parts.scores, parts.logits), (parts.combined, parts.result)):
         _tile(sch, block, len(sch.get_loops(after)) - 2)
     _vectors_of_queries(sch, packed, -1)
-    for block in (parts.largest, parts.total):
-        _reduce_over_keys(sch, block)
     _vectors_of_queries(sch, parts.powers, -2)
+    for source, block in ((parts.logits, parts.largest), (parts.powers, parts.total)):
+        _accumulate(sch, source, block, depth)
+    _fill_tails(sch, parts)
     return True
 
 
@@ -292,10 +295,26 @@ def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:
     sch.vectorize(query)
 
 
-def _reduce_over_keys(sch: Schedule, block: BlockRV) -> None:
-    """The largest logit, or the sum of powers, of a vector of queries at a time."""
-    *_, query, key = sch.get_loops(block)
-    sch.reorder(key, query)
-    sch.vectorize(query)
-    start = sch.decompose_reduction(block, key)
+def _accumulate(sch: Schedule, source: BlockRV, block: BlockRV, depth: int) -> None:
+    """The largest logit, or the sum of powers, taken where what is accumulated is computed.
+
+    ``depth`` is that of the loop over keys, or tiles of them.
+    """
+    keys = sch.get_loops(source)[depth]
+    sch.reverse_compute_at(block, keys)
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, depth + 1)
+    query = loops[nest.spatial[-1]]
+    key = [loop for axis, loop in loops.items() if axis in nest.reduced]
+    sch.reorder(*key, query)
+    _mark(sch, [*key, query])
+    start = sch.decompose_reduction(block, keys)
     sch.vectorize(sch.get_loops(start)[-1])
+
+
+def _fill_tails(sch: Schedule, parts: Parts) -> None:
+    """Let the last block of queries be whole vectors in what is kept for the block alone."""
+    kept = {sch.get(block).writes[0].buffer.data for block in (parts.combined, parts.result)}
+    for block in blocks_of(sch):
+        if sch.get(block).writes[0].buffer.data not in kept:
+            sch.annotate(block, FILL_TAIL, 1)

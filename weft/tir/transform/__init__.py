@@ -14,6 +14,7 @@ _NAMES = {
     "ConvertBlocksToOpaque": "weft.tir.transform.convert_blocks_to_opaque",
     "ConvertForLoopsToSerial": "weft.tir.transform.convert_for_loops_to_serial",
     "ConvertSSA": "weft.tir.transform.convert_ssa",
+    "FillTails": "weft.tir.transform.fill_tails",
     "Filter": "weft.tir.transform.apply",
     "FlattenVectorAccess": "weft.tir.transform.flatten_vector_access",
     "FlattenBuffer": "weft.tir.transform.flatten_buffer",

@@ -169,7 +169,8 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
             return False
         same_nest = access.path[depth + 1 : depth + 2] == inner[:1]
         if access.is_read and same_nest and inner and not access.of_reduction:
-            return False
+            if not _is_in_step(first, access, depth, buffer):
+                return False
     loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
     used: set[int] = set()
     together = _stored_together(accesses)
@@ -188,6 +189,17 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
                 return False
         used |= mine  # a variable in two dimensions writes a diagonal
     return True
+
+
+def _is_in_step(first: _Access, read: _Access, depth: int, buffer: Buffer) -> bool:
+    """Whether a read in the nest of the first store follows it in each round of their last loop."""
+    both = _common_path([first, read])
+    shared = [at for at, item in enumerate(both) if at > depth and isinstance(item, For)]
+    if not shared:
+        return False
+    loop = both[shared[-1]]
+    assert isinstance(loop, For)
+    return _is_private(loop, shared[-1], buffer, [first, read])
 
 
 def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]:

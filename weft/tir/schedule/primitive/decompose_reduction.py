@@ -63,7 +63,9 @@ def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> B
     others = [item for item in inner if item not in chosen]
     _check_no_repetition(state, sref, realize, inner, others)
     dropped = {loop_of(item).loop_var for item in inner if item not in chosen}
-    init = init.with_(predicate=_kept_predicate(state, sref, realize.predicate, dropped))
+    running = {loop_of(item).loop_var for item in loops}
+    kept = _kept_predicate(state, sref, realize.predicate, dropped, running - dropped)
+    init = init.with_(predicate=kept)
     update = old.with_(name_hint=f"{old.name_hint}_update", init=None, reads=_update_reads(old))
     state.replace(sref, update)
     state.replace(at, seq(_loops_around(init, chosen), loop_of(at)))
@@ -165,17 +167,19 @@ def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, se
     return BlockRealize(values, IntImm("bool", 1), made), set(collect(values, Var))
 
 
-def _kept_predicate(state: ScheduleState, sref: StmtSRef, predicate: Any, dropped: set[Var]) -> Any:
+def _kept_predicate(
+    state: ScheduleState, sref: StmtSRef, predicate: Any, dropped: set[Var], others: set[Var]
+) -> Any:
     """The conditions without those on loops that the init does not run.
 
-    A condition on such a loop and others together could guard what the init writes: refused.
+    A condition on such a loop and ``others`` together could guard what the init writes: refused.
     """
     kept: Any = IntImm("bool", 1)
     for part in rewrite.conjuncts(predicate):
         used = set(collect(part, Var))
         if used.isdisjoint(dropped):
             kept = op.logical_and(kept, part)
-        elif not used <= dropped:
+        elif not used.isdisjoint(others):
             raise InitPredicateError(
                 state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
             )

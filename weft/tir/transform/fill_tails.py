@@ -1,0 +1,141 @@
+"""FillTails: a block that fills memory of the kernel's own fills the end of its last vector too.
+
+For blocks with the annotation ``FILL_TAIL``. The guard of a tail keeps a vector loop from running
+past the last element: ``if o * 8 + v < 13: x[v] = y[v]``. Where what is stored is memory of the
+kernel's own that has room, the whole vector may be stored: nobody reads what is behind the end, and
+vectors of five lanes cost more than vectors of eight (LLVM reads all eight lanes of them, and what
+happens to lie there may be subnormal numbers, which processors are slow at). Before::
+
+    for v in T.vectorized(8): if o * 8 + v < 13: x[v] = y[v]       # x and y allocated, 8 elements
+    for v in range(8): if o * 8 + v < 13: y[v] = input[o * 8 + v]
+
+After::
+
+    for v in T.vectorized(8): x[v] = y[v]
+    for v in range(8): if o * 8 + v < 13: y[v] = input[o * 8 + v] else: y[v] = 0
+
+The guard of a store that reads other memory at ``v`` stays, with a zero behind the end. Runs after
+LowerOpaqueBlock, which leaves the annotation around the store, directly below its guard. A buffer
+whose stores are not all of this form keeps its guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.arith.iter_map.constraint import conjuncts
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect
+from weft.ir.transform import Pass
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, AttrStmt, BufferStore, For, IfThenElse, Stmt
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+FILL_TAIL: Final = "pragma_fill_tail"
+"""The annotation of a block: elements behind the end of what it writes may be written."""
+
+
+class _Buffers(Visitor):
+    """The memory that the function allocates, and the buffers stored to in another form."""
+
+    def __init__(self) -> None:
+        self.own: set[Var] = set()
+        self.other: set[Var] = set()
+        self.extents: dict[Var, int] = {}
+        self.marked = False
+
+    def visit_Allocate(self, stmt: Allocate) -> None:
+        self.own.add(stmt.buffer_var)
+        self.visit(stmt.body)
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        before, self.marked = self.marked, self.marked or attr.attr_key == FILL_TAIL
+        self.visit(attr.body)
+        self.marked = before
+
+    def visit_For(self, loop: For) -> None:
+        if isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) and not loop.min.value:
+            self.extents[loop.loop_var] = loop.extent.value
+        self.visit(loop.body)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        if not self.marked or self.lane_of(store.buffer, store.indices) is None:
+            self.other.add(store.buffer.data)
+
+    def visit_Call(self, call: Call) -> None:
+        # A call that takes the memory itself may write to it.
+        self.other |= {arg for arg in call.args if isinstance(arg, Var) and arg.dtype.is_handle}
+        self.visit(call.args)
+
+    def lane_of(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> Var | None:
+        """The loop variable that is the last index, if memory has room for the whole loop."""
+        if not indices or buffer.strides or not isinstance(buffer.shape[-1], IntImm):
+            return None
+        lane = indices[-1]
+        if not isinstance(lane, Var) or lane in collect(list(indices[:-1]), Var):
+            return None
+        return lane if self.extents.get(lane, buffer.shape[-1].value + 1) <= buffer.shape[-1].value else None
+
+
+class _Fill(StmtMutator):
+    def __init__(self, buffers: _Buffers) -> None:
+        super().__init__()
+        self.buffers = buffers
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        body: Stmt = self.visit(attr.body)
+        return body if attr.attr_key == FILL_TAIL else attr.with_(body=body)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        marked = stmt.then_case
+        if not isinstance(marked, AttrStmt) or marked.attr_key != FILL_TAIL:
+            return self.visit_default(stmt)
+        store = marked.body
+        if isinstance(store, BufferStore) and stmt.else_case is None:
+            return self.filled(stmt.condition, store)
+        return stmt.with_(then_case=store)
+
+    def filled(self, condition: PrimExpr, store: BufferStore) -> Stmt:
+        """The store without the guard of its lane, or with a zero where that fails."""
+        data, known = store.buffer.data, self.buffers
+        lane = known.lane_of(store.buffer, store.indices)
+        if lane is None or data not in known.own or data in known.other:
+            return IfThenElse(condition, store)
+        guards = list(conjuncts(condition))
+        tail = [guard for guard in guards if lane in collect(guard, Var)]
+        rest = [guard for guard in guards if guard not in tail]
+        inside: Stmt = store
+        if tail and not self.may_read_all(store, lane):
+            zero = BufferStore(store.buffer, op.const(0, store.buffer.dtype), store.indices)
+            inside = IfThenElse(_all(tail), store, zero)
+        return IfThenElse(_all(rest), inside) if rest else inside
+
+    def may_read_all(self, store: BufferStore, lane: Var) -> bool:
+        """Whether whatever is read at a lane is memory that has room for all lanes."""
+        for load in collect(store.value, BufferLoad):
+            if lane not in collect(list(load.indices), Var):
+                continue
+            at = self.buffers.lane_of(load.buffer, load.indices)
+            if at is not lane or load.buffer.data not in self.buffers.own:
+                return False
+        return True
+
+
+def _all(guards: Sequence[PrimExpr]) -> PrimExpr:
+    return guards[0] if len(guards) == 1 else op.all(*guards)
+
+
+def fill_tails(func: PrimFunc) -> PrimFunc:
+    """The function with the stores of its annotated blocks filling whole vectors."""
+    buffers = _Buffers()
+    buffers.visit(func.body)
+    return rewrite_body(func, _Fill(buffers))
+
+
+def FillTails() -> Pass:  # noqa: N802 - named as its neighbours are
+    """The pass ``tir.FillTails``."""
+    return make_pass("FillTails", fill_tails)
