@@ -49,6 +49,7 @@ from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
 from weft.tir.transform.prefetch_next import PrefetchNextIteration
+from weft.tir.transform.reciprocal import MultiplyByReciprocal
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.simplify import Simplify
@@ -180,6 +181,7 @@ WEFT: tuple[Pass, ...] = (
     UseWinograd(),  # once the weights of convolutions are constants in blocks
     *_KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
+    MultiplyByReciprocal(),  # while softmax is the blocks that define it
     ScheduleGeneratedFunctions(cpu.Winograd(), cpu.Default()),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
     FoldConstant(),  # which runs now, once

@@ -139,6 +139,27 @@ def test_a_condition_over_both_kinds_of_axes_is_refused():
         sch.decompose_reduction("B", sch.get_loops("B")[1])
 
 
+def test_a_condition_on_the_reduction_and_a_symbolic_extent_is_dropped():
+    @T.prim_func
+    def tiles(a: T.handle, b: T.handle) -> None:
+        n = T.int32()
+        A = T.match_buffer(a, (8, n))
+        B = T.match_buffer(b, (8,))
+        for i, k_0, k_1 in T.grid(8, (n + 3) // 4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                vk = T.axis.reduce(n, k_0 * 4 + k_1)
+                T.where(k_0 * 4 + k_1 < n)
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    sch = tir.Schedule(tiles)
+    init = sch.decompose_reduction("B", sch.get_loops("B")[1])
+    assert "T.where" not in sch.mod["main"].script().split("B_update")[0]
+    assert len(sch.get_loops(init)) == 1
+
+
 def test_a_loop_that_repeats_the_reduction_is_refused():
     @T.prim_func
     def repeated(a: T.handle, c: T.handle) -> None:

@@ -103,6 +103,66 @@ def test_memory_that_init_writes_stays_outside_of_the_reduction(becomes):
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
 
 
+def test_what_is_read_where_it_was_just_written_moves(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), c: T.Buffer((3,), "int32")):
+        t = T.alloc_buffer((3, 4), "int32")
+        for i in range(3):
+            for k in range(4):
+                for _ in range(1):
+                    with T.block("t"):
+                        v, w = T.axis.remap("SS", [i, k])
+                        t[v, w] = a[v * 4 + w] + 1
+                for _ in range(1):
+                    with T.block("largest"):
+                        v, w = T.axis.remap("SR", [i, k])
+                        with T.init():
+                            c[v] = 0
+                        c[v] = T.max(c[v], t[v, w])
+            for k in range(4):
+                with T.block("sum"):
+                    v, w = T.axis.remap("SR", [i, k])
+                    c[v] = c[v] + t[v, 3 - w]
+
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": before}))["main"]
+    assert _owner_loops(after) == {"t": ["i"]}
+
+
+def test_what_is_read_before_all_of_it_is_written_stays(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((12,), "int32"), c: T.Buffer((3,), "int32")):
+        t = T.alloc_buffer((3, 4), "int32")
+        for i in range(3):
+            for k in range(4):
+                with T.block("t"):
+                    v, w = T.axis.remap("SS", [i, k])
+                    t[v, w] = a[v * 4 + w] + 1
+                for j in range(4):
+                    with T.block("c"):
+                        v, w = T.axis.remap("SS", [i, j])
+                        c[v] = c[v] + t[v, w]
+
+    becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
+
+
+def _owner_loops(func):
+    """By buffer, the loops around the block that allocates it."""
+    found = {}
+
+    def walk(stmt, loops):
+        if isinstance(stmt, tir.For):
+            loops = [*loops, stmt.loop_var.name]
+        if isinstance(stmt, tir.Block):
+            found.update({buffer.name: loops for buffer in stmt.alloc_buffers})
+        parts = [getattr(stmt, name, None) for name in ("body", "block")]
+        for part in [*parts, *getattr(stmt, "seq", ())]:
+            if part is not None:
+                walk(part, loops)
+
+    walk(func.body, [])
+    return found
+
+
 def test_a_tile_that_is_written_first_moves_to_its_tile(becomes):
     @T.prim_func
     def before(a: T.Buffer((12,), "int32"), c: T.Buffer((12,), "int32")):

@@ -135,8 +135,10 @@ class Kernel:
         """x * 2**power, a whole number, by AVX-512's vscalefps: ask ``context.scales``."""
         width = next((size for size in (4, 8) if size >= self.lanes), 16)
         starts = range(0, self.lanes, width)
-        parts = [self._scaled(*[self._part(one, at, width) for one in (x, power)], width)
-                 for at in starts]  # fmt: skip
+        parts = [
+            self._scaled(self._part(x, at, width), self._part(power, at, width), width)
+            for at in starts
+        ]
         while len(parts) > 1:
             odd = ["poison"] * (len(parts) % 2)
             pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)
@@ -162,7 +164,8 @@ class Kernel:
         if self.lanes == width:
             return x
         if self.lanes == 1:
-            return self.b.op(f"insertelement <{width} x {self.real}> poison, {self.real} {x}, i64 0")
+            kind = f"<{width} x {self.real}>"
+            return self.b.op(f"insertelement {kind} poison, {self.real} {x}, i64 0")
         return self._shuffled(x, "poison", self.lanes, range(start, start + width))
 
     def _shuffled(self, a: str, b: str, lanes: int, places: range) -> str:

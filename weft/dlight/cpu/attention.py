@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.dlight.cpu.elementwise import run_in_parallel
-from weft.dlight.cpu.tiles import Tile, Work, best_tile, most_rows
+from weft.dlight.cpu.tiles import Tile, most_rows
 from weft.dlight.nest import Access, Nest, blocks_of, loops_of, product
 from weft.ir.functor import collect
 from weft.target.machine import Machine
@@ -31,6 +31,16 @@ from weft.tir.transform.fill_tails import FILL_TAIL
 
 _VECTORS: Final = 2
 """Vectors of queries in a block: a tile of two has enough rows to hide its loads."""
+_WIDEST: Final = 4
+"""Vectors of features in a tile at most."""
+_START: Final = 2
+"""What the start and the end of a tile of scores cost, in keys."""
+_LEAST: Final = 4
+"""Keys that take as long as fewer: with these multiply-adds wait for each other."""
+_FEATURES: Final = 4
+"""Features of a query that are transposed together."""
+_STREAM: Final = 16
+"""Bytes of values that come from the second cache in a cycle, while all else goes on."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,8 @@ class Parts:
     powers: BlockRV
     total: BlockRV
     """(batch, head, query), of the powers."""
+    share: BlockRV
+    """(batch, head, query), one over the total."""
     combined: BlockRV
     """Any order of batch, query, head and feature, summed over keys."""
     result: BlockRV
@@ -75,10 +87,11 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     run_in_parallel(sch, [outer], machine)  # refused where two blocks would write one place
     for block, after in ((parts.scores, parts.logits), (parts.combined, parts.result)):
         _tile(sch, block, len(sch.get_loops(after)) - 2)
-    _vectors_of_queries(sch, packed, -1)
+    _transpose(sch, packed)
     _vectors_of_queries(sch, parts.powers, -2)
     for source, block in ((parts.logits, parts.largest), (parts.powers, parts.total)):
         _accumulate(sch, source, block, depth)
+    sch.vectorize(sch.get_loops(parts.share)[-1])
     _fill_tails(sch, parts)
     return True
 
@@ -97,9 +110,10 @@ def _parts(sch: Schedule) -> Parts | None:
         [block for block in reductions if len(_axes(Nest(sch, block))) == rank] for rank in (4, 3)
     ]
     logits, powers = _spatial_producer(sch, largest), _spatial_producer(sch, total)
-    if logits is None or powers is None or not nests[-1].is_spatial:
+    shares = [block for block in sch.get_consumers(total) if Nest(sch, block).is_spatial]
+    if logits is None or powers is None or len(shares) != 1 or not nests[-1].is_spatial:
         return None
-    parts = Parts(scores, logits, largest, powers, total, combined, nests[-1].rv)
+    parts = Parts(scores, logits, largest, powers, total, shares[0], combined, nests[-1].rv)
     for nest in nests:
         kept = {sch.get(block) for block in vars(parts).values()}  # inlining makes new blocks
         if sch.get(nest.rv) not in kept:
@@ -118,7 +132,8 @@ def _is_attention(sch: Schedule, parts: Parts) -> bool:
     expected = {
         parts.logits: [parts.scores], parts.largest: [parts.logits],
         parts.powers: [parts.logits, parts.largest], parts.total: [parts.powers],
-        parts.combined: [parts.powers], parts.result: [parts.combined, parts.total],
+        parts.share: [parts.total], parts.combined: [parts.powers],
+        parts.result: [parts.combined, parts.share],
     }  # fmt: skip
     for block, producers in expected.items():
         found = {sch.get(producer) for producer in sch.get_producers(block)}
@@ -127,7 +142,7 @@ def _is_attention(sch: Schedule, parts: Parts) -> bool:
     if any(len(_axes(Nest(sch, block))) != 4 for block in (parts.logits, parts.powers)):
         return False
     scores, result = Nest(sch, parts.scores), Nest(sch, parts.result)
-    has_rows = _rows_of(sch, result, parts.total) is not None
+    has_rows = _rows_of(sch, result, parts.share) is not None
     return has_rows and len(scores.loads) == 2 and _query_of(scores, _axes(scores)[2]) is not None
 
 
@@ -175,7 +190,7 @@ def _blocks_of_queries(
     block is smaller and the heads keep the cores busy: a loop by itself is cut there.
     """
     result = Nest(sch, parts.result)
-    rows_of_result = _rows_of(sch, result, parts.total)
+    rows_of_result = _rows_of(sch, result, parts.share)
     assert rows_of_result is not None
     batch, head, query = rows_of_result
     [feature] = [axis for axis in _axes(result) if axis not in rows_of_result]
@@ -205,46 +220,64 @@ def _keep_busy(parts: int | None, machine: Machine) -> bool:
 
 
 def _across(length: int | None, lanes: int) -> int:
-    """The queries of a block: two vectors, or one where that divides their number."""
+    """The queries of a block: two vectors, or one where less of the last block is empty then."""
     if length is None:
         return lanes * _VECTORS
-    if length % lanes == 0 and length % (lanes * _VECTORS):
-        return lanes
-    return min(length, lanes * _VECTORS)
+    sizes = [lanes * count for count in range(_VECTORS, 0, -1)]
+    return min(sizes, key=lambda size: -(-length // size) * size)
 
 
 def _keys_of_tile(machine: Machine, across: int, keys: int | None) -> int:
-    """The keys of a register tile: as many as leave the fewest over.
+    """The keys of a register tile: as many as registers hold, or the tile that leaves a few over.
 
-    What is left over is code of its own, and again where queries are left over too; lowering makes
-    only so much of that and leaves conditions in the loops beyond.
+    A tile has a start and an end, which cost about as much as a third of a tile of eight keys.
     """
-    if keys is None:
-        return best_tile(machine, Work(keys, across)).rows
-    most = max(min(most_rows(machine, -(-across // machine.lanes())), keys), 1)
-    return min(range(-(-most // 2), most + 1), key=lambda rows: (keys % rows, -rows))
+    most = most_rows(machine, -(-across // machine.lanes()))
+    if keys is None or keys <= most:
+        return most if keys is None else keys
+    return min(range(-(-most // 2), most + 1), key=lambda rows: (_tiles(keys, rows), -rows))
+
+
+def _tiles(keys: int, rows: int) -> float:
+    """What tiles of so many keys take, in keys."""
+    whole, left = divmod(keys, rows)
+    return whole * (rows + _START) + (max(left, _LEAST) + _START if left else 0)
 
 
 def _tile_of(machine: Machine, across: int, length: int | None, columns: int | None) -> Tile:
-    """The register tile of the product with the values.
+    """The register tile of the product with the values: what takes the fewest cycles a product.
 
-    It divides the block of queries: parts of other blocks would be computed twice. Where the last
-    block is smaller, the tile does not divide that one: a condition on whole tiles, ``3 * block +
-    tile < 5``, is more than the check of what covers what can prove.
+    The values of a head stream from the second cache. The tile divides the block of queries: parts
+    of other blocks would be computed twice. Where the last block is smaller, the tile does not
+    divide that one: a condition on whole tiles, ``3 * block + tile < 5``, is more than the check of
+    what covers what can prove.
     """
-    tiles = [best_tile(machine, Work(size, columns)) for size in range(across, 0, -1)]
-    for tile in tiles:
-        is_clear = length is None or length % across == 0 or length % tile.rows != 0
-        if across % tile.rows == 0 and is_clear:
-            return tile
     lanes = machine.lanes()
-    vectors = [count for count in (4, 3, 2) if most_rows(machine, count) >= lanes]
-    return Tile(lanes, next(iter(vectors), 1), lanes)
+    width = 4 * lanes if columns is None else columns
+    while lanes > 1 and lanes // 2 >= width:
+        lanes //= 2
+    tail = 0 if length is None else length % across
+    tiles = [
+        Tile(rows, vectors, lanes)
+        for vectors in range(1, _WIDEST + 1)
+        if vectors == 1 or (vectors - 1) * lanes < width
+        for rows in range(1, min(most_rows(machine, vectors), across) + 1)
+        if across % rows == 0 and (not tail or tail % rows)
+    ]  # fmt: skip
+    rest = Tile(lanes, 1, lanes)  # of targets whose vectors are longer than their registers many
+    return min(tiles, key=lambda tile: (_cycles(machine, tile, width), -tile.rows), default=rest)
 
 
-def _rows_of(sch: Schedule, result: Nest, total: BlockRV) -> tuple[Var, Var, Var] | None:
-    """The axes of the result at which it reads the sums: batch, head, query."""
-    written = Nest(sch, total).stores[0].buffer
+def _cycles(machine: Machine, tile: Tile, width: int) -> float:
+    """Cycles of a step over the width, for each row."""
+    streamed = 4 * tile.columns / _STREAM
+    step = max(tile.products / machine.fma_ports, (tile.vectors + tile.rows) / 2, 4.75, streamed)
+    return step / tile.rows * -(-width // tile.columns)
+
+
+def _rows_of(sch: Schedule, result: Nest, share: BlockRV) -> tuple[Var, Var, Var] | None:
+    """The axes of the result at which it reads one over the sums: batch, head, query."""
+    written = Nest(sch, share).stores[0].buffer
     loads = [load for load in collect(result.block.body, BufferLoad) if load.buffer is written]
     axes = [axis for axis in loads[0].indices if isinstance(axis, Var)] if loads else []
     same = all(list(load.indices) == axes for load in loads)
@@ -255,7 +288,7 @@ def _rows_of(sch: Schedule, result: Nest, total: BlockRV) -> tuple[Var, Var, Var
 
 def _blocks_of_keys(sch: Schedule, parts: Parts, inside: LoopRV, rows: int) -> None:
     """Everything before the product with the values in a block; scores in tiles of keys."""
-    for block in (parts.total, parts.powers, parts.largest, parts.logits):
+    for block in (parts.share, parts.total, parts.powers, parts.largest, parts.logits):
         sch.compute_at(block, inside)
     query, key = sch.get_loops(parts.logits)[-2:]
     keys, row = sch.split(key, [None, rows])
@@ -284,6 +317,18 @@ def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
         sch.unroll(loop)
     if tail:
         sch.vectorize(tail[-1])
+
+
+def _transpose(sch: Schedule, packed: BlockRV) -> None:
+    """The copy of a block of queries: four features of all of them, so that stores are in a row.
+
+    From a loop over features around queries LLVM makes scattered stores, which take twice as long.
+    """
+    query, feature = sch.get_loops(packed)[-2:]
+    around, part = sch.split(feature, [None, _FEATURES])
+    sch.reorder(around, query, part)
+    sch.unroll(query)
+    sch.vectorize(part)
 
 
 def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:

@@ -50,12 +50,46 @@ def schedule(
             if not _is_computed_once(sch, block, row):
                 return False
         run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
+    joined = _joined(sch, summed, others, depth) if count else []
     for block in summed:
         _accumulate(sch, block, depth, machine)
-    for block in [*others, *([result] if nest.is_spatial else [])]:
+    apart = [block for block in others if block not in joined]
+    for block in [*apart, *([result] if nest.is_spatial else [])]:
         spatial = Nest(sch, block)
         vectorize_inside(sch, spatial, spatial.spatial[-1], depth, machine)
     return True
+
+
+def _joined(
+    sch: Schedule, summed: Sequence[BlockRV], others: Sequence[BlockRV], depth: int
+) -> list[BlockRV]:
+    """Let a sum accumulate what it is of where that is computed: the powers of a softmax.
+
+    Returns the blocks in whose loops sums run.
+    """
+    found = []
+    for block in summed:
+        nest = Nest(sch, block)
+        producers = [one for one in others if _is_all_that_is_read(sch, one, nest)]
+        if len(producers) != 1 or producers[0] in found:
+            continue
+        loops = sch.get_loops(producers[0])
+        if len(loops) != depth + 1 or len(loops_of(sch, nest, depth)) != 1:
+            continue
+        sch.reverse_compute_at(block, loops[-1])
+        found.append(producers[0])
+    return found
+
+
+def _is_all_that_is_read(sch: Schedule, block: BlockRV, reader: Nest) -> bool:
+    """Whether a reduction reads what a block writes, element by element, and nothing else."""
+    written = Nest(sch, block).stores[0].buffer
+    axes = [axis.var for axis in reader.axes if reader.extent(axis.var) != 1]
+    return bool(reader.loads) and all(
+        load.buffer is written
+        and [index for index in load.indices if not op.is_const_int(index, 0)] == axes
+        for load in reader.loads
+    )
 
 
 def _is_computed_once(sch: Schedule, block: BlockRV, row: LoopRV) -> bool:

@@ -31,6 +31,7 @@ _NAMES = {
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
     "LowerThreadAllreduce": "weft.tir.transform.lower_thread_allreduce",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
+    "MultiplyByReciprocal": "weft.tir.transform.reciprocal",
     "NarrowDataType": "weft.tir.transform.narrow_datatype",
     "PartitionGuardedLoops": "weft.tir.transform.loop_partition",
     "PlanAndUpdateBufferAllocationLocation": "weft.tir.transform.plan_buffer_allocation",

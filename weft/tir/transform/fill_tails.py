@@ -78,7 +78,8 @@ class _Buffers(Visitor):
         lane = indices[-1]
         if not isinstance(lane, Var) or lane in collect(list(indices[:-1]), Var):
             return None
-        return lane if self.extents.get(lane, buffer.shape[-1].value + 1) <= buffer.shape[-1].value else None
+        extent = self.extents.get(lane)
+        return lane if extent is not None and extent <= buffer.shape[-1].value else None
 
 
 class _Fill(StmtMutator):

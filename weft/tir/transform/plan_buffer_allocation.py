@@ -164,13 +164,8 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     guards = [item.predicate for item in inner if isinstance(item, BlockRealize)]
     if not all(_says_inside(guard, first.indices, buffer) for guard in guards):
         return False
-    for access in accesses[1:]:
-        if access.indices is None:
-            return False
-        same_nest = access.path[depth + 1 : depth + 2] == inner[:1]
-        if access.is_read and same_nest and inner and not access.of_reduction:
-            if not _is_in_step(first, access, depth, buffer):
-                return False
+    if not all(_is_later(first, access, depth, buffer) for access in accesses[1:]):
+        return False
     loops = {id(loop.loop_var): loop for loop in inner if isinstance(loop, For)}
     used: set[int] = set()
     together = _stored_together(accesses)
@@ -191,15 +186,24 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
     return True
 
 
-def _is_in_step(first: _Access, read: _Access, depth: int, buffer: Buffer) -> bool:
-    """Whether a read in the nest of the first store follows it in each round of their last loop."""
-    both = _common_path([first, read])
+def _is_later(first: _Access, access: _Access, depth: int, buffer: Buffer) -> bool:
+    """Whether an access comes after the first store, if it reads what that stores.
+
+    It does in another nest; in the same one, if it does in each round of their innermost loop.
+    """
+    inner = first.path[depth + 1 :]
+    if access.indices is None:
+        return False
+    same_nest = access.path[depth + 1 : depth + 2] == inner[:1]
+    if not (access.is_read and same_nest and inner) or access.of_reduction:
+        return True
+    both = _common_path([first, access])
     shared = [at for at, item in enumerate(both) if at > depth and isinstance(item, For)]
     if not shared:
         return False
     loop = both[shared[-1]]
     assert isinstance(loop, For)
-    return _is_private(loop, shared[-1], buffer, [first, read])
+    return _is_private(loop, shared[-1], buffer, [first, access])
 
 
 def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]:

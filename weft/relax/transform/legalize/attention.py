@@ -24,6 +24,11 @@ from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
 from weft.topi.moments import wide
 
+_LARGER = te.comm_reducer(
+    lambda x, y: Select(y > x, y, x), lambda kind: tir_const(-math.inf, kind), name="larger"
+)
+"""The largest score, by one instruction where ``te.max``, which keeps NaN, takes three."""
+
 Allowed = Callable[[Any, Any], Any]
 """Whether query i may look at key j, by their positions."""
 
@@ -57,15 +62,20 @@ def te_attention(
     if allowed is not None and not is_any_allowed:
         powers = _masked(powers, allowed, tir_const(0, kind))
     out = _combined(powers, value, owner)
+    share = te.compute(
+        total.shape,
+        lambda b, h, i: tir_const(1, kind) / _not_zero(total(b, h, i), keys), name="share",
+    )  # fmt: skip
     return te.compute(
-        out.shape,
-        lambda b, i, h, d: (out(b, i, h, d) / _not_zero(total(b, h, i), keys)).astype(query.dtype),
+        out.shape, lambda b, i, h, d: (out(b, i, h, d) * share(b, h, i)).astype(query.dtype),
         name="attention",
-    )
+    )  # fmt: skip
 
 
 def _powers(scores: Any) -> tuple[Any, Any]:
     """exp(score - largest of its row), and their sum in every row.
+
+    A NaN may be lost to the largest score: its own power is NaN, and so is the sum.
 
     What they are multiplied with is divided by the sums later: it has fewer elements (Dao, Fu,
     Ermon, Rudra and Re, "FlashAttention", NeurIPS 2022).
@@ -73,7 +83,7 @@ def _powers(scores: Any) -> tuple[Any, Any]:
     rows, keys = scores.shape[:3], scores.shape[3]
     seen, added = te.reduce_axis((0, keys), name="j"), te.reduce_axis((0, keys), name="j")
     top = te.compute(
-        rows, lambda b, h, i: te.max(scores(b, h, i, seen.var), axis=seen), name="largest"
+        rows, lambda b, h, i: _LARGER(scores(b, h, i, seen.var), axis=seen), name="largest"
     )
     powers = te.compute(
         scores.shape, lambda b, h, i, j: tir_exp(scores(b, h, i, j) - top(b, h, i)), name="powers"
