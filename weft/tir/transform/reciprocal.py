@@ -9,8 +9,8 @@ normal number, or NaN, as the quotient is. Needs blocks.
 
 from __future__ import annotations
 
-from weft.ir.op import Op
 from weft.ir.functor import Mutator, collect
+from weft.ir.op import Op
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer
