@@ -23,15 +23,11 @@ _LOG: Final = (0.33333331659547494, -0.2500082273596439, 0.20001233174443991,
 # tanh(x) = x + x**3 * P(x**2) for |x| <= 0.625
 _TANH: Final = (-0.3333328320129005, 0.13331470130950096, -0.05374161982759161,
                 0.020644127489829793, -0.005709488538927734)  # fmt: skip
-# erf(x) = x + x * P(x**2) for |x| <= 0.92
-_ERF_SMALL: Final = (0.12837916664232682, -0.37612633697101777, 0.1128369394209052,
-                     -0.026859270781942217, 0.005200634300517833, -0.0008137437506658159,
-                     8.345224668558083e-05)  # fmt: skip
-# erf(x) = 1 - exp(P(x)) for 0.92 <= x <= 3.92
-_ERF_LARGE: Final = (0.00015547088108602632, -1.129407845612275, -0.6336034640170922,
-                     -0.10793522298076827, 0.02483514417606384, -0.004023994908335246,
-                     0.00038785933050238, -1.2828466544997866e-05,
-                     -6.282038876081181e-07)  # fmt: skip
+# erf(x) = 1 - exp(-x - x * P(x)) for 0 <= x <= 3.92, fit for the relative error of erf
+_ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
+               -0.019177136942744255, -0.00010650144395185634, 0.0016039618058130145,
+               -0.0005933744832873344, 0.00010519959323573858,
+               -7.7110626079957e-06)  # fmt: skip
 # sin(r) = r + r**3 * P(r**2), cos(r) = 1 - r**2 / 2 + r**4 * Q(r**2) for |r| <= pi / 4
 _SIN: Final = (-0.16666666641425976, 0.00833332936223468, -0.00019839327125058896,
                2.718237186750362e-06)  # fmt: skip
@@ -194,14 +190,23 @@ def sigmoid(k: Kernel, x: str) -> str:
 
 
 def erf(k: Kernel, x: str) -> str:
-    """The error function."""
+    """The error function, as 1 - exp(-u) with u = |x| + |x| * P(|x|)."""
     size = k.call("fabs", x)
-    square = k.mul(x, x)
-    small = k.fma(x, k.poly(square, _ERF_SMALL), x)
-    capped = k.select(k.compare("ogt", size, 3.92), 3.92, size)
-    large = k.sub(1.0, exp(k, k.poly(capped, _ERF_LARGE)))
-    large = k.call("copysign", large, x)
-    return k.select(k.compare("olt", size, 0.92), small, large)
+    size = k.select(k.compare("ogt", size, 3.92), 3.92, size)
+    return k.call("copysign", _below_one(k, k.fma(size, k.poly(size, _ERF), size)), x)
+
+
+def _below_one(k: Kernel, u: str) -> str:
+    """1 - exp(-u) for 0 <= u < 80.
+
+    With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, for u near 0
+    either, where n is 0.
+    """
+    n, power = k.nearest(u, -1.0 / math.log(2))
+    r = k.fma(n, -math.log(2), k.sub(-0.0, u))
+    p = k.fma(k.mul(r, r), k.poly(r, _EXP), r)
+    scale = k.from_bits(k.iop("add", k.iop("shl", power, 23), 0x3F800000))
+    return k.fma(k.sub(-0.0, scale), p, k.sub(1.0, scale))
 
 
 def rsqrt(k: Kernel, x: str) -> str:
