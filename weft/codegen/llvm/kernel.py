@@ -131,14 +131,21 @@ class Kernel:
         other = b if isinstance(b, str) else self.integer(b)
         return self.b.op(f"{name} {self.ints} {a}, {other}")
 
-    def scale(self, x: str, power: str) -> str:
-        """x * 2**power, a whole number, by AVX-512's vscalefps: ask ``context.scales``."""
+    def scale(self, x: str, power: str, zero: str) -> str:
+        """x * 2**power, a whole number, and 0 where ``zero`` holds: AVX-512's vscalefps.
+
+        It is not run for those lanes: results below the normal numbers would be slow. Ask
+        ``context.scales``.
+        """
         width = next((size for size in (4, 8) if size >= self.lanes), 16)
-        starts = range(0, self.lanes, width)
+        keep = self._negated(zero)
         parts = [
-            self._scaled(self._part(x, at, width), self._part(power, at, width), width)
-            for at in starts
-        ]
+            self._scaled(
+                self._part(x, at, width), self._part(power, at, width),
+                self._part(keep, at, width, "i1"), width,
+            )
+            for at in range(0, self.lanes, width)
+        ]  # fmt: skip
         while len(parts) > 1:
             odd = ["poison"] * (len(parts) % 2)
             pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)
@@ -150,29 +157,34 @@ class Kernel:
             return parts[0]
         return self._shuffled(parts[0], "poison", width, range(self.lanes))
 
-    def _scaled(self, x: str, power: str, width: int) -> str:
-        """One instruction: the operand of a mask of all lanes, and of the rounding mode in use."""
-        kind = f"<{width} x {self.real}>"
-        values = [(kind, x), (kind, power), (kind, "zeroinitializer")]
-        values.append(("i16" if width == 16 else "i8", "-1"))
+    def _negated(self, flags: str) -> str:
+        return self.b.op(f"xor {self.flags} {flags}, {'-1' if self.lanes == 1 else 'splat (i1 -1)'}")
+
+    def _scaled(self, x: str, power: str, keep: str, width: int) -> str:
+        """One instruction; its last operand is the rounding mode in use."""
+        kind, bits = f"<{width} x {self.real}>", max(width, 8)
+        if width < bits:  # a mask has eight bits at least
+            keep = self._shuffled(keep, "poison", width, range(bits), "i1")
+        mask = self.b.op(f"bitcast <{bits} x i1> {keep} to i{bits}")
+        values = [(kind, x), (kind, power), (kind, "zeroinitializer"), (f"i{bits}", mask)]
         if width == 16:
             values.append(("i32", "4"))
         return self.b.call(f"llvm.x86.avx512.mask.scalef.ps.{32 * width}", kind, values)
 
-    def _part(self, x: str, start: int, width: int) -> str:
+    def _part(self, x: str, start: int, width: int, element: str = "") -> str:
         """``width`` lanes from ``start`` on; those beyond the last one are open."""
+        element = element or self.real
         if self.lanes == width:
             return x
         if self.lanes == 1:
-            kind = f"<{width} x {self.real}>"
-            return self.b.op(f"insertelement {kind} poison, {self.real} {x}, i64 0")
-        return self._shuffled(x, "poison", self.lanes, range(start, start + width))
+            return self.b.op(f"insertelement <{width} x {element}> poison, {element} {x}, i64 0")
+        return self._shuffled(x, "poison", self.lanes, range(start, start + width), element)
 
-    def _shuffled(self, a: str, b: str, lanes: int, places: range) -> str:
+    def _shuffled(self, a: str, b: str, lanes: int, places: range, element: str = "") -> str:
         """Lanes of two vectors of ``lanes`` lanes; a place beyond both is open."""
         last = lanes if b == "poison" else 2 * lanes
         mask = ", ".join([f"i32 {place}" if place < last else "i32 poison" for place in places])
-        kind = f"<{lanes} x {self.real}>"
+        kind = f"<{lanes} x {element or self.real}>"
         picked = f"<{len(places)} x i32> <{mask}>"
         return self.b.op(f"shufflevector {kind} {a}, {kind} {b}, {picked}")
 
