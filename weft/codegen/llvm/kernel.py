@@ -158,7 +158,8 @@ class Kernel:
         return self._shuffled(parts[0], "poison", width, range(self.lanes))
 
     def _negated(self, flags: str) -> str:
-        return self.b.op(f"xor {self.flags} {flags}, {'-1' if self.lanes == 1 else 'splat (i1 -1)'}")
+        ones = "true" if self.lanes == 1 else "splat (i1 true)"
+        return self.b.op(f"xor {self.flags} {flags}, {ones}")
 
     def _scaled(self, x: str, power: str, keep: str, width: int) -> str:
         """One instruction; its last operand is the rounding mode in use."""
@@ -177,7 +178,8 @@ class Kernel:
         if self.lanes == width:
             return x
         if self.lanes == 1:
-            return self.b.op(f"insertelement <{width} x {element}> poison, {element} {x}, i64 0")
+            kind = f"<{width} x {element}>"
+            return self.b.op(f"insertelement {kind} poison, {element} {x}, i64 0")
         return self._shuffled(x, "poison", self.lanes, range(start, start + width), element)
 
     def _shuffled(self, a: str, b: str, lanes: int, places: range, element: str = "") -> str:

@@ -205,8 +205,8 @@ def erf(k: Kernel, x: str) -> str:
 def _below_one(k: Kernel, u: str) -> str:
     """1 - exp(-u) for 0 <= u < 80.
 
-    With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, for u near 0
-    either, where n is 0.
+    With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, not even
+    for u near 0, where n is 0.
     """
     n, power = k.nearest(u, -1.0 / math.log(2))
     r = k.fma(n, -math.log(2), k.sub(-0.0, u))

@@ -37,7 +37,7 @@ _START: Final = 2
 """What the start and the end of a tile of scores cost, in keys."""
 _LEAST: Final = 4
 """Keys that take as long as fewer: with these multiply-adds wait for each other."""
-_FEATURES: Final = 4
+_FEATURES: Final = 16
 """Features of a query that are transposed together."""
 _STREAM: Final = 16
 """Bytes of values that come from the second cache in a cycle, while all else goes on."""
@@ -320,15 +320,15 @@ def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
 
 
 def _transpose(sch: Schedule, packed: BlockRV) -> None:
-    """The copy of a block of queries: four features of all of them, so that stores are in a row.
+    """The copy of a block of queries: a few features of all of them, element by element.
 
-    From a loop over features around queries LLVM makes scattered stores, which take twice as long.
+    From longer loops over features LLVM makes scattered stores, which take twice as long.
     """
     query, feature = sch.get_loops(packed)[-2:]
     around, part = sch.split(feature, [None, _FEATURES])
     sch.reorder(around, query, part)
     sch.unroll(query)
-    sch.vectorize(part)
+    sch.unroll(part)
 
 
 def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:
