@@ -96,6 +96,20 @@ def test_on_this_machine(target, size):
     np.testing.assert_allclose(given[-1].numpy(), plain[-1].numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])
+def test_not_a_number_reaches_the_queries_that_see_it(target):
+    shapes = shapes_of(37, 20, features=8)
+    func = function_of(shapes, causal_mask="TopLeft")
+    arrays = [RNG.standard_normal(shape).astype("float32") for shape in shapes]
+    arrays[0][0, 3, 0, 0] = np.nan  # one query of the first head
+    arrays[1][0, 18, 1, 2] = np.nan  # a key of the second head, seen from query 18 on
+    given = [weft.nd.array(array) for array in (*arrays, np.zeros(shapes[0], "float32"))]
+    weft.build(scheduled(func, target), target)["main"](*given)
+    broken = np.isnan(given[-1].numpy()).any(-1)[0]
+    assert np.flatnonzero(broken[:, 0]).tolist() == [3]
+    assert np.flatnonzero(broken[:, 1]).tolist() == list(range(18, 37))
+
+
 def test_symbolic_lengths():
     n, m = tir.Var("n", "int64"), tir.Var("m", "int64")
     func = function_of(shapes_of(n, m, heads=4))

@@ -165,6 +165,16 @@ def test_sixteen_bit_operations_round_each(kind, dtype, lanes, elementwise):
     np.testing.assert_array_equal(got.astype("f4"), want.astype("f4"))
 
 
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("kind", [e.Min, e.Max])
+def test_min_and_max_order_zeros(kind, dtype, lanes, elementwise):
+    x, y = np.array([[0, 0, -0.0, -0.0], [0, -0.0, 0, -0.0]], dtype)
+    got = elementwise(kind, dtype, x, y, lanes=lanes)
+    negative = [False, True, True, True] if kind is e.Min else [False, False, False, True]
+    assert np.signbit(got).tolist() == negative
+
+
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("kind", [e.Min, e.Max])

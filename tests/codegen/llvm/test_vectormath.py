@@ -54,6 +54,15 @@ def test_polynomials_stay_within_two_ulp(name, lanes, elementwise):
     assert error[worst] <= 2, (name, x[worst], got[worst])
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 8, 12, 16, 24, 48, 64])
+def test_exp_of_any_number_of_lanes(lanes, elementwise):
+    row = [-np.inf, -3.4e38, -104.5, -103.9, -88, -1, -0.0, 0, 1, 88.7, 88.8, np.inf, np.nan]
+    x = np.resize(np.array(row, np.float32), 13 * lanes)
+    got = elementwise(lambda v: Call(v.dtype, "tir.exp", [v]), "float32", x, lanes=lanes)
+    with np.errstate(all="ignore"):
+        assert ulps(got, np.exp(x.astype(np.float64))).max() <= 1
+
+
 @pytest.mark.parametrize("name", LIBRARY)
 def test_library_functions_work_on_vectors(name, elementwise):
     x = np.linspace(-3, 3, 256, dtype=np.float32)

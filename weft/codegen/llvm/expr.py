@@ -131,24 +131,35 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
                     return em.b.op(f"select {flags} {flag}, {kind} {other}, {kind} {value}")
         wide = widened(dtype)
         values = [convert(em.b, v, dtype, wide) for v in (a, b)]
-        if em.context.has_maximum:
+        if em.context.has_maximum or dtype.lanes == 1:
             return convert(em.b, _float_call(em, f"{word}imum", wide, *values), wide, dtype)
-        return convert(em.b, _extreme_of(em, keep, wide, *values), wide, dtype)
+        return convert(em.b, _extreme_of(em, word, wide, *values), wide, dtype)
 
     return emit
 
 
-def _extreme_of(em: Emitter, keep: str, dtype: DataType, a: str, b: str) -> str:
-    """Min or Max without an instruction for it: the processor's own, and NaN where b is.
+def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
+    """Min or Max of vectors from two of the processor's own, which give the second of two zeros
+    and where there is a NaN.
 
-    ``b`` is what a reduction takes in: the chain of its results goes through two instructions.
-    Which of two zeros comes out is open.
+    Both orders agree on all else. Their bits joined are NaN where one is, and -0.0 of two zeros; of
+    the sign Max takes what is common. With AVX-512 that is one instruction.
     """
     kind, flags = llvm_type(dtype), with_lanes("i1", dtype.lanes)
-    flag = em.b.op(f"fcmp {keep} {kind} {a}, {b}")
-    value = em.b.op(f"select {flags} {flag}, {kind} {b}, {kind} {a}")
-    broken = em.b.op(f"fcmp uno {kind} {b}, {b}")
-    return em.b.op(f"select {flags} {broken}, {kind} {b}, {kind} {value}")
+    ints = with_lanes(f"i{dtype.bits}", dtype.lanes)
+    test = "ogt" if word == "max" else "olt"
+    bits = []
+    for first, second in ((a, b), (b, a)):
+        flag = em.b.op(f"fcmp {test} {kind} {first}, {second}")
+        chosen = em.b.op(f"select {flags} {flag}, {kind} {first}, {kind} {second}")
+        bits.append(em.b.op(f"bitcast {kind} {chosen} to {ints}"))
+    found = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
+    if word == "max":
+        rest = f"splat (i{dtype.bits} {(1 << (dtype.bits - 1)) - 1})"
+        common = em.b.op(f"and {ints} {bits[0]}, {bits[1]}")
+        sign = em.b.op(f"or {ints} {common}, {rest}")
+        found = em.b.op(f"and {ints} {found}, {sign}")
+    return em.b.op(f"bitcast {ints} {found} to {kind}")
 
 
 def _is_plain_constant(expr: Any) -> bool:
