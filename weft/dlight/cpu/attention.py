@@ -37,7 +37,7 @@ _START: Final = 2
 """What the start and the end of a tile of scores cost, in keys."""
 _LEAST: Final = 4
 """Keys that take as long as fewer: with these multiply-adds wait for each other."""
-_FEATURES: Final = 16
+_FEATURES: Final = 8
 """Features of a query that are transposed together."""
 _STREAM: Final = 16
 """Bytes of values that come from the second cache in a cycle, while all else goes on."""
@@ -76,7 +76,8 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     if 1 in (scores.extent(key), *[scores.extent(axis) for axis in scores.reduced]):
         return False  # sums of one term
     across = _across(length, lanes)
-    keys = _keys_of_tile(machine, across, scores.extent(key))
+    is_masked = Nest(sch, parts.logits).calls > 0
+    keys = _keys_of_tile(machine, across, scores.extent(key), is_masked)
     for block in (parts.scores, parts.logits, parts.powers):
         sch.transform_layout(block, ("write", 0), lambda b, h, i, j: (b, h, j, i))
     packed = _transposed_queries(sch, scores, query)
@@ -227,15 +228,19 @@ def _across(length: int | None, lanes: int) -> int:
     return min(sizes, key=lambda size: -(-length // size) * size)
 
 
-def _keys_of_tile(machine: Machine, across: int, keys: int | None) -> int:
-    """The keys of a register tile: as many as registers hold, or the tile that leaves a few over.
+def _keys_of_tile(machine: Machine, across: int, keys: int | None, is_masked: bool) -> int:
+    """The keys of a register tile: what takes the fewest cycles, starts and ends of tiles counted.
 
-    A tile has a start and an end, which cost about as much as a third of a tile of eight keys.
+    With a mask, a tile that divides the keys if there is one: loops are cut at the mask already.
     """
     most = most_rows(machine, -(-across // machine.lanes()))
     if keys is None or keys <= most:
         return most if keys is None else keys
-    return min(range(-(-most // 2), most + 1), key=lambda rows: (_tiles(keys, rows), -rows))
+    sizes = range(-(-most // 2), most + 1)
+    whole = [rows for rows in sizes if keys % rows == 0]
+    return min(
+        whole if is_masked and whole else sizes, key=lambda rows: (_tiles(keys, rows), -rows)
+    )
 
 
 def _tiles(keys: int, rows: int) -> float:
