@@ -35,14 +35,18 @@ class _Values:
     def store(self, buffer: Buffer) -> BufferStore | None:
         """The only store to a buffer outside of ``init``."""
         block = self.blocks.get(buffer)
-        return block.body if block is not None and buffer in self.once else None
+        body = None if block is None or buffer not in self.once else block.body
+        return body if isinstance(body, BufferStore) else None
 
-    def accumulated(self, buffer: Buffer, kind: type) -> BufferLoad | None:
+    def accumulated(self, buffer: Buffer, kind: type[Add | Max]) -> BufferLoad | None:
         """What a reduction by Add or Max accumulates in a buffer, if that is a plain element."""
         block, store = self.blocks.get(buffer), self.store(buffer)
-        if block is None or store is None or block.init is None or type(store.value) is not kind:
+        if block is None or store is None or block.init is None:
             return None
-        held, new = store.value.a, store.value.b
+        value = store.value
+        if not isinstance(value, Add | Max) or not isinstance(value, kind):
+            return None
+        held, new = value.a, value.b
         own = isinstance(held, BufferLoad) and held.buffer is buffer
         return new if own and isinstance(new, BufferLoad) else None
 
