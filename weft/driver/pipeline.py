@@ -28,6 +28,7 @@ from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.relax.transform.scale_weights import ScaleWeights
 from weft.relax.transform.simplify_data_movement import SimplifyDataMovement
 from weft.relax.transform.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.split_matmul import SplitMatmul
@@ -173,6 +174,7 @@ UNSCHEDULED: tuple[Pass, ...] = (
 
 WEFT: tuple[Pass, ...] = (
     *_NORMS,
+    ScaleWeights(),  # before channels are in blocks
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     SimplifyDataMovement(),  # while attention, transposes and products are operators

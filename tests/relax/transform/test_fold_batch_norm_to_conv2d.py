@@ -140,3 +140,22 @@ def test_a_convolution_of_another_block_is_not_reached_for():
         bb.emit_func_output(relax.Tuple([out, sign]))
     before = bb.get()
     assert FoldBatchnormToConv2D()(before) is before
+
+
+def test_a_norm_whose_result_is_taken_twice_is_folded_once(check_native):
+    """The importer takes the result anew for each user: a block's and the residual after it."""
+    x = relax.Var("x", relax.TensorStructInfo((2, 3, 5, 5), "float32"))
+    parameters = [constant(4), constant(4), constant(4), constant(4, low=0.0)]
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            conv = bb.emit(op.nn.conv2d(x, constant(4, 3, 3, 3)))
+            norm = bb.emit(op.nn.batch_norm(conv, *parameters, axis=1, training=False))
+            first = bb.emit(op.nn.relu(relax.TupleGetItem(norm, 0)))
+            out = bb.emit_output(op.add(first, relax.TupleGetItem(norm, 0)))
+        bb.emit_func_output(out)
+    mod, data = bb.get(), RNG.standard_normal((2, 3, 5, 5)).astype("float32")
+    after = FoldBatchnormToConv2D()(mod)
+    assert after.script().count("R.nn.conv2d(") == 1
+    assert "batch_norm" not in after.script()
+    check_native(mod, after, data, tolerance=1e-5)

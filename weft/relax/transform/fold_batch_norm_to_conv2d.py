@@ -20,8 +20,10 @@ from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
+    BindingBlock,
     Call,
     Constant,
+    DataflowBlock,
     DataflowVar,
     Function,
     TupleGetItem,
@@ -40,6 +42,14 @@ class _Folder(PyExprMutator):
         super().__init__()
         self.counts, self.keep_training = counts, keep_training
         self.original: dict[Var, Var] = {}
+        self.made: dict[Any, Var] | None = None
+        """What norms of this dataflow block became, where several take their results."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.made = {}
+        made: BindingBlock = super().visit_dataflow_block_(block)
+        self.made = None
+        return made
 
     def visit_var_binding_(self, binding: Any) -> None:
         super().visit_var_binding_(binding)
@@ -60,7 +70,19 @@ class _Folder(PyExprMutator):
         is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
         if not is_alone or not is_near:  # another block hides its dataflow variables
             return made
-        return self.folded(conv, norm) or made
+        return self.once(made.tuple_value, conv, norm) or made
+
+    def once(self, tensors: Any, conv: Call, norm: Call) -> Any:
+        """``folded``, computed once for all who take the result of a norm."""
+        is_shared = self.counts.get(self.original.get(tensors, tensors), 0) > 1
+        if self.made is None or not is_shared:
+            return self.folded(conv, norm)
+        if tensors not in self.made:
+            folded = self.folded(conv, norm)
+            if folded is None:
+                return None
+            self.made[tensors] = self.builder_.emit(folded)
+        return self.made[tensors]
 
     def constant(self, arg: Any) -> Any:
         """The constant that an argument is, or None."""
