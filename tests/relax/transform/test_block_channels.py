@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
 from weft import relax
 from weft.ir.functor import collect
 from weft.relax.reference import run
@@ -156,3 +157,27 @@ def test_channels_last_are_moved_where_the_network_starts_and_where_it_ends():
     names = [call.args[0].name_hint for call in calls if hasattr(call.args[0], "name_hint")]
     assert len(names) == 4
     assert len([name for name in names if "layout_transform" in name]) == 2
+
+
+@pytest.mark.parametrize(
+    ("layers", "channels", "size", "expected"),
+    [
+        ([(20, 1, 1)], 24, 32, True), ([(20, 1, 1)], 24, 31, False), ([(24, 3, 1)], 24, 40, False),
+        ([(24, 3, 24)], 24, 12, True), ([(24, 3, 24)], 24, 11, False),
+        ([(24, 5, 24)], 24, 40, False), ([(24, 1, 1), (24, 1, 1)], 24, 40, False),
+    ],
+)  # fmt: skip
+def test_the_only_convolution_stays_where_its_rows_make_vectors(layers, channels, size, expected):
+    mod = network(*layers, channels=channels, size=size)
+    made = BlockChannels()(mod)
+    assert (layouts(made)[0][0] == "NCHW") is expected
+    assert (conversions(made) == 0) is expected
+
+
+@pytest.mark.parametrize("layers", [[(20, 1, 1)], [(24, 3, 24)]])
+def test_the_only_convolution_gives_the_same_results(layers):
+    mod = network(*layers, channels=24, size=33)
+    x = RNG.normal(size=(1, 24, 33, 33)).astype("float32")
+    expected = run(mod, "main", x)
+    found = weft.compile(mod)(x)
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-4, atol=1e-4)

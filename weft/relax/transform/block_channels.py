@@ -9,7 +9,8 @@ A tensor has the block that divides its channels and takes the fewest vectors, s
 one of 8 for 24 channels; the block of the result need not be that of the data. Few input channels
 (3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
 convolutions are blocked where no block crosses a group. The rest stays in the layout that the
-program names.
+program names; so does the only convolution of a function where rows of its image make vectors that
+are as good: both conversions would be for it alone.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import IntImm
+from weft.ir.functor import collect
 from weft.ir.transform import FunctionPass
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Function
 from weft.relax.lattice import tensor_dims
-from weft.relax.transform.convert_layout import layout_pass
+from weft.relax.transform.convert_layout import with_layouts
+from weft.relax.transform.passes import make_function_pass
 
+_CONV2D: Final = "relax.nn.conv2d"
 _SMALLEST: Final = 4
 """Channels that are worth a block."""
 _WIDEST: Final = 4
@@ -30,7 +34,40 @@ _WIDEST: Final = 4
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
     """Put the channels of ``relax.nn.conv2d`` into blocks for vectors of ``width``."""
-    return layout_pass("BlockChannels", lambda call: blocked_layouts(call, width))
+
+    def run(func: Function) -> Function:
+        found = [
+            call for call in collect(func, Call) if getattr(call.op, "name", "") == _CONV2D
+        ]
+        if len(found) == 1 and has_vectors_in_rows(found[0], width):
+            return func
+        return with_layouts(func, lambda call: blocked_layouts(call, width))
+
+    return make_function_pass("BlockChannels", run)
+
+
+def has_vectors_in_rows(call: Call, width: int) -> bool:
+    """Whether the rows of an image are as good for vectors as blocks of its channels are.
+
+    A window of 1x1 at two vectors a row or more (the rest of a row, which fills none, is then
+    small); a depthwise window of at most 3x3, whose loads from the side cost little.
+    """
+    attrs, data = call.attrs, tensor_dims(call.args[0].struct_info)
+    kernel = tensor_dims(call.args[1].struct_info)
+    if attrs["data_layout"] != "NCHW" or attrs["kernel_layout"] != "OIHW":
+        return False
+    if any(int(step) != 1 for name in ("strides", "dilation") for step in attrs[name]):
+        return False
+    if data is None or kernel is None:
+        return False
+    sizes = [size.value for size in (data[1], data[3], *kernel) if isinstance(size, IntImm)]
+    if len(sizes) != 6:
+        return False
+    channels, row, filters, _, high, wide = sizes
+    groups = int(attrs["groups"])
+    if groups == 1:
+        return high == wide == 1 and row >= 2 * width
+    return groups == channels == filters and max(high, wide) <= 3 and row * 4 >= width * 3
 
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
@@ -46,9 +83,6 @@ def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     if not isinstance(channels, IntImm) or not isinstance(filters, IntImm):
         return None
     return _layouts(channels.value, filters.value, groups, width)
-
-
-_CONV2D: Final = "relax.nn.conv2d"
 
 
 def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str, str, str] | None:

@@ -71,12 +71,13 @@ def ConvertLayout(  # noqa: N802 - as TVM
 
 def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> FunctionPass:
     """A pass that converts to the layouts that ``desired`` asks for, call by call."""
+    return make_function_pass(name, lambda func: with_layouts(func, desired))
 
-    def run(func: Function) -> Function:
-        made: Function = _Converter(desired).visit_expr(func)
-        return made
 
-    return make_function_pass(name, run)
+def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:
+    """A function in the layouts that ``desired`` asks for, call by call."""
+    made: Function = _Converter(desired).visit_expr(func)
+    return made
 
 
 class _Converter(PyExprMutator):
