@@ -35,6 +35,7 @@ from weft.relax.transform.split_matmul import SplitMatmul
 from weft.relax.transform.static_plan_block_memory import StaticPlanBlockMemory
 from weft.relax.transform.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.vm_shape_lower import VMShapeLower
+from weft.relax.transform.widen_integers import WidenIntegers
 from weft.relax.transform.winograd import UseWinograd
 from weft.support.errors import PassError
 from weft.target.target import as_target
@@ -175,6 +176,7 @@ UNSCHEDULED: tuple[Pass, ...] = (
 WEFT: tuple[Pass, ...] = (
     *_NORMS,
     ScaleWeights(),  # before channels are in blocks
+    WidenIntegers(),  # before weights are folded
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     SimplifyDataMovement(),  # while attention, transposes and products are operators

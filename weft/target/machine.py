@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from weft.target.features import required_features
 from weft.target.host import LLVMOptions, host_cpu, llvm_options, vector_bits
 from weft.target.target import Target, as_target
 
@@ -38,6 +39,8 @@ class Machine:
     l1: int
     l2: int
     l3: int
+    pair_product: str = ""
+    """The instruction that multiplies int16 and adds in pairs; empty if there is none."""
 
     def lanes(self, bits: int = 32) -> int:
         """Elements of ``bits`` bits in a vector register.
@@ -77,8 +80,27 @@ def _machine(target: Target) -> Machine:
     return Machine(
         # Of the machine, not of this process: what is built does not depend on who may use what.
         target.num_cores or os.cpu_count() or 1, vector_bits(target),
-        _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)), *caches
+        _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)),
+        caches[0], caches[1], caches[2],
+        _pair_product(options, vector_bits(target)),
     )  # fmt: skip
+
+
+_PAIR_PRODUCTS: Final = {
+    128: (("vpmaddwd", ""),),
+    256: (("vpdpwssd", "avxvnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx2")),
+    512: (("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
+}
+"""Bits of a vector -> instructions that multiply pairs, best first, and the feature each needs."""
+
+
+def _pair_product(options: LLVMOptions, bits: int) -> str:
+    if not options.triple.startswith("x86_64"):
+        return ""
+    present = required_features(options)
+    rows = _PAIR_PRODUCTS.get(bits, ())
+    found = [name for name, need in rows if not need or need in present]
+    return found[0] if found else ""
 
 
 def _registers(options: LLVMOptions, bits: int) -> int:

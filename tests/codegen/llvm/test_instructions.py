@@ -2,8 +2,9 @@
 
 import pytest
 
-from weft.codegen.llvm.instructions import NEEDED, PROCESSORS, check_instructions
+from weft.codegen.llvm.instructions import NEEDED, check_instructions
 from weft.support.errors import CodegenError
+from weft.target.features import PROCESSORS
 from weft.target.host import LLVMOptions
 
 CALL = 'call <8 x i32> @"llvm.x86.avx2.pmadd.wd"(<16 x i16> %a, <16 x i16> %b)'
@@ -34,4 +35,5 @@ def test_other_text_is_not_looked_at():
 
 
 def test_each_feature_has_processors():
-    assert set(NEEDED.values()) == set(PROCESSORS)
+    known = {feature for features in PROCESSORS.values() for feature in features}
+    assert {feature for needed in NEEDED.values() for feature in needed.split()} <= known

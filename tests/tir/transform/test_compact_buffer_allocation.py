@@ -213,3 +213,22 @@ def test_the_parts_of_a_fused_loop_are_put_together():
     found = np.zeros((4, 8), "int32")
     run(after, a, found)
     np.testing.assert_array_equal(found, (a + 1) * 2)
+
+
+def test_vectors_count_from_their_first_lane_to_the_last(becomes):
+    @T.prim_func
+    def before(c: T.Buffer((4, 8), "int32")):
+        for i in range(4):
+            with T.block("row"):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((4, 32), "int32")
+                t[i, T.ramp(i * 8, 1, 8)] = T.broadcast(i, 8)
+                c[i, T.ramp(0, 1, 8)] = t[i, T.ramp(i * 8, 1, 8)]
+
+    made = CompactBufferAllocation()(weft.IRModule({"main": before}))["main"]
+    [block] = [block for block in collect(made.body, Block) if block.name_hint == "row"]
+    assert [int(extent) for extent in block.alloc_buffers[0].shape] == [1, 8]
+    out = np.zeros((4, 8), "int32")
+    run(made, out)
+    np.testing.assert_array_equal(out, np.repeat(np.arange(4), 8).reshape(4, 8))

@@ -385,3 +385,29 @@ def test_stores_of_one_block_that_follow_each_other_are_one(options, owner):
         result = weft.nd.array(native)
         weft.build(_lines())["main"](weft.nd.array(a), result)
         np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize(("reach", "owner"), [(4, ""), (5, "root")])
+def test_a_matched_region_counts_as_all_its_elements(reach, owner):
+    """What a tensor intrinsic reads: memory moves only if each iteration has written all of it."""
+
+    @T.prim_func
+    def main(c: T.Buffer((3, 8), "int32")):
+        t = T.alloc_buffer((3, 8), "int32")
+        for i in range(3):
+            for j in range(4):
+                with T.block("start"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    t[vi, vj] = vi + vj
+            for k in range(1):
+                with T.block("use"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    m = T.match_buffer(t[vi, 0:reach], (reach,), "int32", offset_factor=1)
+                    c[vi, vk] = m[1] + m[3]
+
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": main}))["main"]
+    owners = [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers]
+    assert owners == [owner]
+    found = np.zeros((3, 8), "int32")
+    run(lower_tir()(weft.IRModule({"main": after}))["main"], found)
+    np.testing.assert_array_equal(found[:, 0], [4, 6, 8])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import attention, bands, elementwise, rows, tiled, transposed, windows
+from weft.dlight.cpu import attention, bands, elementwise, pairs, rows, tiled, transposed, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -45,7 +45,7 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
         elif bands.fits(nest):
             sch = _windows(sch, result, None, waiting, bands.schedule, machine)
         elif tiled.roles_of(nest, weights) is not None:
-            sch = _tried(sch, _tile(result, None, machine, weights))
+            sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
             sch = _tried(sch, _rows(result, [], [], machine))
     return sch
@@ -66,7 +66,7 @@ def _with_its_producers(
                     waiting.remove(block)
                     return made
         if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
-            made = _tried(sch, _tile(block, result, machine, weights))
+            made = _tiled(sch, block, result, machine, weights)
             if made is not sch:
                 waiting.remove(block)
                 return made
@@ -101,10 +101,16 @@ def _windows(
     return made
 
 
-def _tile(
-    block: BlockRV, result: BlockRV | None, machine: Machine, weights: Collection[Buffer]
-) -> Program:
-    return lambda sch: tiled.schedule(sch, block, result, machine, weights)
+def _tiled(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    weights: Collection[Buffer],
+) -> Schedule:  # fmt: skip
+    """Tile a reduction by the processor's products of pairs, where it is a sum of those."""
+    if pairs.fits(Nest(sch, block), machine, weights):
+        made = _tried(sch, lambda one: pairs.schedule(one, block, result, machine, weights))
+        if made is not sch:
+            return made
+    return _tried(sch, lambda one: tiled.schedule(one, block, result, machine, weights))
 
 
 def _rows(

@@ -21,6 +21,7 @@ from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
@@ -170,6 +171,20 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
+    place_tile(sch, nest, roles, (block, result), sizes, machine)
+    tile_reduction(sch, block, roles, result, machine)
+    for panel in panels:
+        if panel is not None:
+            schedule_panel(sch, panel, machine)
+    return True
+
+
+def place_tile(
+    sch: Schedule, nest: Nest, roles: Roles, blocks: tuple[BlockRV, BlockRV], sizes: Sizes,
+    machine: Machine,
+) -> None:  # fmt: skip
+    """Tile the result, the second of ``blocks``; compute the reduction, the first, in its tiles."""
+    block, result = blocks
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
     depth = together(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
@@ -179,11 +194,6 @@ def schedule(
     sch.compute_at(block, place)
     if fused is not None:
         run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
-    tile_reduction(sch, block, roles, result, machine)
-    for panel in panels:
-        if panel is not None:
-            _schedule_panel(sch, panel, machine)
-    return True
 
 
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
@@ -191,15 +201,15 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     tile = best_tile(
         machine,
         Work(
-            rows=_size(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
-            high=_size(nest, roles.tall), blocks=_size(nest, roles.wide) or 1,
+            rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
+            high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
             depth=product([nest.extent(axis) for axis in nest.reduced]),
             apart=_is_apart(nest, roles),
         ),
     )  # fmt: skip
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
     if alone and product([nest.extent(axis) for axis in roles.outer]) == 1:
-        rows = shared_out(_size(nest, roles.row), tile.rows, machine.cores)
+        rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)
         return Sizes(tile.columns, tile.several, rows, tile.high)
     return Sizes(tile.columns, tile.several, tile.rows, tile.high)
 
@@ -234,7 +244,7 @@ def _is_apart(nest: Nest, roles: Roles) -> bool:
     return False
 
 
-def _size(nest: Nest, axis: Var | None) -> int | None:
+def size_of(nest: Nest, axis: Var | None) -> int | None:
     """The extent of an axis; None if it is symbolic, 1 if there is none."""
     return 1 if axis is None else nest.extent(axis)
 
@@ -256,8 +266,9 @@ def _panel(
     index = [region.buffer for region in nest.block.reads].index(load.buffer)
     copy = sch.cache_read(nest.rv, index, "global")
     sch.transform_layout(
-        nest.rv, ("read", index), _panel_map(nest, load, roles.column, sizes.columns), pad_value=0.0
-    )
+        nest.rv, ("read", index), _panel_map(nest, load, roles.column, sizes.columns),
+        pad_value=op.const(0, load.buffer.dtype),
+    )  # fmt: skip
     if load.buffer not in weights:
         return copy
     sch.annotate(copy, PREPROC, True)
@@ -281,7 +292,7 @@ def _panel_map(
     return panels
 
 
-def _schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
+def schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
     """Copies that are made at every call run in parallel over their outer loops."""
     loops = sch.get_loops(panel)
     if len(loops) > 2:
@@ -393,19 +404,19 @@ def tile_reduction(
     tail = [loops[axis] for axis in inside if axis in loops]
     sizes = [nest.extent(axis) for axis in nest.reduced]
     sch.reorder(*steps, *tail)
-    _mark(sch, tail)
+    mark_tile(sch, tail)
     if steps:
         start = sch.decompose_reduction(block, steps[0])
-        _mark(sch, sch.get_loops(start)[shared:])
+        mark_tile(sch, sch.get_loops(start)[shared:])
         whole = product([*sizes, *[extent_of(sch, loop) for loop in tail[:-1]]])
         if whole is not None and whole <= _UNROLLED:
             for loop in steps:
                 sch.unroll(loop)
         else:
-            _unroll_some(sch, steps[-1], tail, machine)
+            unroll_some(sch, steps[-1], tail, machine)
 
 
-def _unroll_some(
+def unroll_some(
     sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine
 ) -> None:
     """Several steps of the reduction in a row, where registers are left for what they load."""
@@ -421,7 +432,7 @@ def _unroll_some(
             sch.unroll(inner)
 
 
-def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
+def mark_tile(sch: Schedule, tail: Sequence[LoopRV]) -> None:
     """Unroll the rows and make the columns vectors."""
     for loop in tail[:-1]:
         sch.unroll(loop)

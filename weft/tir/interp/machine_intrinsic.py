@@ -28,6 +28,12 @@ def multiply_add_pairs(a: Lanes, b: Lanes) -> Lanes:
     return products.reshape(-1, 2).sum(axis=1)
 
 
+def dot_two_words(total: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """``vpdpwssd``: two products of int16, added to each int32."""
+    words = np.dtype("int16")
+    return total.astype("int64") + multiply_add_pairs(_split(a, words), _split(b, words))
+
+
 def multiply_add_bytes(unsigned: Lanes, signed: Lanes) -> Lanes:
     """``vpmaddubsw``: products of an unsigned and a signed byte, added in pairs, saturated."""
     products = unsigned.astype("int64") * signed.astype("int64")
@@ -35,7 +41,7 @@ def multiply_add_bytes(unsigned: Lanes, signed: Lanes) -> Lanes:
 
 
 def _split(value: Lanes, parts: np.dtype[Any]) -> Lanes:
-    """The bytes of each lane, lowest first, as int64."""
+    """The bytes or words of each lane, lowest first, as int64."""
     return np.ascontiguousarray(value.astype("int32")).view(parts).astype("int64")
 
 
@@ -43,6 +49,9 @@ INTRINSICS: Final[dict[str, Callable[..., Lanes]]] = {
     "llvm.x86.avx512.vpdpbusd.512": dot_four_bytes,
     "llvm.x86.avx512.vpdpbusd.256": dot_four_bytes,
     "llvm.x86.avx512.vpdpbusd.128": dot_four_bytes,
+    "llvm.x86.avx512.vpdpwssd.512": dot_two_words,
+    "llvm.x86.avx512.vpdpwssd.256": dot_two_words,
+    "llvm.x86.avx512.vpdpwssd.128": dot_two_words,
     "llvm.x86.avx512.pmaddw.d.512": multiply_add_pairs,
     "llvm.x86.avx2.pmadd.wd": multiply_add_pairs,
     "llvm.x86.sse2.pmadd.wd": multiply_add_pairs,

@@ -21,7 +21,18 @@ from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, FloorDiv, FloorMod, Let, Var
+from weft.tir.expr import (
+    Add,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Ramp,
+    Var,
+)
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -139,16 +150,45 @@ class _Gather(Visitor):
         usage = self.usages.get(id(buffer))
         if usage is None:
             return
-        if any(index.dtype.lanes != 1 for index in indices) or self.unknown(indices):
-            usage.exact = False
         inside = [*usage.shared_by, *self.loops[usage.depth :]]
-        usage.accesses.append((indices, inside, list(self.loops)))
+        if self.unknown(indices):
+            usage.exact = False
+        for corner in (_end_lanes(indices, 0), _end_lanes(indices, -1)):
+            if corner is None:
+                usage.exact = False
+            else:
+                usage.accesses.append((corner, inside, list(self.loops)))
+            if all(index.dtype.lanes == 1 for index in indices):
+                break
 
     def unknown(self, indices: Array) -> bool:
         """Whether an index depends on data or on a let variable: no region follows."""
         if collect(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
+
+
+def _end_lanes(indices: Array, lane: int) -> Array | None:
+    """Where the first lane (0) or the last one (-1) of an access is; None if that is not plain."""
+    found = [_end_lane(index, lane) for index in indices]
+    return None if None in found else Array(found)
+
+
+def _end_lane(index: PrimExpr, lane: int) -> PrimExpr | None:
+    if index.dtype.lanes == 1:
+        return index
+    if isinstance(index, Broadcast):
+        return index.value
+    if isinstance(index, Ramp):
+        steps = 0 if lane == 0 else index.dtype.lanes - 1
+        return op.add(index.base, op.multiply(index.stride, op.const(steps, index.base.dtype)))
+    if isinstance(index, Cast):
+        inner = _end_lane(index.value, lane)
+        return None if inner is None else op.cast(index.dtype.element, inner)
+    if isinstance(index, Add):
+        parts = _end_lane(index.a, lane), _end_lane(index.b, lane)
+        return None if parts[0] is None or parts[1] is None else op.add(*parts)
+    return None
 
 
 def _owned(stmt: Allocate) -> Buffer | None:

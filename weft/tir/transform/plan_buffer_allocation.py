@@ -128,7 +128,13 @@ class _Accesses(Visitor):
             self.path.pop()
 
     def visit_MatchBufferRegion(self, match: MatchBufferRegion) -> None:
-        self.touch(match.source.buffer, None, True)
+        """All of a region may be read: its first element and its last one say where that is."""
+        region = match.source.region
+        for corner in (
+            [part.min for part in region],
+            [op.subtract(op.add(part.min, part.extent), 1) for part in region],
+        ):
+            self.touch(match.source.buffer, corner, True)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self.visit(load.indices)

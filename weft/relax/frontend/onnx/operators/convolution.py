@@ -41,9 +41,11 @@ def conv(
         data = padded(context, data, (windows.before, windows.after), 0.0)
         padding = [0] * len(padding)
     layout, kernel_layout, _ = LAYOUTS[windows.rank]
+    # Bytes less their zero points, of ConvInteger and QLinearConv, are summed in int32.
+    kind = "int32" if x.dtype == "int16" else None
     made = context.emit(CONVOLUTIONS[windows.rank](
         data, weight.expr, windows.strides, padding, windows.dilations, group, layout,
-        kernel_layout,
+        kernel_layout, out_dtype=kind,
     ))  # fmt: skip
     return biased(context, made, bias, windows.rank)
 

@@ -140,11 +140,14 @@ def dequantize_linear(
 
 
 def _centred(context: Context, x: Value, zero_point: Value | None, axis: int | None) -> Value:
-    """The tensor less its zero point in int32; ``axis`` is that of a zero point for each index."""
+    """The tensor of bytes less its zero point in int16, which holds all differences.
+
+    ``axis`` is that of a zero point for each index.
+    """
     emit = context.emit
-    made = as_type(context, x.expr, "int32")
+    made = as_type(context, x.expr, "int16")
     if zero_point is not None:
-        zero = as_type(context, zero_point.expr, "int32")
+        zero = as_type(context, zero_point.expr, "int16")
         if zero_point.rank == 1:
             zero = spread(context, x, zero, axis or 0, 0)
         made = emit(op.subtract(made, zero))

@@ -1,0 +1,147 @@
+"""Products of 8-bit integers: exact for every mix of signs, in pairs."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax, te, tir
+from weft.dlight.cpu import default
+from weft.driver.pipeline import lower_tir
+from weft.target.host import host_features
+from weft.target.machine import machine_of
+from weft.tir.interp import run
+
+HOST, HASWELL = "llvm -num-cores=2", "llvm -mcpu=haswell -num-cores=2"
+X86 = machine_of(HOST).pair_product != ""
+AVX2 = host_features().get("avx2", False)
+TARGETS = [
+    pytest.param(HOST, marks=pytest.mark.skipif(not X86, reason="products of pairs are x86's")),
+    pytest.param(HASWELL, marks=pytest.mark.skipif(not AVX2, reason="cannot run code for AVX2")),
+]
+RNG = np.random.default_rng(7)
+EXTREMES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+
+
+def numbers(shape, dtype):
+    low, high = EXTREMES[dtype]
+    made = RNG.integers(low, high + 1, shape).astype(dtype)
+    made.flat[: made.size // 3] = RNG.choice([low, high], made.size // 3)
+    return made
+
+
+def product(m, n, k, turned=False, dtype="int16"):
+    a = te.placeholder((m, k), dtype=dtype, name="A")
+    b = te.placeholder((n, k) if turned else (k, n), dtype=dtype, name="B")
+    r = te.reduce_axis((0, k), name="k")
+
+    def element(i, j):
+        other = b[j, r] if turned else b[r, j]
+        return te.sum(a[i, r].astype("int32") * other.astype("int32"), axis=r)
+
+    c = te.compute((m, n), element, name="C")
+    return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 3, name="D")])
+
+
+def scheduled(func, target, is_weight=True):
+    weights = [func.buffer_map[func.params[1]]] if is_weight else []
+    return default.schedule(tir.Schedule(func), machine_of(target), weights).mod["main"]
+
+
+def native(func, target, arrays, shape):
+    out = weft.nd.array(np.full(shape, 7, "int32"))
+    weft.build(func, target)["main"](*[weft.nd.array(array) for array in arrays], out)
+    return out.numpy()
+
+
+def expected(a, b):
+    return (a.astype("int64") @ b.astype("int64") + 3).astype("int32")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("m", "n", "k", "turned", "is_weight"),
+    [
+        (1, 10, 9, False, True), (7, 10, 9, True, True), (33, 80, 17, False, True),
+        (5, 2, 3, True, True), (20, 70, 8, False, False),
+    ],
+)  # fmt: skip
+def test_any_shape(m, n, k, turned, is_weight, target):
+    func = product(m, n, k, turned)
+    made = scheduled(func, target, is_weight)
+    assert "llvm.x86." in made.script()
+    a, b = numbers((m, k), "int16"), numbers((k, n), "int16")
+    given = [a, np.ascontiguousarray(b.T) if turned else b]
+    np.testing.assert_array_equal(native(made, target, given, (m, n)), expected(a, b))
+
+
+@pytest.mark.parametrize("target", [HOST, HASWELL, "llvm -mcpu=cascadelake -num-cores=1"])
+@pytest.mark.skipif(not X86, reason="products of pairs are x86's")
+def test_the_interpreter_knows_the_instructions(target):
+    func = product(3, 20, 5)
+    made = scheduled(func, target)
+    a, b = numbers((3, 5), "int16"), numbers((5, 20), "int16")
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    for one in (func, made, lowered):
+        out = np.full((3, 20), 7, "int32")
+        run(one, a, b, out)
+        np.testing.assert_array_equal(out, expected(a, b))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_any_number_of_rows(target):
+    made = scheduled(product(te.var("m", "int64"), 70, 33), target)
+    assert "llvm.x86." in made.script()
+    for m in (1, 13):
+        a, b = numbers((m, 33), "int16"), numbers((33, 70), "int16")
+        np.testing.assert_array_equal(native(made, target, [a, b], (m, 70)), expected(a, b))
+
+
+def module(m, n, k, left, weights):
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((m, k), left))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.matmul(x, relax.const(weights), out_dtype="int32"))
+            out = builder.emit_output(relax.op.nn.relu(made))
+        builder.emit_func_output(out)
+    return builder.finalize()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+def test_mixes_of_signs(left, right, target):
+    weights, x = numbers((31, 37), right), numbers((9, 31), left)
+    compiled = weft.compile(module(9, 37, 31, left, weights), target=target)
+    wanted = np.maximum(x.astype("int32") @ weights.astype("int32"), 0)
+    np.testing.assert_array_equal(compiled(x), wanted)
+    assert re.search("vpmaddwd|vpdpwssd", compiled.get_source("asm"))
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [("llvm -mcpu=haswell", "vpmaddwd"), ("llvm -mcpu=skylake-avx512", "vpmaddwd"),
+     ("llvm -mcpu=cascadelake", "vpdpwssd")],
+)  # fmt: skip
+@pytest.mark.skipif(not X86, reason="products of pairs are x86's")
+def test_sums_stay_in_registers(target, instruction):
+    made = scheduled(product(64, 128, 128), f"{target} -num-cores=1")
+    parts = re.split(r"^\.?[\w$]+:", weft.build(made, target).get_source("asm"), flags=re.M)
+    whole = max(parts, key=lambda part: part.count(instruction))
+    loop = whole[: re.search(r"\tj\w+\t", whole).start()]
+    assert loop.count(instruction) >= 8
+    assert "(%rsp" not in loop
+
+
+@pytest.mark.parametrize("target", ["llvm -mtriple=aarch64-linux-gnu -mcpu=generic"])
+def test_other_processors_keep_their_schedule(target):
+    assert machine_of(target).pair_product == ""
+    assert "llvm.x86." not in scheduled(product(8, 16, 8), target).script()
+
+
+def test_wider_numbers_are_left_alone():
+    assert "llvm.x86." not in scheduled(product(8, 16, 8, dtype="int32"), HOST).script()
