@@ -25,6 +25,7 @@ import torch
 
 import weft
 from benchmarks import operator_modules
+from benchmarks.limits import chains_of, peak_program
 from benchmarks.operators import OPERATORS, Operator
 from benchmarks.work import work_of
 from weft import relax, tir
@@ -44,26 +45,8 @@ def peak_of(target: str) -> tuple[Callable[[], object], float]:
     """Independent chains of multiply-adds in registers, and the FLOPs of a call of them."""
     machine = machine_of(target)
     lanes, chains = machine.lanes(), 24 if machine.vector_registers >= 32 else 12
-
-    @T.prim_func
-    def peak(X: T.Buffer((chains, lanes), "float32"), S: T.Buffer((2,), "float32")):
-        T.func_attr({"global_symbol": "peak", "tir.noalias": True})
-        chain = T.alloc_buffer((chains, lanes), "float32")
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                chain[m, n] = X[m, n]
-        for _ in range(ROUNDS):
-            for m in T.unroll(chains):
-                for n in T.vectorized(lanes):
-                    chain[m, n] = chain[m, n] * S[0] + S[1]
-        for m in T.unroll(chains):
-            for n in T.vectorized(lanes):
-                X[m, n] = chain[m, n]
-
-    kernel = weft.build(peak, target=target)["peak"]
-    values, factors = [np.full(shape, 0.5, np.float32) for shape in ((chains, lanes), 2)]
-    arrays = weft.nd.array(values), weft.nd.array(factors)
-    return lambda: kernel(*arrays), 2.0 * chains * lanes * ROUNDS
+    kernel = weft.build(peak_program(lanes, chains, ROUNDS), target=target)["peak"]
+    return chains_of(kernel, lanes, chains), 2.0 * chains * lanes * ROUNDS
 
 
 def tile_of(target: str) -> tuple[Callable[[], object], float]:

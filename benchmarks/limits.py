@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 import weft
+from weft import tir
 from weft.cli.engines import Call, Server, Setup, answer_requests
 from weft.script import tir as T
 from weft.target.machine import machine_of
@@ -32,29 +33,35 @@ LARGEST: Final = 1 << 28
 """Bytes beyond which a copy gets no slower."""
 
 
-@T.prim_func
-def peak(  # noqa: D103 - a program of its own language
-    X: T.Buffer((CHAINS, LANES), "float32"), S: T.Buffer((2,), "float32")
-):
-    T.func_attr({"global_symbol": "peak", "tir.noalias": True})
-    chain = T.alloc_buffer((CHAINS, LANES), "float32")
-    for m in T.unroll(CHAINS):
-        for n in T.vectorized(LANES):
-            chain[m, n] = X[m, n]
-    for _ in range(ROUNDS):
-        for m in T.unroll(CHAINS):
-            for n in T.vectorized(LANES):
-                chain[m, n] = chain[m, n] * S[0] + S[1]
-    for m in T.unroll(CHAINS):
-        for n in T.vectorized(LANES):
-            X[m, n] = chain[m, n]
+def peak_program(lanes: int, chains: int, rounds: int) -> tir.PrimFunc:
+    """Independent chains of multiply-adds that stay in registers."""
+
+    @T.prim_func
+    def peak(X: T.Buffer((chains, lanes), "float32"), S: T.Buffer((2,), "float32")):
+        T.func_attr({"global_symbol": "peak", "tir.noalias": True})
+        chain = T.alloc_buffer((chains, lanes), "float32")
+        for m in T.unroll(chains):
+            for n in T.vectorized(lanes):
+                chain[m, n] = X[m, n]
+        for _ in range(rounds):
+            for m in T.unroll(chains):
+                for n in T.vectorized(lanes):
+                    chain[m, n] = chain[m, n] * S[0] + S[1]
+        for m in T.unroll(chains):
+            for n in T.vectorized(lanes):
+                X[m, n] = chain[m, n]
+
+    return peak
 
 
-def chains_of(kernel: Callable[..., Any]) -> Call:
-    """A call of the built ``peak`` on arrays of its own."""
-    chains = weft.nd.array(np.full((CHAINS, LANES), 0.5, np.float32))
+peak: Final = peak_program(LANES, CHAINS, ROUNDS)
+
+
+def chains_of(kernel: Callable[..., Any], lanes: int = LANES, chains: int = CHAINS) -> Call:
+    """A call of the built ``peak_program`` on arrays of its own."""
+    values = weft.nd.array(np.full((chains, lanes), 0.5, np.float32))
     factors = weft.nd.array(np.full(2, 0.5, np.float32))
-    return lambda: kernel(chains, factors)
+    return lambda: kernel(values, factors)
 
 
 def peak_setup(told: Mapping[str, Any]) -> Call:
