@@ -17,7 +17,7 @@ from __future__ import annotations
 import platform
 from typing import Final
 
-MOST_THREADS: Final = 64
+MOST_THREADS: Final = 256
 """Threads of a team at most."""
 _PIECES: Final = 4
 """Pieces of a part at most."""
