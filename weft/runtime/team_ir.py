@@ -5,8 +5,8 @@ the other threads of one parallel region wait for work. A parallel loop that the
 (``weft_parallel``) is then not a region of its own: its range is cut in a part for each thread, and
 each part in pieces, which the threads claim one by one, their own first, then those that others
 have not begun (Blumofe and Leiserson, "Scheduling Multithreaded Computations by Work Stealing",
-1999). A thread that the operating system keeps from running so delays nobody by more than a piece,
-and a loop starts in a few hundred nanoseconds.
+1999). A thread that the operating system keeps from running so delays a loop by no more than a
+piece; the end of the region still waits for it.
 
 A claim is one compare-and-swap on ``loop number << 32 | pieces claimed``. Who is late and still
 holds the fields of an earlier loop finds another number there, and claims nothing.

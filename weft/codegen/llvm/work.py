@@ -16,7 +16,7 @@ from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 
 SMALLEST_WORK: Final = 14_000
-"""Cycles below which a fork saves nothing: it takes 3,000, and what two cores wrote lies apart."""
+"""Cycles below which a fork saves too little, since what two cores wrote lies apart."""
 _UNKNOWN: Final = 64
 """Iterations of a loop whose extent is symbolic."""
 _FUNCTION: Final = 20
