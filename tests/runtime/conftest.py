@@ -15,11 +15,12 @@ declare i32 @weft_team(ptr, ptr, i64, i32)
 """
 
 
+def library(text: str) -> NativeLibrary:
+    """The functions in the text."""
+    return NativeLibrary(object_from_ir(DECLARATIONS + text), "test")
+
+
 @pytest.fixture
 def load():
     """``load(ir)``: a NativeLibrary of the functions in the text."""
-
-    def make(text: str) -> NativeLibrary:
-        return NativeLibrary(object_from_ir(DECLARATIONS + text), "test")
-
-    return make
+    return library

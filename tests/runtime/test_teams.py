@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weft
-from weft import nd
+from tests.runtime.parallel_loops import run_in_fresh_process, spec, zeros
 from weft.runtime import threads
-from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.script import tir as T
 from weft.support.errors import RuntimeFault
 
-ROOT = Path(__file__).parents[2]
 LOOPS = 20
 
 # many(x): LOOPS parallel loops, each of which adds 1 to every element; faulty(x): one that fails in
@@ -109,15 +103,6 @@ define i32 @{name}(ptr %p, i32 %threads, i64 %n) {{
 ).replace("LOOPS", str(LOOPS))  # fmt: skip
 
 
-def spec(name):
-    params = (ParamSpec("buffer", "x", "int64", ("n",)), ParamSpec("scalar", "threads", "int32"))
-    return FunctionSpec(name, params, ("n",))
-
-
-def zeros(n):
-    return nd.array(np.zeros(n, np.int64))
-
-
 @pytest.fixture
 def lib(load):
     return load(IR)
@@ -127,7 +112,7 @@ def lib(load):
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 1000])
 def test_every_loop_runs_each_iteration_once(lib, n, count):
     with threads.own_num_threads(count):
-        x = zeros(max(n, 1)) if n else nd.empty((0,), "int64")
+        x = zeros(n)
         for _ in range(10):
             lib.function(spec("many"))(x, 0)
         assert set(x.tolist()) <= {10 * LOOPS}
@@ -177,23 +162,18 @@ def test_many_callers_have_teams_at_once(lib):
 
 
 PROGRAM = """
-import os, sys, warnings
-sys.path.insert(0, {tests!r})
-from test_teams import IR, LOOPS, spec, zeros
-from conftest import DECLARATIONS
-from weft.runtime import threads
-from weft.runtime.llvm import object_from_ir
-from weft.runtime.native import NativeLibrary
-if {backend!r} == "pthread":
-    threads._find_openmp = lambda: None
-many = NativeLibrary(object_from_ir(DECLARATIONS + IR), "test").function(spec("many"))
-assert threads.parallel_backend() == {backend!r}
+import os, warnings
+from tests.runtime.conftest import library
+from tests.runtime.parallel_loops import spec, zeros
+from tests.runtime.test_teams import IR, LOOPS
+
+many = library(IR).function(spec("many"))
 
 def check():
     x = zeros(100)
     with threads.own_num_threads(4):
         many(x, 0)
-    assert set(x.tolist()) == {{LOOPS}}
+    assert set(x.tolist()) == {LOOPS}
 
 for _ in range(200):
     check()
@@ -203,7 +183,7 @@ if pid == 0:
     check()
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-if {backend!r} == "pthread":
+if threads.parallel_backend() == "pthread":
     import resource  # no thread can be had: the caller does all
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     os.setuid(65534) if os.getuid() == 0 else None
@@ -213,13 +193,7 @@ if {backend!r} == "pthread":
 
 @pytest.mark.parametrize("backend", ["openmp", "pthread"])
 def test_in_a_fresh_process(backend):
-    program = PROGRAM.format(tests=str(Path(__file__).parent), backend=backend)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True,
-        text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run_in_fresh_process(PROGRAM, backend)
 
 
 def heavy(steps):

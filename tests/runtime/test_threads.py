@@ -2,19 +2,16 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-from weft import nd
+from tests.runtime.parallel_loops import run_in_fresh_process, spec, zeros
 from weft.runtime import threads
 from weft.runtime.parallel_ir import parallel_ir
 from weft.runtime.parts import load_part
 from weft.runtime.registry import register_func, remove_global_func
-from weft.runtime.spec import FunctionSpec, ParamSpec
+from weft.runtime.spec import FunctionSpec
 from weft.support.errors import RuntimeFault
-
-ROOT = Path(__file__).parents[2]
 
 # fill(x): x[i] = part number by begin, written in parallel over n parts of context %p
 IR = """
@@ -57,15 +54,6 @@ define i32 @fail(ptr %p, i32 %threads, i64 %n) {
   ret i32 %code
 }
 """
-
-
-def spec(name):
-    params = (ParamSpec("buffer", "x", "int64", ("n",)), ParamSpec("scalar", "threads", "int32"))
-    return FunctionSpec(name, params, ("n",))
-
-
-def zeros(n):
-    return nd.array([0] * n) if n else nd.empty((0,), "int64")
 
 
 @pytest.fixture
@@ -212,20 +200,13 @@ def test_both_texts_compile():
 
 
 PROGRAM = """
-import os, sys, warnings
-import numpy as np
-sys.path.insert(0, {tests!r})
-from test_threads import IR, spec, zeros
-from conftest import DECLARATIONS
-from weft.runtime import threads
-from weft.runtime.llvm import object_from_ir
-from weft.runtime.native import NativeLibrary
+import os, warnings
+from tests.runtime.conftest import library
+from tests.runtime.parallel_loops import spec, zeros
+from tests.runtime.test_threads import IR
 
-if {backend!r} == "pthread":
-    threads._find_openmp = lambda: None
-lib = NativeLibrary(object_from_ir(DECLARATIONS + IR), "test")
+lib = library(IR)
 fill, nest, fail = (lib.function(spec(name)) for name in ("fill", "nest", "fail"))
-assert threads.parallel_backend() == {backend!r}
 
 def check(expected):
     x = zeros(6)
@@ -277,13 +258,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 @pytest.mark.parametrize("backend", ["openmp", "pthread"])
 @pytest.mark.parametrize("part", [NEST, FORK], ids=["nest", "fork"])
 def test_in_a_fresh_process(backend, part):
-    program = PROGRAM.format(tests=str(Path(__file__).parent), backend=backend) + part
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True,
-        text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run_in_fresh_process(PROGRAM + part, backend)
 
 
 def parts(x):

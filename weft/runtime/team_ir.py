@@ -15,6 +15,7 @@ holds the fields of an earlier loop finds another number there, and claims nothi
 from __future__ import annotations
 
 import platform
+import re
 from typing import Final
 
 MOST_THREADS: Final = 256
@@ -24,12 +25,26 @@ _PIECES: Final = 4
 _SPINS: Final = 4000
 """Looks at a place before the thread lets others run: some tens of microseconds."""
 
-_TEXT: Final = """
-; body, context, n, parts, pieces of a part, loop number, stop, pieces left, fault, busy, threads,
-; result; then what is claimed of each part, on a cache line of its own
-%team = type { ptr, ptr, i64, i64, i64, i32, i32, i32, i32, i32, i32, i32, [7 x i64],
-               [@MOST@ x [8 x i64]] }
+_FIELDS: Final = {
+    "body": "ptr",
+    "context": "ptr",
+    "n": "i64",
+    "parts": "i64",
+    "pieces": "i64",  # of a part
+    "number": "i32",  # of the loop
+    "stop": "i32",
+    "left": "i32",  # pieces that are not done
+    "fault": "i32",
+    "busy": "i32",
+    "threads": "i32",
+    "result": "i32",
+    "line": "[7 x i64]",  # so that what is claimed begins on a cache line
+    "claimed": f"[{MOST_THREADS} x [8 x i64]]",  # of each part, on a cache line of its own
+}
+"""What a team holds, with the types; ``%x.at = field x`` in the text is where ``x`` is."""
 
+_TEXT: Final = """
+@TYPE@
 @weft_team_key = global i32 -1            ; pthread key, the team that a thread leads
 
 declare i32 @sched_yield()
@@ -89,7 +104,7 @@ start:
   %team = alloca %team, align 64
   call void @llvm.memset.p0.i64(ptr align 64 %team, i8 0, i64 72, i1 false)
   store ptr %body, ptr %team
-  %context.at = getelementptr %team, ptr %team, i32 0, i32 1
+  %context.at = field context
   store ptr %context, ptr %context.at
   %crew = alloca %crew
   store ptr @member, ptr %crew
@@ -98,7 +113,7 @@ start:
   %optional.at = getelementptr %crew, ptr %crew, i32 0, i32 2
   store i32 1, ptr %optional.at
   call void @run_all(ptr %crew, i64 %wanted)
-  %result.at = getelementptr %team, ptr %team, i32 0, i32 11
+  %result.at = field result
   %result = load i32, ptr %result.at
   ret i32 %result
 }
@@ -106,26 +121,26 @@ start:
 ; what each thread of a team does: the first runs the body, the others serve
 define internal void @member(ptr %team, i64 %index, i64 %threads) {
 entry:
-  %stop.at = getelementptr %team, ptr %team, i32 0, i32 6
+  %stop.at = field stop
   %leads = icmp eq i64 %index, 0
   br i1 %leads, label %lead, label %serve
 lead:
   %body = load ptr, ptr %team
-  %context.at = getelementptr %team, ptr %team, i32 0, i32 1
+  %context.at = field context
   %context = load ptr, ptr %context.at
-  %threads.at = getelementptr %team, ptr %team, i32 0, i32 10
+  %threads.at = field threads
   %threads32 = trunc i64 %threads to i32
   store i32 %threads32, ptr %threads.at
   %key = load i32, ptr @weft_team_key
   %set = call i32 @pthread_setspecific(i32 %key, ptr %team)
   %code = call i32 %body(ptr %context, i64 0, i64 1)
   %unset = call i32 @pthread_setspecific(i32 %key, ptr null)
-  %result.at = getelementptr %team, ptr %team, i32 0, i32 11
+  %result.at = field result
   store i32 %code, ptr %result.at
   store atomic i32 1, ptr %stop.at release, align 4
   ret void
 serve:
-  %number.at = getelementptr %team, ptr %team, i32 0, i32 5
+  %number.at = field number
   br label %wait
 wait:
   %seen = phi i32 [ 0, %serve ], [ %seen, %again ], [ %number, %work ]
@@ -151,16 +166,16 @@ leave:
 define internal void @claim_pieces(ptr %team, i64 %index, i32 %number) {
 entry:
   %body = load atomic ptr, ptr %team monotonic, align 8
-  %context.at = getelementptr %team, ptr %team, i32 0, i32 1
+  %context.at = field context
   %context = load atomic ptr, ptr %context.at monotonic, align 8
-  %n.at = getelementptr %team, ptr %team, i32 0, i32 2
+  %n.at = field n
   %n = load atomic i64, ptr %n.at monotonic, align 8
-  %parts.at = getelementptr %team, ptr %team, i32 0, i32 3
+  %parts.at = field parts
   %parts = load atomic i64, ptr %parts.at monotonic, align 8
-  %pieces.at = getelementptr %team, ptr %team, i32 0, i32 4
+  %pieces.at = field pieces
   %pieces = load atomic i64, ptr %pieces.at monotonic, align 8
-  %left.at = getelementptr %team, ptr %team, i32 0, i32 7
-  %fault.at = getelementptr %team, ptr %team, i32 0, i32 8
+  %left.at = field left
+  %fault.at = field fault
   %tag.64 = zext i32 %number to i64
   %tag = shl i64 %tag.64, 32
   %end.of.tag = add i64 %tag, %pieces
@@ -175,7 +190,7 @@ find:
   %wraps = icmp uge i64 %sum, %parts
   %wrapped = sub i64 %sum, %parts
   %which = select i1 %wraps, i64 %wrapped, i64 %sum
-  %word.at = getelementptr %team, ptr %team, i32 0, i32 13, i64 %which
+  %word.at = getelementptr %team, ptr %team, i32 0, i32 @CLAIMED@, i64 %which
   br label %claim
 claim:
   %word = load atomic i64, ptr %word.at acquire, align 8
@@ -221,8 +236,8 @@ done:
 ; a parallel loop in a team: the leader gives it out, takes part, and waits for what others claimed
 define internal i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %wanted) {
 entry:
-  %busy.at = getelementptr %team, ptr %team, i32 0, i32 9
-  %threads.at = getelementptr %team, ptr %team, i32 0, i32 10
+  %busy.at = field busy
+  %threads.at = field threads
   %busy = load i32, ptr %busy.at
   %inside = icmp ne i32 %busy, 0
   %threads32 = load i32, ptr %threads.at
@@ -239,19 +254,19 @@ give:
   %chunk = udiv i64 %n, %parts
   %pieces = call i64 @llvm.umin.i64(i64 %chunk, i64 @PIECES@)
   store atomic ptr %body, ptr %team monotonic, align 8
-  %context.at = getelementptr %team, ptr %team, i32 0, i32 1
+  %context.at = field context
   store atomic ptr %context, ptr %context.at monotonic, align 8
-  %n.at = getelementptr %team, ptr %team, i32 0, i32 2
+  %n.at = field n
   store atomic i64 %n, ptr %n.at monotonic, align 8
-  %parts.at = getelementptr %team, ptr %team, i32 0, i32 3
+  %parts.at = field parts
   store atomic i64 %parts, ptr %parts.at monotonic, align 8
-  %pieces.at = getelementptr %team, ptr %team, i32 0, i32 4
+  %pieces.at = field pieces
   store atomic i64 %pieces, ptr %pieces.at monotonic, align 8
   %all = mul i64 %parts, %pieces
   %all32 = trunc i64 %all to i32
-  %left.at = getelementptr %team, ptr %team, i32 0, i32 7
+  %left.at = field left
   store atomic i32 %all32, ptr %left.at monotonic, align 4
-  %number.at = getelementptr %team, ptr %team, i32 0, i32 5
+  %number.at = field number
   %last = load atomic i32, ptr %number.at monotonic, align 4
   %number = add i32 %last, 1
   %tag.64 = zext i32 %number to i64
@@ -259,7 +274,7 @@ give:
   br label %reset
 reset:
   %i = phi i64 [ 0, %give ], [ %i.next, %reset ]
-  %word.at = getelementptr %team, ptr %team, i32 0, i32 13, i64 %i
+  %word.at = getelementptr %team, ptr %team, i32 0, i32 @CLAIMED@, i64 %i
   store atomic i64 %tag, ptr %word.at release, align 8
   %i.next = add i64 %i, 1
   %last.word = icmp eq i64 %i.next, %parts
@@ -278,7 +293,7 @@ again:
   br label %wait
 end:
   store i32 0, ptr %busy.at
-  %fault.at = getelementptr %team, ptr %team, i32 0, i32 8
+  %fault.at = field fault
   %code = load atomic i32, ptr %fault.at acquire, align 4
   store atomic i32 0, ptr %fault.at monotonic, align 4
   ret i32 %code
@@ -298,9 +313,14 @@ _PAUSES: Final = {
 def team_ir() -> str:
     """The text, which belongs to a module with ``wanted_threads``, ``part_begin``, ``run_all``."""
     declared, pause = _PAUSES.get(platform.machine(), ("", ""))
+    order = list(_FIELDS)
     values = {"MOST": MOST_THREADS, "PIECES": _PIECES, "SPINS": _SPINS, "DECLARE": declared,
-              "PAUSE": pause}  # fmt: skip
+              "PAUSE": pause, "TYPE": f"%team = type {{ {', '.join(_FIELDS.values())} }}",
+              "CLAIMED": order.index("claimed")}  # fmt: skip
     text = _TEXT
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
-    return text
+    return re.sub(
+        r"field (\w+)",
+        lambda found: f"getelementptr %team, ptr %team, i32 0, i32 {order.index(found[1])}", text,
+    )  # fmt: skip

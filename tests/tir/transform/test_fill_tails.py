@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import weft
+from weft.script import from_source
 from weft.script import tir as T
 from weft.tir.transform import FillTails
 
@@ -51,46 +52,33 @@ def test_the_last_vector_of_own_memory_is_whole(becomes):
     becomes(FillTails(), before, expected)
 
 
+MARK = 'T.attr(T.StringImm(""), "pragma_fill_tail", 1)'
+NOT_OWN = f"""
+@T.prim_func
+def main(a: T.Buffer((13,), "float32"), c: T.Buffer((16,), "float32")):
+    for o in range(2):
+        x = T.allocate([7], "float32", "global")
+        x_1 = T.decl_buffer((7,), data=x)
+        y = T.allocate([8], "float32", "global")
+        y_1 = T.decl_buffer((8,), data=y)
+        y_1[7] = T.float32(1)
+        for v in T.vectorized(8):
+            if o * 8 + v < 7:
+                {MARK}
+                x_1[v] = T.float32(2)
+        for v in T.vectorized(8):
+            if o * 8 + v < 13:
+                {MARK}
+                y_1[v] = T.float32(3)
+        for v in T.vectorized(8):
+            if o * 8 + v < 13:
+                {MARK}
+                c[o * 8 + v] = T.float32(4)
+"""
+
+
 def test_guards_stay_where_there_is_no_room_or_others_write(becomes):
-    @T.prim_func
-    def before(a: T.Buffer((13,), "float32"), c: T.Buffer((16,), "float32")):
-        for o in range(2):
-            x = T.allocate([7], "float32", "global")
-            x_1 = T.decl_buffer((7,), data=x)
-            y = T.allocate([8], "float32", "global")
-            y_1 = T.decl_buffer((8,), data=y)
-            y_1[7] = T.float32(1)
-            for v in T.vectorized(8):
-                if o * 8 + v < 7:
-                    T.attr(T.StringImm(""), "pragma_fill_tail", 1)
-                    x_1[v] = T.float32(2)
-            for v in T.vectorized(8):
-                if o * 8 + v < 13:
-                    T.attr(T.StringImm(""), "pragma_fill_tail", 1)
-                    y_1[v] = T.float32(3)
-            for v in T.vectorized(8):
-                if o * 8 + v < 13:
-                    T.attr(T.StringImm(""), "pragma_fill_tail", 1)
-                    c[o * 8 + v] = T.float32(4)
-
-    @T.prim_func
-    def expected(a: T.Buffer((13,), "float32"), c: T.Buffer((16,), "float32")):
-        for o in range(2):
-            x = T.allocate([7], "float32", "global")
-            x_1 = T.decl_buffer((7,), data=x)
-            y = T.allocate([8], "float32", "global")
-            y_1 = T.decl_buffer((8,), data=y)
-            y_1[7] = T.float32(1)
-            for v in T.vectorized(8):
-                if o * 8 + v < 7:
-                    x_1[v] = T.float32(2)
-            for v in T.vectorized(8):
-                if o * 8 + v < 13:
-                    y_1[v] = T.float32(3)
-            for v in T.vectorized(8):
-                if o * 8 + v < 13:
-                    c[o * 8 + v] = T.float32(4)
-
+    before, expected = (from_source(text) for text in (NOT_OWN, NOT_OWN.replace(f"{MARK}\n", "\n")))
     becomes(FillTails(), before, expected)
 
 
