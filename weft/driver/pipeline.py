@@ -27,6 +27,7 @@ from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.rewrite_conv_transpose import RewriteConvTranspose
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.scale_weights import ScaleWeights
 from weft.relax.transform.simplify_data_movement import SimplifyDataMovement
@@ -175,6 +176,7 @@ UNSCHEDULED: tuple[Pass, ...] = (
 
 WEFT: tuple[Pass, ...] = (
     *_NORMS,
+    RewriteConvTranspose(),  # into convolutions, for the passes below
     ScaleWeights(),  # before channels are in blocks
     WidenIntegers(),  # before weights are folded
     BlockChannels(),  # while convolutions are operators

@@ -67,7 +67,7 @@ from weft.topi.nn.pooling import (
     pool2d,
     pool3d,
 )
-from weft.topi.nn.rearrange import pixel_shuffle
+from weft.topi.nn.rearrange import interleave, pixel_shuffle
 from weft.topi.nn.recurrent import gru, lstm, rnn
 from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
 from weft.topi.transform import flatten

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.expr import IntImm
@@ -39,3 +41,30 @@ def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
         return data(*front, channel * factor**2 + part, *place)
 
     return compute_ax(shape, element, "T_pixel_shuffle", tag=tag.INJECTIVE)
+
+
+def interleave(
+    data: Tensor, factors: Sequence[int], starts: Sequence[int], shape: Sequence[Any],
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Images whose neighbours lie in different channels of the data: (n, channels, spatial).
+
+    Each group of channels of the data holds ``prod(factors)`` images of the group's channels, one
+    for each remainder; element ``p`` along an axis is element ``(p + start) // factor`` of the
+    image ``(p + start) % factor``. ``shape`` is that of the result, (n, channels, spatial).
+    """
+    channels = simplified(op.floordiv(shape[1], groups))
+    parts = math.prod(factors)
+
+    def element(*point: Any) -> Any:
+        batch, channel, *places = point
+        moved = [place + start for place, start in zip(places, starts, strict=True)]
+        part: Any = 0
+        for place, factor in zip(moved, factors, strict=True):
+            part = part * factor + op.floormod(place, factor)
+        own = channel if groups == 1 else op.floormod(channel, channels)
+        before = 0 if groups == 1 else op.floordiv(channel, channels) * (channels * parts)
+        source = [op.floordiv(p, factor) for p, factor in zip(moved, factors, strict=True)]
+        return data(batch, before + part * channels + own, *source)
+
+    return compute_ax(list(shape), element, "T_interleave", tag=tag.INJECTIVE)
