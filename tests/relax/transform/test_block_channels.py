@@ -182,3 +182,24 @@ def test_the_only_convolution_gives_the_same_results(layers):
     expected = run(mod, "main", x)
     found = weft.compile(mod)(x)
     np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-4, atol=1e-4)
+
+
+def gated(image):
+    """An image whose channels are scaled by what two convolutions make of their means."""
+    first, second = convolved((4, 24, 1, 1)), convolved((24, 4, 1, 1))
+    gate = second(relax.op.nn.relu(first(relax.op.nn.adaptive_avg_pool2d(image, (1, 1)))))
+    return relax.op.multiply(image, gate)
+
+
+def test_convolutions_of_one_pixel_are_no_reason_to_convert_an_image():
+    mod = chain((1, 24, 9, 9), gated)
+    made = BlockChannels()(mod)
+    assert layouts(made) == [("NCHW", "OIHW", "NCHW")] * 2
+    x = RNG.normal(size=(1, 24, 9, 9)).astype("float32")
+    found = weft.compile(mod)(x)
+    np.testing.assert_allclose(found, run(mod, "main", x), rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_of_one_pixel_follow_those_of_images():
+    mod = chain((1, 24, 9, 9), convolved((24, 24, 3, 3)), gated, convolved((16, 24, 1, 1)))
+    assert {blocks[0] for blocks in layouts(BlockChannels()(mod))} <= {"NCHW24c", "NCHW4c"}

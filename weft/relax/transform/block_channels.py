@@ -10,7 +10,8 @@ one of 8 for 24 channels; the block of the result need not be that of the data. 
 (3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
 convolutions are blocked where no block crosses a group. The rest stays in the layout that the
 program names; so does the only convolution of a function where rows of its image make vectors that
-are as good: both conversions would be for it alone.
+are as good: both conversions would be for it alone. Convolutions of one pixel (the gates of squeeze
+and excitation) follow the others, and are no reason to convert what they are multiplied by.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from weft.ir.functor import collect
 from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
 from weft.relax.lattice import tensor_dims
+from weft.relax.shape_arith import constant_value
 from weft.relax.transform.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
 
@@ -37,13 +39,22 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 
     def run(func: Function) -> Function:
         found = [
-            call for call in collect(func, Call) if getattr(call.op, "name", "") == _CONV2D
-        ]
-        if len(found) == 1 and has_vectors_in_rows(found[0], width):
+            call for call in collect(func, Call)
+            if getattr(call.op, "name", "") == _CONV2D and not _has_one_pixel(call)
+        ]  # fmt: skip
+        if not found or (len(found) == 1 and has_vectors_in_rows(found[0], width)):
             return func
         return with_layouts(func, lambda call: blocked_layouts(call, width))
 
     return make_function_pass("BlockChannels", run)
+
+
+def _has_one_pixel(call: Call) -> bool:
+    """Whether the channels of an image are next to each other whatever the layout says."""
+    data = tensor_dims(call.args[0].struct_info)
+    if call.attrs["data_layout"] != "NCHW" or data is None:
+        return False
+    return [constant_value(size) for size in data[2:]] == [1, 1]
 
 
 def has_vectors_in_rows(call: Call, width: int) -> bool:
