@@ -2,16 +2,17 @@
 
 Data is (steps, batch, features), weights (gates * hidden, features) and (gates * hidden, hidden).
 The products with the data of all steps are one matrix product before the loop; inside it a step
-reads the state of the one before. Sums of 16-bit floats are float32. Sources: Hochreiter and
-Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014 (the reset gate applied
-after the product, as in cuDNN and PyTorch).
+reads the state of the one before. The weights of the state are transposed, so that each of its
+elements adds to all gates, vector by vector. Sums of 16-bit floats are float32. Sources: Hochreiter
+and Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014 (the reset gate
+applied after the product, as in cuDNN and PyTorch).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
@@ -20,9 +21,13 @@ from weft.te.operation import extern, reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
-from weft.topi.extents import compute_ax, may_be_equal, shape_text
+from weft.topi import tag
+from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
+from weft.topi.simplify import simplified
 
+PREPROC: Final = "meta_schedule.layout_rewrite_preproc"
+"""The annotation of blocks that lay weights out anew (SplitLayoutRewritePreproc)."""
 Part = Callable[[int], PrimExpr]
 """What the data, or the state, adds to a gate."""
 Cell = Callable[[Part, Part, PrimExpr, Any], PrimExpr]
@@ -66,6 +71,20 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
+def _turned(weight: Tensor) -> Tensor:
+    """The weights of the state, (hidden, gates * hidden); laid out so once where they are known."""
+    return compute_ax(
+        [weight.shape[1], weight.shape[0]], lambda k, g: weight(g, k), "recurrent_turned",
+        tag=tag.INJECTIVE, attrs={PREPROC: True},
+    )  # fmt: skip
+
+
+def _each(ib: Any, low: Any, high: Any, name: str) -> Any:
+    """A loop over the elements from ``low`` to ``high``, counted from 0, in vectors where known."""
+    extent = simplified(high - low)
+    return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
+
+
 @dataclass
 class _Step:
     """One step of one sequence, as statements; the buffers that it reads and writes."""
@@ -82,10 +101,13 @@ class _Step:
         size, _, kind = self.sizes
         _, weights, biases = self.operands
         sums = self.scratch[0]
-        with self.ib.for_range(low, high, "g") as g:
-            sums[g] = op.cast(kind, biases[g])
-            with self.ib.for_range(0, size, "k") as k:
-                sums[g] = sums[g] + op.cast(kind, weights[g, k]) * hidden[k]
+        with _each(self.ib, low, high, "g") as g:
+            sums[low + g] = op.cast(kind, biases[low + g])
+        with (
+            self.ib.for_range(0, size, "k") as k,
+            _each(self.ib, low, high, "g") as g,
+        ):  # fmt: skip
+            sums[low + g] = sums[low + g] + op.cast(kind, weights[k, low + g]) * hidden[k]
 
     def parts(self, at: Any, b: Any, j: Any) -> tuple[Part, Part]:
         """What data and state add to the gates of element j."""
@@ -99,10 +121,10 @@ class _Step:
         plain = gates if reset is None else gates - 1
         self.add_up(0, plain * size, hidden)
         if reset is not None:
-            with ib.for_range(0, size, "j") as j:
+            with _each(ib, 0, size, "j") as j:
                 scaled[j] = reset(*self.parts(at, b, j)) * hidden[j]
             self.add_up(plain * size, gates * size, scaled)
-        with ib.for_range(0, size, "j") as j:
+        with _each(ib, 0, size, "j") as j:
             value = cell(*self.parts(at, b, j), hidden[j], (self.running[1:], j, self.extras))
             hidden[j] = value
             out[at, b, j] = op.cast(out.dtype, hidden[j])
@@ -166,7 +188,7 @@ def recurrence(
                     result[b, j] = op.cast(data.dtype, state[j])
         return ib.get()
 
-    inputs = [ready, recurrent, recurrent_bias, *states, *extras]
+    inputs = [ready, _turned(recurrent), recurrent_bias, *states, *extras]
     inputs += [] if lengths is None else [lengths]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     reads = [decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs]
