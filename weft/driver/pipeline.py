@@ -22,6 +22,7 @@ from weft.relax.transform.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_tir import FuseTIR
+from weft.relax.transform.fuse_transposes import FuseTransposes
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
@@ -184,6 +185,7 @@ WEFT: tuple[Pass, ...] = (
     SimplifyDataMovement(),  # while attention, transposes and products are operators
     SplitMatmul(),  # after slices have moved up to the products
     DispatchToLibraries(),  # what the target asks for, while products are operators
+    FuseTransposes(),  # those that found nothing to cancel with
     UseWinograd(),  # once the weights of convolutions are constants in blocks
     *_KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
