@@ -60,12 +60,15 @@ def elementwise_func(
 def elementwise() -> Callable[..., Any]:
     """Apply ``compute`` to arrays in native code: elementwise(compute, out, *arrays, lanes=1)."""
 
-    def apply(compute: Callable[..., Any], out: str, *arrays: Any, lanes: int = 1, dtypes=None):
+    def apply(
+        compute: Callable[..., Any], out: str, *arrays: Any, lanes: int = 1, dtypes=None,
+        target=None,
+    ):  # fmt: skip
         n = len(arrays[0])
         names = dtypes or [str(a.dtype) for a in arrays]
         func = elementwise_func(names, out, compute, n, lanes)
         result = array(np.zeros(n, out if out in ("bool",) else _numpy(out)))
-        run = Native(func).functions["main"]
+        run = Native(func, target).functions["main"]
         run(*[array(a, dtype=d) if str(a.dtype) != d else array(a) for a, d in
               zip(arrays, names, strict=True)], result)  # fmt: skip
         return result.numpy()

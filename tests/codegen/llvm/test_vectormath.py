@@ -54,6 +54,31 @@ def test_polynomials_stay_within_two_ulp(name, lanes, elementwise):
     assert error[worst] <= 2, (name, x[worst], got[worst])
 
 
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [("sigmoid", (-1.0986, -3.8, -5.84, -8.63, -16.97, -88, -103.5)),
+     ("tanh", (0.1099, 0.3466, -0.5196, 9.01)), ("exp", (-103.97, -103.3, -87.3, 5.2, 48.9))],
+)  # fmt: skip
+def test_polynomials_stay_within_two_ulp_where_roundings_add_up(name, places, target, elementwise):
+    bits = np.arange(-(1 << 14), 1 << 14, dtype=np.int32)
+    x = np.concatenate([(np.float32(place).view(np.int32) + bits) for place in places])
+    x = x.view(np.float32)
+    got = elementwise(
+        lambda v: Call(v.dtype, f"tir.{name}", [v]), "float32", x, lanes=8, target=target
+    )
+    assert ulps(got, REFERENCE[name](x.astype(np.float64))).max() <= (1 if name == "exp" else 2)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
+def test_polynomials_without_avx512(name, elementwise):
+    x = samples()
+    got = elementwise(lambda v: Call(v.dtype, f"tir.{name}", [v]), "float32", x, lanes=8,
+                      target="llvm -mcpu=x86-64-v3")  # fmt: skip
+    with np.errstate(all="ignore"):
+        assert ulps(got, REFERENCE[name](x.astype(np.float64))).max() <= 2
+
+
 @pytest.mark.parametrize("lanes", [1, 2, 3, 5, 8, 12, 16, 24, 48, 64])
 def test_exp_of_any_number_of_lanes(lanes, elementwise):
     row = [-np.inf, -3.4e38, -104.5, -103.9, -88, -1, -0.0, 0, 1, 88.7, 88.8, np.inf, np.nan]

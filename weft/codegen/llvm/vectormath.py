@@ -1,4 +1,6 @@
-"""float32 mathematics as polynomials (at most 2 ulp): exp, log, tanh, erf, sin, pow and friends.
+"""float32 mathematics as polynomials: exp, log, tanh, erf, sin, pow and friends.
+
+Errors are at most 2 ulp where multiply-adds are fused.
 
 The coefficients are minimax fits of our own on the reduced interval that each function's comment
 names; reductions follow Cody and Waite, *Software Manual for the Elementary Functions* (1980).
@@ -20,9 +22,10 @@ _EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
 _LOG: Final = (0.33333331659547494, -0.2500082273596439, 0.20001233174443991,
                -0.16623297500434275, 0.14201557540553408, -0.13160595243502182,
                0.12763300312185774, -0.07635588162399559)  # fmt: skip
-# tanh(x) = x + x**3 * P(x**2) for |x| <= 0.625
-_TANH: Final = (-0.3333328320129005, 0.13331470130950096, -0.05374161982759161,
-                0.020644127489829793, -0.005709488538927734)  # fmt: skip
+# exp(2 * r) = 1 + 2 * r + 2 * r * (r * P(r)) for |r| <= ln(2) / 4
+_EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(_EXP, 1)])
+# 3 / 2 * exp(r); the factor of r**3 is a little less than the best, where sigmoid rounds most
+_EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, _EXP[0], 0.16666514145, *_EXP[2:])])
 # erf(x) = 1 - exp(-x - x * P(x)) for 0 <= x <= 3.92, fit for the relative error of erf
 _ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
                -0.019177136942744255, -0.00010650144395185634, 0.0016039618058130145,
@@ -41,39 +44,65 @@ _EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
                  0.009618129181593592, 0.0013333557620605811, 0.00015403440540095984,
                  1.5252992076593496e-05, 1.325841790247037e-06, 1.0148074151400753e-07)  # fmt: skip
 
+_TANH_ONE: Final = 9.5
+"""From where tanh is one."""
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _ROOT_HALF_BITS: Final = 0x3F3504F3
 _LARGE_ANGLE: Final = 32768.0
 _PIO2_HIGH, _PIO2_LOW = 1.5707963267341256, 6.0771005065061922e-11
 
 
-def _scaled(k: Kernel, value: str, number: str, power: str, zero: str) -> str:
-    """value * 2**power, rounded once where that is subnormal, and 0 where ``zero`` holds.
+def _nearest_field(k: Kernel, x: str, factor: float, plus: int) -> tuple[str, str]:
+    """The whole number n nearest to x * factor, and bits of which the last nine are n + ``plus``.
 
-    ``number`` is the power as a float. Where no instruction does it, in two steps, so that neither
-    factor overflows.
+    ``plus`` is part of the constant whose addition rounds, so it costs nothing.
     """
-    if k.b.context.scales:
-        return k.scale(value, number, zero)
-    half = k.iop("ashr", power, 1)
-    rest = k.iop("sub", power, half)
-    for part in (half, rest):
-        factor = k.from_bits(k.iop("shl", k.iop("add", part, 127), 23))
-        value = k.mul(value, factor)
-    return k.select(zero, 0.0, value)
+    magic = 12582912.0 + plus
+    shifted = k.fma(x, factor, magic)
+    return k.sub(shifted, magic), k.bits(shifted)
+
+
+def _as_exponent(k: Kernel, bits: str) -> str:
+    """The power of two whose biased exponent is in the last nine bits."""
+    return k.from_bits(k.iop("shl", bits, 23))
+
+
+def _power_of_two(k: Kernel, x: str, factor: float, plus: int = 0) -> tuple[str, str]:
+    """The whole number n nearest to x * factor, and 2**(n + ``plus``), a normal number."""
+    n, bits = _nearest_field(k, x, factor, 127 + plus)
+    return n, _as_exponent(k, bits)
+
+
+def _reduced(k: Kernel, x: str, n: str) -> str:
+    """x - n * log(2)."""
+    return k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
 
 
 def exp(k: Kernel, x: str) -> str:
-    """e**x.
+    """e**x, by vscalefps where there is one.
 
-    What is 0 is not computed: masked scores are there by the thousand, and a product that comes out
-    below the normal numbers takes a hundred cycles.
+    That is not run where the result is 0: masked scores are there by the thousand, and a product
+    that comes out below the normal numbers takes a hundred cycles.
     """
+    if not k.b.context.scales:
+        return _exp_in_two_steps(k, k.clamp(x, -104.0, 89.0))
     zero = k.compare("olt", x, -104.0)
     x = k.select(zero, 0.0, k.select(k.compare("ogt", x, 89.0), 89.0, x))
-    n, power = k.nearest(x, 1.0 / math.log(2))
-    r = k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
-    return _scaled(k, k.poly(r, (1.0, 1.0, *_EXP)), n, power, zero)
+    n, _ = k.nearest(x, 1.0 / math.log(2))
+    return k.scale(k.poly(_reduced(k, x, n), (1.0, 1.0, *_EXP)), n, zero)
+
+
+def _exp_in_two_steps(k: Kernel, x: str) -> str:
+    """e**x for -104 <= x <= 89 as 2**103 * e**r times two powers of two, rounded once.
+
+    Their biased exponents are the halves of n + 151, at least one; but for n = -150, where one of
+    them is 0 and so its power: nothing is slow there either.
+    """
+    n, bits = _nearest_field(k, x, 1.0 / math.log(2), 151)
+    value = k.poly(_reduced(k, x, n), [c * 2.0**103 for c in (1.0, 1.0, *_EXP)])
+    half = k.iop("lshr", bits, 1)
+    value = k.mul(value, _as_exponent(k, k.iop("sub", bits, half)))
+    return k.mul(value, _as_exponent(k, half))
 
 
 def exp2(k: Kernel, x: str) -> str:
@@ -173,26 +202,32 @@ def _log_64(d: Kernel, x: str) -> str:
 
 
 def tanh(k: Kernel, x: str) -> str:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent, as (1 - e) / (1 + e) with e = exp(-2 * abs(x)).
+
+    With e = s + v, s a power of two, these are (1 - s) - v and (1 + s) + v: the first halves are
+    exact, and nothing cancels, not even near 0, where s is 1.
+    """
     size = k.call("fabs", x)
-    square = k.mul(x, x)
-    small = k.fma(k.mul(square, x), k.poly(square, _TANH), x)
-    e = exp(k, k.add(size, size))
-    large = k.sub(1.0, k.div(2.0, k.add(e, 1.0)))
-    large = k.call("copysign", large, x)
-    return k.select(k.compare("olt", size, 0.625), small, large)
+    size = k.select(k.compare("ogt", size, _TANH_ONE), _TANH_ONE, size)
+    n, s = _power_of_two(k, size, -2.0 / math.log(2))
+    r = k.fma(n, -math.log(2) / 2, k.sub(-0.0, size))
+    twice = k.mul(s, k.add(r, r))
+    v = k.fma(twice, k.mul(r, k.poly(r, _EXP_TWICE)), twice)
+    value = k.div(k.sub(k.sub(1.0, s), v), k.add(k.add(s, 1.0), v))
+    return k.call("copysign", value, x)
 
 
 def sigmoid(k: Kernel, x: str) -> str:
-    """1 / (1 + e**-x): for x < 0 as e**x / (1 + e**x), so that e**-abs(x) never overflows.
+    """1 / (1 + e**-x) as q / (s + q), q = e**r, s a power of two, -x = n * log(2) - r.
 
-    What rounding 1 + e**-abs(x) loses is taken off the quotient: else it may be 2.1 ulp off.
+    Both are 2**-32 times that, so that no s overflows, and 3/2 times: then s + q, for n > 1, is in
+    the upper half of its binade, where rounding it loses less. The result was 2.3 ulp off without.
     """
-    e = exp(k, k.sub(-0.0, k.call("fabs", x)))
-    total = k.add(e, 1.0)
-    lost = k.sub(e, k.sub(total, 1.0))
-    value = k.div(k.select(k.compare("olt", x, 0.0), e, 1.0), total)
-    return k.sub(value, k.mul(value, lost))
+    x = k.clamp(x, -104.0, 30.0)
+    n, s = _power_of_two(k, x, -1.0 / math.log(2), -32)
+    s = k.from_bits(k.iop("or", k.bits(s), 0x400000))
+    q = k.poly(k.fma(n, _LN2_LOW, k.fma(n, _LN2_HIGH, x)), [c * 2.0**-32 for c in _EXP_HALVES])
+    return k.div(q, k.add(s, q))
 
 
 def erf(k: Kernel, x: str) -> str:
@@ -208,10 +243,9 @@ def _below_one(k: Kernel, u: str) -> str:
     With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, not even
     for u near 0, where n is 0.
     """
-    n, power = k.nearest(u, -1.0 / math.log(2))
+    n, scale = _power_of_two(k, u, -1.0 / math.log(2))
     r = k.fma(n, -math.log(2), k.sub(-0.0, u))
     p = k.fma(k.mul(r, r), k.poly(r, _EXP), r)
-    scale = k.from_bits(k.iop("add", k.iop("shl", power, 23), 0x3F800000))
     return k.fma(k.sub(-0.0, scale), p, k.sub(1.0, scale))
 
 
