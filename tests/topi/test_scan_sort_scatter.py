@@ -55,6 +55,17 @@ def test_topk(check, floats):
     check(topi.topk, [x], np.sort(x, 1), 0, 1, "values", True)
 
 
+@pytest.mark.parametrize("k", [1, 4, 32, 33, 40])
+@pytest.mark.parametrize("is_ascend", [False, True])
+def test_few_and_many_first_elements_keep_the_order_of_equal_ones(check, k, is_ascend):
+    x = np.random.default_rng(k).integers(0, 6, (2, 40)).astype("float32")
+    x[0, [3, 9]], x[1, 5] = np.nan, np.inf
+    numbers = np.where(np.isnan(x), 1e9, x)  # NaN counts as the largest
+    places = np.argsort(numbers if is_ascend else -numbers, 1, kind="stable")[:, :k]
+    values = np.take_along_axis(x, places, 1)
+    check(topi.topk, [x], [values, places], k, 1, "both", is_ascend)
+
+
 @pytest.mark.parametrize("reduction", ["update", "add"])
 def test_scatter_elements(check, floats, ints, reduction):
     data, indices, updates = floats(3, 4), ints(2, 4, low=-3, high=3), floats(2, 4)
