@@ -174,6 +174,8 @@ CASES = {
     ),
     "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
     "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
+    "sum of many columns": of_one((9, 1030), lambda x: topi.sum(x, axis=0)),
+    "sum over the middle": of_one((5, 9, 70), lambda x: topi.sum(x, axis=1)),
     "sum of all": of_one((7, 31), topi.sum),
     "largest of the middle": of_one((3, 10, 5), lambda x: topi.max(x, axis=1)),
     "mean of pixels": of_one((2, 3, 5, 7), lambda x: topi.sum(x, axis=[2, 3], keepdims=True)),

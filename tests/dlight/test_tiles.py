@@ -85,3 +85,14 @@ def test_a_target_says_more_than_the_machine():
 )  # fmt: skip
 def test_channels_have_the_block_that_takes_the_fewest_vectors(channels, width, block):
     assert block_of(channels, width) == block
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("columns", [1, 16, 100, 1024])
+def test_a_sum_of_columns_reads_long_runs(bits, columns):
+    registers = 32 if bits == 512 else 16
+    one, two = [Machine(cores, bits, registers, 2, 32 << 10, 1 << 20, 8 << 20) for cores in (1, 64)]
+    tile = best_tile(one, Work(1, columns, depth=1024, once=True))
+    assert tile.products <= registers - 2
+    assert tile.vectors > 4 or tile.columns >= columns or columns <= 4 * tile.lanes
+    assert best_tile(two, Work(1, columns, depth=1024, once=True)).vectors <= 4

@@ -56,6 +56,7 @@ from weft.tir.transform.prefetch_next import PrefetchNextIteration
 from weft.tir.transform.reciprocal import MultiplyByReciprocal
 from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
+from weft.tir.transform.shuffle_load import ShuffleLoad
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
@@ -88,6 +89,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold
+    ShuffleLoad(),  # when what lanes pick is a matter of constants
     RemoveNoOp(),
     StorageRewrite(),  # after what removes statements: shorter lives
     ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them

@@ -204,7 +204,7 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
             rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
             high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
             depth=product([nest.extent(axis) for axis in nest.reduced]),
-            apart=_is_apart(nest, roles),
+            apart=_is_apart(nest, roles), once=_reads_once(nest),
         ),
     )  # fmt: skip
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
@@ -231,6 +231,15 @@ def _busiest(size: int, rows: int, cores: int) -> int:
     """The rows of the core that has the most tiles."""
     tiles = -(-size // rows)
     return min(-(-tiles // cores) * rows, size)
+
+
+def _reads_once(nest: Nest) -> bool:
+    """Whether every instance of the block reads one number, which no other instance reads."""
+    if len(nest.loads) != 1:
+        return False
+    axes = [axis for axis in (*nest.spatial, *nest.reduced) if nest.extent(axis) != 1]
+    places = [index for index in nest.loads[0].indices if isinstance(index, Var)]
+    return set(axes) <= set(places)
 
 
 def _is_apart(nest: Nest, roles: Roles) -> bool:

@@ -40,6 +40,10 @@ _WAYS: Final = 8
 push each other out."""
 _WIDEST: Final = 4
 """Vectors of a tile at most: more share no broadcast number with more than is worth it."""
+_SPARED: Final = 2
+"""Registers that accumulators leave where an addition takes its operand from memory."""
+_LONGEST: Final = 16
+"""The same where each number is read once: the longer the runs of memory, the sooner they come."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Work:
     depth: int | None = None
     apart: bool = False
     """Whether the numbers of two rows lie so far from each other that they share cache sets."""
+    once: bool = False
+    """Whether an accumulator takes numbers of its own, each once, and nothing else: a sum."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ def best_tile(machine: Machine, work: Work) -> Tile:
         key=lambda tile: (
             round(_cycles(machine, tile, work), 3),
             (tile.high * tile.rows + tile.vectors) / tile.products,
+            -tile.vectors,
         ),
     )
 
@@ -106,6 +113,7 @@ def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
     height = _UNKNOWN if work.rows is None else work.rows
     for lanes, vectors, several in _widths(machine, work):
         most = most_rows(machine, vectors)
+        most = (machine.vector_registers - _SPARED) // vectors if work.once else most
         most = min(most, _WAYS) if work.apart else most
         for rows in range(1, min(most, height) + 1):
             is_short = work.shared and rows == work.rows
@@ -122,13 +130,20 @@ def _widths(machine: Machine, work: Work) -> Iterator[tuple[int, int, int]]:
     lanes, width = machine.lanes(), _UNKNOWN if work.columns is None else work.columns
     while lanes > 1 and lanes // 2 >= width:
         lanes //= 2
-    for vectors in range(1, _WIDEST + 1):
+    for vectors in range(1, _widest(machine, work) + 1):
         if vectors == 1 or (vectors - 1) * lanes < width:
             yield lanes, vectors, 1
     each = -(-width // lanes)
     for several in range(2, _WIDEST // each + 1):
         if work.blocks % several == 0:
             yield lanes, each * several, several
+
+
+def _widest(machine: Machine, work: Work) -> int:
+    """Vectors of a tile at most; the cores share the columns of a sum."""
+    if not work.once or work.columns is None:
+        return _WIDEST
+    return min(_LONGEST, max(_WIDEST, work.columns // (machine.lanes() * machine.cores)))
 
 
 def most_rows(machine: Machine, vectors: int) -> int:
@@ -150,7 +165,7 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
     for height, down in _heights(tile, work):
         for columns, across in _parts(width, tile.columns):
             vectors = _vectors(columns, tile.lanes) * tile.several
-            step = _step(machine, height, vectors, work.shared)
+            step = _step(machine, height, vectors, work)
             if streamed:
                 step = max(step, vectors * tile.lanes * 4 / _STREAM)
             if machine.vector_bits >= _WIDE and work.shared:
@@ -180,7 +195,8 @@ def _vectors(width: int, lanes: int) -> int:
     return whole + tail.bit_count()
 
 
-def _step(machine: Machine, rows: int, vectors: int, shared: bool) -> float:
+def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:
     products = rows * vectors
-    loads = vectors + rows if shared else vectors + products
+    beside = 0 if work.once else vectors
+    loads = beside + (rows if work.shared else products)
     return max(products / machine.fma_ports, loads / _LOADS, _CHAIN)

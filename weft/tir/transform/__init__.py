@@ -39,6 +39,7 @@ _NAMES = {
     "RemoveAssume": "weft.tir.transform.remove_no_op",
     "RemoveNoOp": "weft.tir.transform.remove_no_op",
     "SerializeThreads": "weft.tir.transform.serialize_threads",
+    "ShuffleLoad": "weft.tir.transform.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
     "SplitVectorLoop": "weft.tir.transform.split_vector_loop",
     "StorageRewrite": "weft.tir.transform.storage_rewrite",

@@ -151,7 +151,7 @@ class Vectorizer(StmtMutator):
             if effect_of(call) >= CallEffectKind.UpdateState:
                 raise NotVectorizable
             return call
-        name = call.op.name if isinstance(call.op, Op) else ""
+        name = _name(call)
         if name == "tir.if_then_else":
             return self.choice(call, args)
         if name == "tir.reinterpret":
@@ -163,7 +163,8 @@ class Vectorizer(StmtMutator):
     def choice(self, call: Call, args: Array) -> PrimExpr:
         """``if_then_else``: kept where the condition is the same for all lanes."""
         if args[0].dtype.lanes != 1:
-            if collect([call.args[1], call.args[2]], (BufferLoad, Call)):
+            inside = collect([call.args[1], call.args[2]], (BufferLoad, Call))
+            if not all(isinstance(one, Call) and _name(one) in LANE_WISE for one in inside):
                 raise NotVectorizable
             return Select(*[self.wide(arg) for arg in args])
         dtype = call.dtype.with_lanes(self.lanes)
@@ -228,6 +229,10 @@ class Vectorizer(StmtMutator):
 
     def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
         return stmt.with_(body=self.visit(stmt.body))
+
+
+def _name(call: Call) -> str:
+    return call.op.name if isinstance(call.op, Op) else ""
 
 
 def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:

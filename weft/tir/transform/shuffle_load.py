@@ -1,0 +1,159 @@
+"""ShuffleLoad: a vector of elements near each other is read as a run of memory and put in order.
+
+Where the lanes of an index are known up to one number that all share, what they pick is known when
+code is generated, and a load and a shuffle of constant order take the place of a gather, which
+takes a load for each lane (Anderson, Malik and Gregg, "Automatic vectorization of interleaved data
+revisited", 2015, do the same for strides). Repeated rows, for a number ``i``::
+
+    y[i * 16:i * 16 + 16] = x[T.Ramp(i * 16, 1, 16) // T.Broadcast(2, 16)]
+
+After::
+
+    y[i * 16:i * 16 + 16] = T.Shuffle([x[i * 8:i * 8 + 8]], [0, 0, 1, 1, 2, 2, ... 7, 7])
+
+An index that depends on nothing, as the columns of an image that is resized in unrolled vectors,
+may hold any arithmetic, which the reference interpreter carries out. Runs when loops are unrolled.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import Mutator, collect
+from weft.ir.transform import Pass
+from weft.support.errors import UnsupportedError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import (
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Ramp,
+    Select,
+    Shuffle,
+    Var,
+)
+from weft.tir.function import PrimFunc
+from weft.tir.interp.expression import ExprCompiler
+from weft.tir.stmt import For
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+_VECTORS: Final = 4
+"""Vectors that a run may fill: from more it takes as long to pick as to gather."""
+
+
+class _Shuffles(StmtMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.analyzer = Analyzer()
+
+    def visit_For(self, loop: For) -> For:
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        found: For = self.visit_default(loop)
+        return found
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        found: BufferLoad = self.visit_default(load)
+        if found.dtype.lanes == 1 or found.buffer.dtype.lanes > 1 or found.predicate is not None:
+            return found
+        *outer, last = found.indices
+        if any(index.dtype.lanes != 1 for index in outer) or _is_simple(found.buffer, last):
+            return found
+        places = _constants(last) or self._differences(last)
+        return found if places is None else self._picked(found, *places)
+
+    def _differences(self, index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
+        """The first lane of an index, and how far each lane is from it."""
+        if collect(index, (Call, Select)) or not collect(index, (FloorDiv, FloorMod)):
+            return None
+        lanes = [self.analyzer.simplify(_lane(index, at)) for at in range(index.dtype.lanes)]
+        found = [self.analyzer.simplify(op.subtract(lane, lanes[0])) for lane in lanes]
+        places = [place.value for place in found if isinstance(place, IntImm)]
+        return (lanes[0], places) if len(places) == len(lanes) else None
+
+    def _picked(self, load: BufferLoad, first: PrimExpr, places: list[int]) -> PrimExpr:
+        """The run of memory that holds all ``first + places``, and the lanes of it."""
+        low, span = min(places), max(places) - min(places) + 1
+        if span > _VECTORS * len(places):
+            return load
+        start = self.analyzer.simplify(op.add(first, low))
+        *outer, _ = load.indices
+        width = self._width(load.buffer, start, span)
+        if isinstance(start, IntImm) and width > span:  # as far from the end as that is
+            size = load.buffer.shape[-1]
+            assert isinstance(size, IntImm)
+            start_at = min(start.value, size.value - width)
+            low, start = low - (start.value - start_at), IntImm(start.dtype, start_at)
+        if width == 1:
+            return Broadcast(load.with_(indices=[*outer, start]), len(places))
+        run = BufferLoad(load.buffer, [*outer, Ramp(start, IntImm(start.dtype, 1), width)])
+        return Shuffle([run], [place - low for place in places])
+
+    def _width(self, buffer: Buffer, start: PrimExpr, span: int) -> int:
+        """How many elements are read: a power of two where the row holds as many."""
+        width = 1 << (span - 1).bit_length()
+        size = buffer.shape[-1]
+        if isinstance(start, IntImm):
+            return width if isinstance(size, IntImm) and width <= size.value else span
+        return width if self.analyzer.can_prove(op.less_equal(op.add(start, width), size)) else span
+
+
+def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
+    """Whether an index is a run already or cannot be known, or its elements are told by bits."""
+    return (
+        isinstance(index, Ramp | Broadcast) or bool(buffer.strides) or buffer.dtype.is_bool
+        or bool(collect(index, (BufferLoad, Let, Shuffle)))
+    )  # fmt: skip
+
+
+def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
+    """The lanes of an index that depends on nothing, from zero."""
+    if collect(index, Var):
+        return None
+    try:
+        lanes = ExprCompiler().compile(index)(SimpleNamespace(values={}, buffers={}))
+    except UnsupportedError:
+        return None
+    return op.const(0, index.dtype.element), [int(lane) for lane in np.asarray(lanes)]
+
+
+def _lane(index: PrimExpr, at: int) -> PrimExpr:
+    """One lane of a vector."""
+    found: PrimExpr = _Lane(at).visit(index)
+    return found
+
+
+class _Lane(Mutator):
+    """Takes vectors for one of their lanes."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    def visit_Ramp(self, ramp: Ramp) -> PrimExpr:
+        return op.add(ramp.base, op.multiply(ramp.stride, self.at))
+
+    def visit_Broadcast(self, broadcast: Broadcast) -> PrimExpr:
+        return broadcast.value
+
+    def visit_Cast(self, cast: Cast) -> PrimExpr:
+        return op.cast(cast.dtype.element, self.visit(cast.value))
+
+
+def shuffle_loads(func: PrimFunc) -> PrimFunc:
+    """The function with loads of known lanes as runs of memory in another order."""
+    return rewrite_body(func, _Shuffles())
+
+
+def ShuffleLoad() -> Pass:  # noqa: N802 - named as its neighbours are
+    """The pass ``tir.ShuffleLoad``."""
+    return make_pass("ShuffleLoad", shuffle_loads)
