@@ -472,3 +472,17 @@ def test_rows_in_parallel_compute_nothing_for_each_other():
     assert parallel
     for loop in parallel:
         assert all(isinstance(inner.extent, IntImm) for inner in collect(loop.body, For))
+
+
+def test_a_schedule_that_fails_costs_speed_not_the_model(monkeypatch):
+    def failing(*_):
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr(default.elementwise, "schedule", failing)
+    x = te.placeholder((8,), name="x")
+    func = te.create_prim_func([x, topi.add(x, x)])
+    data = floats(8)
+    with pytest.warns(RuntimeWarning, match=r"schedule failed, .* as written; .*KeyError"):
+        _, *results = results_of(func, [data], (8,))
+    for result in results:
+        np.testing.assert_array_equal(result, data + data)

@@ -12,6 +12,7 @@ gets a schedule.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Collection, Sequence
 
 from weft.dlight.cpu import attention, bands, elementwise, pairs, rows, tiled, transposed, windows
@@ -126,7 +127,14 @@ def _tried(sch: Schedule, program: Program) -> Schedule:
         return made if program(made) else sch
     except ScheduleError as error:
         logger.debug("a default schedule does not fit: %s", error)
-        return sch
+    except Exception as error:  # noqa: BLE001 - a fault of a schedule is to cost speed, not the model
+        warnings.warn(
+            f"weft: a default schedule failed, its block stays as written; please report this: "
+            f"{type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return sch
 
 
 def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
