@@ -27,6 +27,7 @@ from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
+from weft.relax.transform.offset_integers import OffsetIntegers
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_conv_transpose import RewriteConvTranspose
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
@@ -181,6 +182,7 @@ WEFT: tuple[Pass, ...] = (
     *_NORMS,
     RewriteConvTranspose(),  # into convolutions, for the passes below
     ScaleWeights(),  # before channels are in blocks
+    OffsetIntegers(),  # bytes less a zero point become bytes, where that is a product's operand
     WidenIntegers(),  # before weights are folded
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now

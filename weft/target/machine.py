@@ -39,8 +39,8 @@ class Machine:
     l1: int
     l2: int
     l3: int
-    pair_product: str = ""
-    """The instruction that multiplies int16 and adds in pairs; empty if there is none."""
+    dot_products: tuple[str, ...] = ()
+    """Instructions that multiply small integers and add some products, the best first."""
 
     def lanes(self, bits: int = 32) -> int:
         """Elements of ``bits`` bits in a vector register.
@@ -82,25 +82,26 @@ def _machine(target: Target) -> Machine:
         target.num_cores or os.cpu_count() or 1, vector_bits(target),
         _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)),
         caches[0], caches[1], caches[2],
-        _pair_product(options, vector_bits(target)),
+        _dot_products(options, vector_bits(target)),
     )  # fmt: skip
 
 
-_PAIR_PRODUCTS: Final = {
+_DOT_PRODUCTS: Final = {
     128: (("vpmaddwd", ""),),
-    256: (("vpdpwssd", "avxvnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx2")),
-    512: (("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
-}
-"""Bits of a vector -> instructions that multiply pairs, best first, and the feature each needs."""
+    256: (("vpdpbusd", "avx512vnni avxvnni"), ("vpdpwssd", "avx512vnni avxvnni"),
+          ("vpmaddwd", "avx2")),
+    512: (("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
+}  # fmt: skip
+"""Bits of a vector -> instructions of ``Machine.dot_products``, and the features one of which each
+needs."""
 
 
-def _pair_product(options: LLVMOptions, bits: int) -> str:
+def _dot_products(options: LLVMOptions, bits: int) -> tuple[str, ...]:
     if not options.triple.startswith("x86_64"):
-        return ""
-    present = required_features(options)
-    rows = _PAIR_PRODUCTS.get(bits, ())
-    found = [name for name, need in rows if not need or need in present]
-    return found[0] if found else ""
+        return ()
+    present = set(required_features(options))
+    rows = _DOT_PRODUCTS.get(bits, ())
+    return tuple([name for name, need in rows if not need or present & set(need.split())])
 
 
 def _registers(options: LLVMOptions, bits: int) -> int:

@@ -14,6 +14,8 @@ from weft.target.features import required_features
 from weft.target.host import LLVMOptions
 
 NEEDED: Final = {
+    "llvm.x86.avx512.vpdpbusd.128": "avx512vnni avxvnni",
+    "llvm.x86.avx512.vpdpbusd.256": "avx512vnni avxvnni",
     "llvm.x86.avx512.vpdpwssd.128": "avx512vnni avxvnni",
     "llvm.x86.avx512.vpdpwssd.256": "avx512vnni avxvnni",
     "llvm.x86.avx512.vpdp": "avx512vnni",

@@ -15,7 +15,7 @@ import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import attention, bands, elementwise, pairs, rows, tiled, transposed, windows
+from weft.dlight.cpu import attention, bands, dots, elementwise, rows, tiled, transposed, windows
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -106,9 +106,9 @@ def _tiled(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
 ) -> Schedule:  # fmt: skip
-    """Tile a reduction by the processor's products of pairs, where it is a sum of those."""
-    if pairs.fits(Nest(sch, block), machine, weights):
-        made = _tried(sch, lambda one: pairs.schedule(one, block, result, machine, weights))
+    """Tile a reduction by the processor's dot products, where it is a sum of those."""
+    if dots.fits(Nest(sch, block), machine, weights):
+        made = _tried(sch, lambda one: dots.schedule(one, block, result, machine, weights))
         if made is not sch:
             return made
     return _tried(sch, lambda one: tiled.schedule(one, block, result, machine, weights))

@@ -10,8 +10,9 @@ one of 8 for 24 channels; the block of the result need not be that of the data. 
 (3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
 convolutions are blocked where no block crosses a group. The rest stays in the layout that the
 program names; so does the only convolution of a function where rows of its image make vectors that
-are as good: both conversions would be for it alone. Convolutions of one pixel (the gates of squeeze
-and excitation) follow the others, and are no reason to convert what they are multiplied by.
+are as good: both conversions would be for it alone (convolutions of integers need channels side by
+side). Convolutions of one pixel (the gates of squeeze and excitation) follow the others, and are
+no reason to convert what they are multiplied by.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def has_vectors_in_rows(call: Call, width: int) -> bool:
     channels, row, filters, _, high, wide = sizes
     groups = int(attrs["groups"])
     if groups == 1:
-        return high == wide == 1 and row >= 2 * width
+        is_float = str(attrs["out_dtype"]) != "int32"
+        return is_float and high == wide == 1 and row >= 2 * width
     return groups == channels == filters and max(high, wide) <= 3 and row * 4 >= width * 3
 
 

@@ -1,8 +1,9 @@
 """Constants that numpy computes as compiled code does, bit for bit, without compiling anything.
 
-IEEE 754 fixes the results of the four operations and the square root, and integers wrap in both;
-views of constants share their memory. A model has hundreds of these on its weights (the norms of a
-ResNet-50 alone need 424), and a kernel for each would take seconds to compile.
+IEEE 754 fixes the results of the four operations, the square root and what a float32 is of an
+integer, and integers wrap in both; views of constants share their memory. A model has hundreds of
+these on its weights (the norms of a ResNet-50 alone need 424), and a kernel for each would take
+seconds to compile.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _OF_NUMBERS: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 _OF_FLOATS: Final[dict[str, Callable[..., Any]]] = {"divide": np.divide, "sqrt": np.sqrt}
 _VIEWS: Final = frozenset({"expand_dims", "reshape", "squeeze", "flatten"})
+_INTEGERS: Final = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 EXACT: Final = {
     Op.get(f"relax.{name}"): name
-    for name in (*_OF_NUMBERS, *_OF_FLOATS, *_VIEWS, "permute_dims", "layout_transform")
+    for name in (*_OF_NUMBERS, *_OF_FLOATS, *_VIEWS, "astype", "permute_dims", "layout_transform")
 }
 """The operators, by name without ``relax.``."""
 
@@ -45,6 +47,8 @@ def fold_by_numpy(call: Call) -> Constant | None:
     shape = tuple([int(dim) for dim in dims if dim is not None])
     values = [arg.data._array for arg in call.args if isinstance(arg, Constant)]
     kind = DataType(info.dtype)
+    if name == "astype":
+        return _cast(call.args[0], kind)
     if any(str(arg.data.dtype) != str(kind) for arg in call.args if isinstance(arg, Constant)):
         return None
     function = _OF_NUMBERS.get(name)
@@ -63,6 +67,13 @@ def fold_by_numpy(call: Call) -> Constant | None:
     if name == "layout_transform" and call.attrs["pad_value"] is None:
         return Constant(call.attrs["index_map"].map_ndarray(call.args[0].data))
     return None
+
+
+def _cast(given: Constant, kind: DataType) -> Constant | None:
+    """Integers as other integers or float32."""
+    if str(given.data.dtype) not in _INTEGERS or str(kind) not in (*_INTEGERS, "float32"):
+        return None
+    return _constant(given.data._array.astype(str(kind)), kind)
 
 
 def _constant(array: np.ndarray[Any, Any], dtype: DataType) -> Constant:

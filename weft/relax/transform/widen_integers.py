@@ -3,7 +3,8 @@
 Before: ``matmul(x, w, out_dtype="int32")`` of int8 and uint8. After: ``matmul(astype(x, "int16"),
 astype(w, "int16"), out_dtype="int32")``, the same number for number. A weight is widened when the
 model is built, an activation once a call instead of in each step of a product; the kernel has pairs
-of them multiplied and added by one instruction (``weft.dlight.cpu.pairs``).
+of them multiplied and added by one instruction (``weft.dlight.cpu.dots``). Products of uint8 and
+int8 stay as they are where the processor has one for those.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform.centred import dtype_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
@@ -26,11 +27,17 @@ _FITTING: Final = (*_NARROW, "int16")
 
 
 class _Widener(PyExprMutator):
+    def __init__(self, has_bytes: bool) -> None:
+        super().__init__()
+        self.has_bytes = has_bytes
+
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
         if not isinstance(made, Call) or made.op not in _PRODUCTS:
             return made
-        kinds = [_dtype(arg) for arg in made.args]
+        kinds = [dtype_of(arg) for arg in made.args]
+        if self.has_bytes and kinds == ["uint8", "int8"] and made.attrs.get("groups", 1) == 1:
+            return made
         if str(made.attrs["out_dtype"]) != "int32" or not all(kind in _FITTING for kind in kinds):
             return made
         wide = [
@@ -40,16 +47,12 @@ class _Widener(PyExprMutator):
         return Call(made.op, wide, made.attrs, made.sinfo_args)
 
 
-def _dtype(arg: Expr) -> str:
-    info = arg.struct_info
-    return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
-
-
 def _widened(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
-    if func.attrs.get("Primitive") or not machine_of(target).pair_product:
+    products = machine_of(target).dot_products
+    if func.attrs.get("Primitive") or not products:
         return func
-    made = _Widener().visit_expr(func)
+    made = _Widener("vpdpbusd" in products).visit_expr(func)
     return func if made is func else made
 
 

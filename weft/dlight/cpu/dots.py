@@ -1,9 +1,9 @@
-"""Products of 8-bit and 16-bit integers, summed in int32: two steps of the reduction at a time.
+"""Products of 8-bit and 16-bit integers, summed in int32: some steps of the reduction at a time.
 
-The tile is that of ``tiled``; its steps are pairs, for which x86 has ``vpmaddwd`` and ``vpdpwssd``
-(``pair_intrinsics``). One operand has the two numbers of a pair next to each other in memory, the
-other is copied into panels ``[.., columns / width, steps / 2, width, 2]``, a weight when the model
-is built. Columns and steps are padded with zeros to whole tiles and pairs.
+The tile is that of ``tiled``; its steps are dot products, which x86 has of two int16 and of four
+bytes (``dot_intrinsics``). One operand has the numbers of a dot product next to each other in
+memory, the other is copied into panels ``[.., columns / width, steps / 4, width, 4]``, a weight
+when the model is built. Columns and steps are padded with zeros to whole tiles and dot products.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.dlight.cpu import elementwise, tiled
-from weft.dlight.cpu.pair_intrinsics import PAIR, pair_product_intrin
+from weft.dlight.cpu.dot_intrinsics import DOTS, Dot
 from weft.dlight.cpu.tiles import Work, best_tile
 from weft.dlight.nest import Access, Nest, loops_of, product
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.tir.buffer import Buffer
@@ -30,8 +30,10 @@ class _Product:
     """Roles of the axes, and of the operands."""
 
     roles: tiled.Roles
-    pair: Var
-    """The axis of the reduction whose steps are pairs."""
+    dot: Dot
+    """The instruction."""
+    inner: Var
+    """The axis of the reduction of which one instruction takes several steps."""
     panels: Access
     """The operand that has columns."""
     is_weight: bool
@@ -44,29 +46,37 @@ def fits(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
 
 def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _Product | None:
     roles = tiled.roles_of(nest, weights)
-    if not machine.pair_product or roles is None or not _is_sum_of_products(nest):
+    if not machine.dot_products or roles is None or not _is_sum_of_products(nest):
         return None
     column = roles.column
     panels = [load for load in nest.loads if load.uses(column)]
     others = [load for load in nest.loads if not load.uses(column)]
     if len(panels) != 1 or len(others) != 1 or not others[0].indices:
         return None
-    [panel], pair = panels, others[0].indices[-1]
+    [panel], inner = panels, others[0].indices[-1]
+    types = str(others[0].buffer.dtype), str(panel.buffer.dtype)
+    dots = [DOTS[name] for name in machine.dot_products]
+    fitting = [dot for dot in dots if (dot.left, dot.right) == types]
     is_weight = panel.buffer in weights
     is_shared = roles.row is not None and not panel.uses(roles.row)
-    if not isinstance(pair, Var) or pair not in nest.reduced:
+    if not fitting or not isinstance(inner, Var) or inner not in nest.reduced:
         return None
-    if nest.extent(pair) is None or nest.extent(column) is None:
+    if nest.extent(inner) is None or nest.extent(column) is None:
         return None
-    if others[0].position(pair) is None or not all(isinstance(i, Var) for i in panel.indices):
+    if others[0].position(inner) is None or not all(map(_is_axis, panel.indices)):
         return None
-    if panel.position(pair) is None or not (is_weight or is_shared):
+    if panel.position(inner) is None or not (is_weight or is_shared):
         return None
-    return _Product(roles, pair, panel, is_weight)
+    return _Product(roles, fitting[0], inner, panel, is_weight)
+
+
+def _is_axis(index: PrimExpr) -> bool:
+    """Whether an index is an axis, perhaps one of a single value, as of windows of one pixel."""
+    return isinstance(index, Var | IntImm)
 
 
 def _is_sum_of_products(nest: Nest) -> bool:
-    """Whether the body is ``sum = sum + int32(a) * int32(b)`` for int16 a and b."""
+    """Whether the body is ``sum = sum + int32(a) * int32(b)``."""
     value = nest.stores[0].value
     if not isinstance(value, Add) or not isinstance(value.a, BufferLoad):
         return False
@@ -74,16 +84,15 @@ def _is_sum_of_products(nest: Nest) -> bool:
         return False
     return value.dtype == "int32" and all(
         isinstance(factor, Cast) and isinstance(factor.value, BufferLoad)
-        and factor.value.dtype == "int16"
         for factor in (value.b.a, value.b.b)
-    )  # fmt: skip
+    )
 
 
 def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
 ) -> bool:  # fmt: skip
-    """Tile a sum of products of int16 and what follows it, as ``tiled.schedule`` does."""
+    """Tile a sum of products of integers and what follows it, as ``tiled.schedule`` does."""
     nest = Nest(sch, block)
     found = _product_of(nest, machine, weights)
     if found is None:
@@ -109,7 +118,7 @@ def schedule(
     else:
         tile = sch.cache_write(block, 0, "local")
     tiled.place_tile(sch, nest, found.roles, (block, tile), sizes, machine)
-    _tile_pairs(sch, block, found, tile, machine)
+    _tile_dots(sch, block, found, tile, machine)
     for copy in copies:
         _schedule_copy(sch, copy, machine)
     if end is not None and is_cut:
@@ -126,10 +135,10 @@ def _column(nest: Nest) -> Var:
 def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
     """What a tile holds: whole vectors, of which all tiles have as many.
 
-    ``vpmaddwd`` needs a register for its sums before they are added.
+    An instruction that does not add needs a register for its sums before they are added.
     """
     roles, lanes = found.roles, machine.lanes()
-    spare = 1 if machine.pair_product == "vpmaddwd" else 0
+    spare = 0 if found.dot.accumulates else 1
     registers = replace(machine, vector_registers=machine.vector_registers - spare)
     vectors = -(-(nest.extent(roles.column) or 1) // lanes)
     steps = product([nest.extent(axis) for axis in nest.reduced])
@@ -138,7 +147,7 @@ def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
         Work(
             rows=tiled.size_of(nest, roles.row), columns=vectors * lanes,
             high=tiled.size_of(nest, roles.tall), blocks=tiled.size_of(nest, roles.wide) or 1,
-            depth=None if steps is None else -(-steps // PAIR),
+            depth=None if steps is None else -(-steps // found.dot.steps),
         ),
     )  # fmt: skip
     tiles = -(-vectors // max(tile.columns // lanes, 1))
@@ -148,11 +157,11 @@ def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
 def _pad(
     sch: Schedule, nest: Nest, found: _Product, sizes: tiled.Sizes
 ) -> tuple[list[BlockRV], BlockRV | None]:
-    """Pad columns to whole tiles, and steps to pairs, where they are not.
+    """Pad columns to whole tiles, and steps to dot products, where they are not.
 
     The blocks that copy operands, and the one that copies the result without its padding.
     """
-    parts = {found.roles.column: sizes.columns, found.pair: PAIR}
+    parts = {found.roles.column: sizes.columns, found.inner: found.dot.steps}
     if all((nest.extent(axis) or 0) % size == 0 for axis, size in parts.items()):
         return [], None
     before = {sch.get(one) for one in sch.get_producers(nest.rv)}
@@ -182,20 +191,20 @@ def _panels(
 
 
 def _panel_map(nest: Nest, found: _Product, width: int) -> Callable[..., list[PrimExpr]]:
-    """What is not reduced, columns / width, the other steps, steps / 2, width, 2."""
-    load = found.panels
-    column, pair = load.position(found.roles.column), load.position(found.pair)
+    """What is not reduced, columns / width, the other steps, steps / 4, width, 4."""
+    load, together = found.panels, found.dot.steps
+    column, inner = load.position(found.roles.column), load.position(found.inner)
     assert column is not None
-    assert pair is not None
+    assert inner is not None
     reduced = set(nest.reduced)
     steps = [d for d, index in enumerate(load.indices) if reduced & set(collect(index, Var))]
 
     def panels(*place: Any) -> list[PrimExpr]:
         before = [place[d] for d in range(len(place)) if d != column and d not in steps]
-        after = [place[d] for d in steps if d != pair]
+        after = [place[d] for d in steps if d != inner]
         return [
-            *before, place[column] // width, *after, place[pair] // PAIR, place[column] % width,
-            place[pair] % PAIR,
+            *before, place[column] // width, *after, place[inner] // together,
+            place[column] % width, place[inner] % together,
         ]  # fmt: skip
 
     return panels
@@ -213,7 +222,7 @@ def _schedule_copy(sch: Schedule, copy: BlockRV, machine: Machine) -> None:
         elementwise.run_in_parallel(sch, outer[:1], machine)
 
 
-def _tile_pairs(
+def _tile_dots(
     sch: Schedule, block: BlockRV, found: _Product, result: BlockRV, machine: Machine
 ) -> None:
     """Inside the tile: steps outermost, rows and vectors unrolled, an instruction for each."""
@@ -222,16 +231,16 @@ def _tile_pairs(
     shared = len(sch.get_loops(result)) - len(tile) - 1
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, shared)
-    other = [loops[axis] for axis in roles.steps if axis in loops and axis is not found.pair]
-    steps, pair = sch.split(loops[found.pair], [None, PAIR])
+    other = [loops[axis] for axis in roles.steps if axis in loops and axis is not found.inner]
+    steps, inner = sch.split(loops[found.inner], [None, found.dot.steps])
     rows, column = [loops[axis] for axis in tile if axis in loops], loops[roles.column]
-    sch.reorder(*other, steps, *rows, column, pair)
+    sch.reorder(*other, steps, *rows, column, inner)
     start = sch.decompose_reduction(block, (*other, steps)[0])
     tiled.mark_tile(sch, sch.get_loops(start)[shared:])
-    if machine.pair_product == "vpdpwssd":  # else more sums would wait to be added than registers
+    if found.dot.accumulates:  # else more sums would wait to be added than registers
         tiled.unroll_some(sch, steps, [*rows, column], machine)
     vectors, lanes = sch.split(column, [None, machine.lanes()])
     for loop in (*rows, vectors):
         sch.unroll(loop)
     sch.blockize(lanes)  # takes the test for the last rows, which an intrinsic cannot have
-    sch.tensorize(lanes, pair_product_intrin(machine.lanes(), machine.pair_product))
+    sch.tensorize(lanes, found.dot.intrin(machine.lanes()))

@@ -1,0 +1,122 @@
+"""Dot products of x86: ``vpmaddwd`` (SSE2, AVX2, AVX-512BW), ``vpdpwssd`` and ``vpdpbusd`` (VNNI).
+
+Each computes ``C[i] += sum of A[k] * B[i, k]`` in int32, over two int16 or over four bytes, those
+of A unsigned and those of B signed: one machine vector of B, packed so many steps of a reduction at
+a time, against as many numbers of A. All wrap as int32 does: they are exact modulo 2**32 (Intel's
+Intrinsics Guide; the packing is that of FBGEMM, Khudia et al., 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from weft.script import tir as T
+from weft.tir.function import PrimFunc
+from weft.tir.tensor_intrinsic import TensorIntrin
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An instruction: the steps of the reduction that it takes, and the types of A and B."""
+
+    instruction: str
+    steps: int
+    left: str
+    right: str
+    accumulates: bool
+    """Whether it adds to the sums; else a second instruction does."""
+
+    def intrin(self, lanes: int) -> str:
+        """The name of the tensor intrinsic for so many sums.
+
+        >>> DOTS["vpmaddwd"].intrin(8)
+        'dot_8x2_vpmaddwd'
+        """
+        return f"dot_{lanes}x{self.steps}_{self.instruction}"
+
+
+DOTS: Final = {
+    dot.instruction: dot
+    for dot in (
+        Dot("vpmaddwd", 2, "int16", "int16", accumulates=False),
+        Dot("vpdpwssd", 2, "int16", "int16", accumulates=True),
+        Dot("vpdpbusd", 4, "uint8", "int8", accumulates=True),
+    )
+}
+
+
+def dot_product_desc(lanes: int, dot: Dot) -> PrimFunc:
+    """Each of ``lanes`` int32 sums takes in the products of some steps."""
+    steps = dot.steps
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (steps,), dot.left, offset_factor=1)
+        B = T.match_buffer(b, (lanes, steps), dot.right, offset_factor=1)
+        C = T.match_buffer(c, (lanes,), "int32", offset_factor=1, scope="local")
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:steps], B[0:lanes, 0:steps])
+            T.writes(C[0:lanes])
+            for i, k in T.grid(lanes, steps):
+                with T.block("update"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
+
+    return desc
+
+
+def dot_product_sum(lanes: int, dot: Dot, name: str, total: Any, left: Any, right: Any) -> Any:
+    """The sums plus dot products, by an LLVM intrinsic of that name.
+
+    ``left`` are the numbers of A, packed in one int32, and ``right`` those of B, in a vector.
+    """
+    wide, many = f"int32x{lanes}", T.broadcast(left, lanes)
+    if dot.accumulates:
+        return T.call_llvm_pure_intrin(
+            wide, name, T.uint32(3), total, many, T.reinterpret(wide, right)
+        )
+    many = T.reinterpret(f"{dot.right}x{lanes * dot.steps}", many)
+    return total + T.call_llvm_pure_intrin(wide, name, T.uint32(2), many, right)
+
+
+def _impl(lanes: int, dot: Dot, name: str) -> PrimFunc:
+    steps, number = dot.steps, dot.steps * lanes
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (steps,), dot.left, offset_factor=1)
+        B = T.match_buffer(b, (lanes, steps), dot.right, offset_factor=1)
+        C = T.match_buffer(c, (lanes,), "int32", offset_factor=1, scope="local")
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:steps], B[0:lanes, 0:steps])
+            T.writes(C[0:lanes])
+            B_flat = T.decl_buffer((number,), dot.right, data=B.data, elem_offset=B.elem_offset)
+            packed = T.reinterpret("int32", A.vload([0], f"{dot.left}x{steps}"))
+            C[T.ramp(0, 1, lanes)] = dot_product_sum(
+                lanes, dot, name, C.vload([0], f"int32x{lanes}"), packed,
+                B_flat.vload([0], f"{dot.right}x{number}"),
+            )  # fmt: skip
+
+    return impl
+
+
+def _both(lanes: int, dot: Dot, name: str) -> tuple[PrimFunc, PrimFunc]:
+    return dot_product_desc(lanes, dot), _impl(lanes, dot, name)
+
+
+INTRINSICS: Final = {
+    ("vpmaddwd", 4): "llvm.x86.sse2.pmadd.wd",
+    ("vpmaddwd", 8): "llvm.x86.avx2.pmadd.wd",
+    ("vpmaddwd", 16): "llvm.x86.avx512.pmaddw.d.512",
+    **{
+        (name, bits // 32): f"llvm.x86.avx512.{name}.{bits}"
+        for name in ("vpdpwssd", "vpdpbusd") for bits in (128, 256, 512)
+    },
+}  # fmt: skip
+"""Instruction and lanes -> LLVM's name."""
+
+for (_instruction, _lanes), _name in INTRINSICS.items():
+    _dot = DOTS[_instruction]
+    TensorIntrin.register_maker(_dot.intrin(_lanes), partial(_both, _lanes, _dot, _name))
