@@ -127,7 +127,7 @@ def _tried(sch: Schedule, program: Program) -> Schedule:
         return made if program(made) else sch
     except ScheduleError as error:
         logger.debug("a default schedule does not fit: %s", error)
-    except Exception as error:  # noqa: BLE001 - a fault of a schedule is to cost speed, not the model
+    except Exception as error:  # noqa: BLE001 - it must not cost the user the model
         warnings.warn(
             f"weft: a default schedule failed, its block stays as written; please report this: "
             f"{type(error).__name__}: {error}",
