@@ -79,6 +79,29 @@ def test_any_field_of_what_a_function_returns_may_be_its_tuple():
     assert DataflowUseInplaceCalls()(Calls) is Calls
 
 
+def test_a_shape_beside_a_tensor_hides_no_memory():
+    @I.ir_module
+    class Calls:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            cls = Calls
+            with R.dataflow():
+                a = R.exp(x)
+                pair = cls.both(R.shape([2]), a)
+                b = pair[0]
+                c = R.negative(a)
+                R.output(b, c)
+            return b, c
+
+        @R.function(private=True)
+        def both(
+            size: R.Shape(["n"]), x: R.Tensor((4,), "float32")
+        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+            return (x, x)
+
+    assert inplace_opportunities(block_of(Calls), Calls["main"].params) == ([], [])
+
+
 def results(mod, mode, *args):
     machine = relax.VirtualMachine(relax.build(mod, "llvm"), weft.cpu(), exec_mode=mode)
     first, (second, third) = machine["main"](*args)

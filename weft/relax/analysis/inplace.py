@@ -112,10 +112,8 @@ class _Aliases:
         return {OUTSIDE}
 
     def field(self, value: TupleGetItem) -> set[int]:
-        whole = self.of(value.tuple_value, None)
-        if OUTSIDE in whole:
-            return {OUTSIDE}
-        found: set[int] = set()
+        whole = self.of(value.tuple_value, value.tuple_value.struct_info)
+        found = whole & {OUTSIDE}
         for number in whole:
             fields = self.tuples.get(number, [])
             if len(fields) > value.index:
