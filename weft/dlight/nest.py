@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
+from weft.ir.op import Op
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, IterType, IterVar, Var
@@ -31,6 +33,9 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
+
+_ONE_OPERATION: Final = (Op.get("tir.fabs"),)
+"""Functions that are as cheap as an addition."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class Nest:
     @functools.cached_property
     def calls(self) -> int:
         """Calls of functions in the body: what makes computing a value twice dear."""
-        return len(collect(self.block.body, Call))
+        return sum(1 for call in collect(self.block.body, Call) if call.op not in _ONE_OPERATION)
 
     def analyzer(self) -> Analyzer:
         """An analyzer that knows the ranges of the axes."""
