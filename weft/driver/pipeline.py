@@ -18,6 +18,7 @@ from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.decompose_ops import DecomposeOpsForInference
+from weft.relax.transform.dequantize_after_product import DequantizeAfterProduct
 from weft.relax.transform.fold_batch_norm_to_conv2d import FoldBatchnormToConv2D
 from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
@@ -28,6 +29,7 @@ from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.offset_integers import OffsetIntegers
+from weft.relax.transform.pad_integer_channels import PadIntegerChannels
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.rewrite_conv_transpose import RewriteConvTranspose
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
@@ -182,8 +184,10 @@ WEFT: tuple[Pass, ...] = (
     *_NORMS,
     RewriteConvTranspose(),  # into convolutions, for the passes below
     ScaleWeights(),  # before channels are in blocks
+    DequantizeAfterProduct(),  # while weights are bytes
     OffsetIntegers(),  # bytes less a zero point become bytes, where that is a product's operand
     WidenIntegers(),  # before weights are folded
+    PadIntegerChannels(),  # so that they make blocks
     BlockChannels(),  # while convolutions are operators
     FoldConstant(),  # what only depends on weights is computed now
     SimplifyDataMovement(),  # while attention, transposes and products are operators

@@ -194,6 +194,23 @@ def test_refused(func, padding, prepare, error, message):
     assert sch.mod.script() == before
 
 
+def test_axes_that_stay_may_make_any_index():
+    @T.prim_func
+    def convolution(
+        A: T.Buffer((7, 2), "int32"), B: T.Buffer((3, 2, 5), "int32"), C: T.Buffer((5, 5), "int32")
+    ):
+        for i, j, y, k in T.grid(5, 5, 3, 2):
+            with T.block("C"):
+                vi, vj, vy, vk = T.axis.remap("SSRR", [i, j, y, k])
+                with T.init():
+                    C[vi, vj] = 0
+                C[vi, vj] = C[vi, vj] + A[vi + vy, vk] * B[vy, vk, vj]
+
+    sch = tir.Schedule(convolution)
+    sch.pad_einsum("C", [1, 4, 1, 4])
+    assert_same_meaning(convolution, sch.mod)
+
+
 def test_spatial_axes_of_any_block_and_the_root_block():
     for func in (maxima, shifted):
         sch = tir.Schedule(func)

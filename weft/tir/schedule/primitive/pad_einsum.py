@@ -3,7 +3,7 @@
 The copies of what it reads hold 0 in the padding; what it writes goes to a padded copy whose
 original part is copied back. Beyond TVM 0.20, a reduction axis is padded only where terms of zeros
 are zero and are added, and refused are blocks whose loops run other blocks, or which access only a
-part of a padded axis.
+part of a padded axis; axes that are not padded may make any index (the pixels of a convolution).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class InvalidPaddingError(ScheduleFailure):
 
 
 class NonEinsumError(ScheduleFailure):
-    """The block does not access each buffer with axes or constants as indices, alone in its loops.
+    """The block does not access each buffer with padded axes alone as indices, alone in its loops.
 
     Or a padded reduction is no sum of products.
     """
@@ -68,8 +68,8 @@ def _padding(self: Schedule, arguments: dict[str, Any]) -> None:
 def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     """Extend each axis of a block to a multiple of its number in ``padding``.
 
-    Every buffer index of the block must be an axis or a constant. The buffers that need it are
-    copied into padded ones before, and back after.
+    A padded axis must be a buffer index by itself. The buffers that need it are copied into padded
+    ones before, and back after.
     """
     state, sref = self.state, self._sref(block)
     scope = checks.scope_root(state, sref, stage_pipeline=True)
@@ -83,8 +83,8 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
             sref,
         )
     loops = tree.loops_above(sref)
-    indices = _einsum(state, sref, stmt)
     extents = _padded_extents(stmt, padding)
+    indices = _einsum(state, sref, stmt, extents)
     if not extents:
         return
     _check_writes(state, sref, stmt)
@@ -162,7 +162,9 @@ def _replace(
 # ---- the pattern
 
 
-def _einsum(state: ScheduleState, sref: StmtSRef, block: Block) -> dict[Buffer, list[PrimExpr]]:
+def _einsum(
+    state: ScheduleState, sref: StmtSRef, block: Block, extents: dict[Var, PrimExpr]
+) -> dict[Buffer, list[PrimExpr]]:
     """The indices of each buffer the block accesses; an error if it is no einsum."""
     if block.alloc_buffers or block.match_buffers or collect(block.body, BlockRealize):
         raise NonEinsumError(state, f"{name_of(sref)} has blocks, buffers or views inside", sref)
@@ -181,7 +183,7 @@ def _einsum(state: ScheduleState, sref: StmtSRef, block: Block) -> dict[Buffer, 
                     sref,
                 )  # fmt: skip
         for index in access.indices:
-            if not isinstance(index, Var | IntImm):
+            if not isinstance(index, Var) and set(collect(index, Var)) & set(extents):
                 raise NonEinsumError(
                     state, f"index {index} of {access.buffer.name} in {name_of(sref)} is neither "
                     "an axis nor a constant", sref,

@@ -1,0 +1,102 @@
+"""DequantizeAfterProduct: products of dequantized bytes are summed in int32."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.ir.functor import collect
+from weft.relax import op
+from weft.relax.analysis import well_formed
+from weft.relax.expr import Call
+from weft.relax.reference import run
+from weft.relax.transform.dequantize_after_product import DequantizeAfterProduct
+
+RNG = np.random.default_rng(5)
+
+
+def numbers(shape, dtype):
+    low, high = (0, 256) if dtype == "uint8" else (-128, 128)
+    return RNG.integers(low, high, shape).astype(dtype)
+
+
+def scales(*shape):
+    return relax.const(RNG.uniform(0.01, 0.1, shape).astype("float32"))
+
+
+def dequantized(builder, x, zero, scale):
+    emit = builder.emit
+    wide = emit(op.astype(x, "int32"))
+    if zero is not None:
+        wide = emit(op.subtract(wide, emit(op.astype(relax.const(zero, "int8"), "int32"))))
+    return emit(op.multiply(emit(op.astype(wide, "float32")), scale))
+
+
+def module_of(x, weights, left, right, axes=None, **options):
+    given = relax.Var("x", relax.TensorStructInfo(x.shape, str(x.dtype)))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [given]):
+        with builder.dataflow():
+            a = dequantized(builder, given, 3, left)
+            b = dequantized(builder, relax.const(weights), None, right)
+            if axes is not None:
+                b = builder.emit(op.permute_dims(b, axes or None))
+            make = op.nn.conv2d if x.ndim == 4 else op.matmul
+            made = builder.emit_output(op.nn.relu(builder.emit(make(a, b, **options))))
+        builder.emit_func_output(made)
+    return builder.get()
+
+
+def check(before, is_changed, x):
+    with weft.target.Target("llvm -mcpu=haswell"):
+        after = DequantizeAfterProduct()(before)
+    assert well_formed(after)
+    products = [call for call in collect(after["main"].body, Call)
+                if call.op.name in ("relax.matmul", "relax.nn.conv2d")]  # fmt: skip
+    types = {str(arg.struct_info.dtype) for call in products for arg in call.args}
+    assert types == ({"int16"} if is_changed else {"float32"})
+    got, wanted = run(after, "main", x), run(before, "main", x)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    ("left", "right", "is_changed"),
+    [((), (), True), ((4, 1), (5,), True), ((1, 4, 1), (1, 5), True), ((7,), (), False),
+     ((), (7, 1), False)],
+)  # fmt: skip
+def test_products(left, right, is_changed, dtype):
+    x = numbers((2, 4, 7), dtype)
+    check(module_of(x, numbers((7, 5), "int8"), scales(*left), scales(*right)), is_changed, x)
+
+
+@pytest.mark.parametrize("axes", [(), (1, 0)])
+@pytest.mark.parametrize(("shape", "is_changed"), [((), True), ((5, 1), True), ((7,), False)])
+def test_weights_that_are_transposed(shape, is_changed, axes):
+    x = numbers((4, 7), "uint8")
+    mod = module_of(x, numbers((5, 7), "int8"), scales(), scales(*shape), axes=axes)
+    check(mod, is_changed, x)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "groups", "is_changed"),
+    [((), (6, 1, 1, 1), 1, True), ((), (), 1, True), ((1, 3, 1, 1), (), 1, False),
+     ((), (1, 3, 1, 1), 1, False), ((), (), 3, False)],
+)  # fmt: skip
+def test_convolutions(left, right, groups, is_changed):
+    x, weights = numbers((2, 3, 5, 6), "uint8"), numbers((6, 3 // groups, 3, 2), "int8")
+    options = {"padding": (1, 0, 2, 1), "strides": (2, 1), "groups": groups}
+    check(module_of(x, weights, scales(*left), scales(*right), **options), is_changed, x)
+
+
+def test_sums_that_may_leave_int32_stay_floats():
+    x = numbers((1, 33026), "uint8")
+    check(module_of(x, numbers((33026, 1), "int8"), scales(), scales()), False, x)
+
+
+def test_processors_without_integer_products_keep_floats():
+    x = numbers((4, 7), "uint8")
+    before = module_of(x, numbers((7, 5), "int8"), scales(), scales())
+    with weft.target.Target("llvm -mtriple=aarch64-linux-gnu -mcpu=generic"):
+        assert DequantizeAfterProduct()(before)["main"] is before["main"]
