@@ -107,6 +107,26 @@ def test_a_memory_bound_operator_has_a_share_of_a_copy(monkeypatch):
     assert len(set(names)) == len(names)
 
 
+def test_products_of_integers_have_times_and_a_share_of_a_peak(monkeypatch):
+    pytest.importorskip("onnxruntime")
+    from benchmarks import integer_products, kernels
+    from weft.target.machine import machine_of
+
+    target = "llvm -num-cores=1"
+    if not machine_of(target).dot_products:
+        pytest.skip("dot products are x86's")
+    monkeypatch.setattr(kernels, "SECONDS", 0.0)
+    monkeypatch.setattr(integer_products, "TURNS", 1)
+    assert integer_products.peak_of(target) > 0
+    case = integer_products.Case("MatMul", (2, 8), (8, 16))
+    assert case.products == 2 * 8 * 16
+    times = integer_products.times_of(case, "uint8", target)
+    assert tuple(times) == integer_products.FORMS
+    assert all(second > 0 for pair in times.values() for second in pair)
+    names = [one.name for one in integer_products.CASES]
+    assert len(set(names)) == len(names)
+
+
 def test_the_limits_answer_like_engines():
     from benchmarks.limits import COPY, LIMITS, PEAK
     from weft.cli.engines import Server
