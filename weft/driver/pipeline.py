@@ -24,6 +24,7 @@ from weft.relax.transform.fold_constant import FoldConstant
 from weft.relax.transform.fuse_ops import FuseOps
 from weft.relax.transform.fuse_tir import FuseTIR
 from weft.relax.transform.fuse_transposes import FuseTransposes
+from weft.relax.transform.join_pixels import JoinPixels
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
@@ -189,6 +190,7 @@ WEFT: tuple[Pass, ...] = (
     WidenIntegers(),  # before weights are folded
     PadIntegerChannels(),  # so that they make blocks
     BlockChannels(),  # while convolutions are operators
+    JoinPixels(),  # of those whose channels are in no blocks
     FoldConstant(),  # what only depends on weights is computed now
     SimplifyDataMovement(),  # while attention, transposes and products are operators
     SplitMatmul(),  # after slices have moved up to the products

@@ -9,10 +9,10 @@ A tensor has the block that divides its channels and takes the fewest vectors, s
 one of 8 for 24 channels; the block of the result need not be that of the data. Few input channels
 (3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
 convolutions are blocked where no block crosses a group. The rest stays in the layout that the
-program names; so does the only convolution of a function where rows of its image make vectors that
-are as good: both conversions would be for it alone (convolutions of integers need channels side by
-side). Convolutions of one pixel (the gates of squeeze and excitation) follow the others, and are
-no reason to convert what they are multiplied by.
+program names; so does the only convolution of a function where pixels make vectors that are as
+good: both conversions would be for it alone (convolutions of integers need channels side by side).
+Convolutions of one pixel (the gates of squeeze and excitation) follow the others, and are no reason
+to convert what they are multiplied by.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _SMALLEST: Final = 4
 """Channels that are worth a block."""
 _WIDEST: Final = 4
 """Vectors of a block at most."""
+_PIXELS: Final = 8
+"""Vectors that pixels fill from which on the last one, which they may not fill, counts little."""
 
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
@@ -43,7 +45,7 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
             call for call in collect(func, Call)
             if getattr(call.op, "name", "") == _CONV2D and not _has_one_pixel(call)
         ]  # fmt: skip
-        if not found or (len(found) == 1 and has_vectors_in_rows(found[0], width)):
+        if not found or (len(found) == 1 and has_vectors_of_pixels(found[0], width)):
             return func
         return with_layouts(func, lambda call: blocked_layouts(call, width))
 
@@ -58,11 +60,12 @@ def _has_one_pixel(call: Call) -> bool:
     return [constant_value(size) for size in data[2:]] == [1, 1]
 
 
-def has_vectors_in_rows(call: Call, width: int) -> bool:
-    """Whether the rows of an image are as good for vectors as blocks of its channels are.
+def has_vectors_of_pixels(call: Call, width: int) -> bool:
+    """Whether the pixels of an image are as good for vectors as blocks of its channels are.
 
-    A window of 1x1 at two vectors a row or more (the rest of a row, which fills none, is then
-    small); a depthwise window of at most 3x3, whose loads from the side cost little.
+    A window of 1x1, for which the image is one row (JoinPixels), at eight vectors or more: the rest
+    that fills none is then small. A depthwise window of at most 3x3, whose loads from the side cost
+    little, in each row of the image.
     """
     attrs, data = call.attrs, tensor_dims(call.args[0].struct_info)
     kernel = tensor_dims(call.args[1].struct_info)
@@ -72,14 +75,14 @@ def has_vectors_in_rows(call: Call, width: int) -> bool:
         return False
     if data is None or kernel is None:
         return False
-    sizes = [size.value for size in (data[1], data[3], *kernel) if isinstance(size, IntImm)]
-    if len(sizes) != 6:
+    sizes = [size.value for size in (*data[1:], *kernel) if isinstance(size, IntImm)]
+    if len(sizes) != 7:
         return False
-    channels, row, filters, _, high, wide = sizes
+    channels, rows, row, filters, _, high, wide = sizes
     groups = int(attrs["groups"])
     if groups == 1:
         is_float = str(attrs["out_dtype"]) != "int32"
-        return is_float and high == wide == 1 and row >= 2 * width
+        return is_float and high == wide == 1 and rows * row >= _PIXELS * width
     return groups == channels == filters and max(high, wide) <= 3 and row * 4 >= width * 3
 
 

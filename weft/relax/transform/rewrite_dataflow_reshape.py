@@ -4,8 +4,8 @@ Before: ``lv1 = R.call_tir(cls.reshape, (lv,), out_sinfo=R.Tensor((8,), "float32
 PrimFunc stores element i of its argument as element i of its result. After:
 ``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data.
 
-Only variables that stay inside of a dataflow block are rewritten: an output that is a view of
-another tensor would share memory with it where the caller sees both.
+An output of a dataflow block is rewritten only where it alone uses what a kernel of the block
+wrote: a view of another tensor would share memory with it where the caller sees both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,18 @@ from typing import Any
 
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.compile_time import has_reshape_pattern
-from weft.relax.expr import Call, DataflowVar, Expr, Function, Tuple, VarBinding
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    Tuple,
+    Var,
+    VarBinding,
+)
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.op.manipulate import reshape
@@ -28,20 +38,36 @@ CALL_TIR = Op.get("relax.call_tir")
 
 
 class _ReshapeRewriter(PyExprMutator):
-    def __init__(self, mod: IRModule) -> None:
+    def __init__(self, mod: IRModule, counts: dict[Var, int]) -> None:
         super().__init__()
-        self.mod = mod
+        self.mod, self.counts = mod, counts
         self.known: dict[Any, bool] = {}
+        self.values: dict[Var, Any] = {}
+        """What the variables of the block at hand are bound to."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer, self.values = self.values, {item.var: item.value for item in block.bindings}
+        made = super().visit_dataflow_block_(block)
+        self.values = outer
+        return made
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        if isinstance(binding.var, DataflowVar) and isinstance(binding.value, Call):
+        if isinstance(binding.value, Call) and binding.var in self.values:
             made = self.reshaped(binding.value)
-            if made is not None:
+            stays = isinstance(binding.var, DataflowVar)
+            if made is not None and (stays or self.is_its_own(made.args[0])):
                 self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(made)))
                 return
         super().visit_var_binding_(binding)
 
-    def reshaped(self, call: Call) -> Expr | None:
+    def is_its_own(self, tensor: Any) -> bool:
+        """Whether a tensor is what a kernel of this block wrote, for one use."""
+        value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
+        if not isinstance(value, Call) or value.op is not CALL_TIR:
+            return False
+        return self.counts.get(tensor) == 1 and self.reshaped(value) is None
+
+    def reshaped(self, call: Call) -> Call | None:
         """The call as a reshape of its first argument (it does not read others), or None."""
         if call.op is not CALL_TIR or not isinstance(call.args[1], Tuple):
             return None
@@ -66,7 +92,7 @@ class _ReshapeRewriter(PyExprMutator):
 
 def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
     """The function with its copying kernels as reshapes."""
-    made: Function = _ReshapeRewriter(mod).visit_expr(func)
+    made: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
     return made
 
 
