@@ -123,20 +123,20 @@ def calls_of(case: Case, form: str, dtype: str, target: str) -> list[Callable[[]
 
 
 def dot_peak_program(lanes: int, dot: Dot, chains: int) -> tir.PrimFunc:
-    """Independent chains of dot products that stay in registers."""
+    """Independent chains of dot products of their own sums, which stay in registers."""
     number, name = lanes * dot.steps, INTRINSICS[dot.instruction, lanes]
 
     @T.prim_func
-    def peak(X: T.Buffer((chains, lanes), "int32"), B: T.Buffer((chains, number), dot.right)):
+    def peak(X: T.Buffer((chains, lanes), "int32"), B: T.Buffer((number,), dot.right)):
         T.func_attr({"global_symbol": "peak", "tir.noalias": True})
         sums = T.alloc_buffer((chains, lanes), "int32")
         for m in T.unroll(chains):
             sums[m, T.ramp(0, 1, lanes)] = X[m, T.ramp(0, 1, lanes)]
-        for i in range(ROUNDS):
+        for _ in range(ROUNDS):
             for m in T.unroll(chains):
                 sums[m, T.ramp(0, 1, lanes)] = dot_product_sum(
-                    lanes, dot, name, sums[m, T.ramp(0, 1, lanes)], i,
-                    B[0, T.ramp(0, 1, number)],
+                    lanes, dot, name, sums[m, T.ramp(0, 1, lanes)],
+                    sums[m, T.ramp(0, 1, lanes)], B[T.ramp(0, 1, number)],
                 )  # fmt: skip
         for m in T.unroll(chains):
             X[m, T.ramp(0, 1, lanes)] = sums[m, T.ramp(0, 1, lanes)]
@@ -148,10 +148,10 @@ def peak_of(target: str) -> float:
     """Multiply-adds of small integers in a second of one core."""
     machine = machine_of(target)
     dot, lanes = DOTS[machine.dot_products[0]], machine.lanes()
-    chains = 24 if machine.vector_registers >= 32 else 10
+    chains = machine.vector_registers * 7 // 8
     kernel = weft.build(dot_peak_program(lanes, dot, chains), target=target)["peak"]
     sums = weft.nd.array(np.zeros((chains, lanes), "int32"))
-    numbers = weft.nd.array(np.ones((chains, lanes * dot.steps), dot.right))
+    numbers = weft.nd.array(np.ones(lanes * dot.steps, dot.right))
     seconds = min(lowest(lambda: kernel(sums, numbers)) for _ in range(TURNS))
     return chains * lanes * dot.steps * ROUNDS / seconds
 

@@ -110,14 +110,14 @@ def test_dequantized_layers():
         "q_scale": Y, "q_zero": np.array(Z, "uint8"), "flat": np.array([2, 20]),
     }  # fmt: skip
     nodes = [
-        dequantize("x"), dequantize("w", 0), node("Conv", "x_real w_real", "c"),
+        dequantize("x"), dequantize("w", 0), node("Conv", "x_real w_real", "c", strides=[2, 2]),
         node("Relu", "c", "r"), node("GlobalMaxPool", "r", "g"), node("Reshape", "g flat", "f"),
         node("QuantizeLinear", "f q_scale q_zero", "q"), dequantize("q"), dequantize("v", 0),
         node("Gemm", "q_real v_real", "d", transB=1),
         node("QuantizeLinear", "d q_scale q_zero", "y"),
     ]  # fmt: skip
     proto = model(nodes, [info("x", "uint8", x.shape)], ["y"], constants=constants)
-    total = convolved(x.astype("int64") - Z, w, (0, 0, 0, 0), (1, 1)).astype("float32")
+    total = convolved(x.astype("int64") - Z, w, (0, 0, 0, 0), (2, 2)).astype("float32")
     image = np.maximum(total * (X * ws)[:, None, None], 0).max((2, 3))
     q = quantized(image / Y, 1, "uint8")
     dense = (q.astype("int64") - Z) @ v.T.astype("int64")

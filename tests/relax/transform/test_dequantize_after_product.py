@@ -47,8 +47,8 @@ def module_of(x, weights, left, right, axes=None, **options):
     return builder.get()
 
 
-def check(before, is_changed, x):
-    with weft.target.Target("llvm -mcpu=haswell"):
+def check(before, is_changed, x, cpu="haswell"):
+    with weft.target.Target(f"llvm -mcpu={cpu}"):
         after = DequantizeAfterProduct()(before)
     assert well_formed(after)
     products = [call for call in collect(after["main"].body, Call)
@@ -88,6 +88,12 @@ def test_convolutions(left, right, groups, is_changed):
     x, weights = numbers((2, 3, 5, 6), "uint8"), numbers((6, 3 // groups, 3, 2), "int8")
     options = {"padding": (1, 0, 2, 1), "strides": (2, 1), "groups": groups}
     check(module_of(x, weights, scales(*left), scales(*right), **options), is_changed, x)
+
+
+@pytest.mark.parametrize(("cpu", "is_changed"), [("haswell", False), ("cascadelake", True)])
+def test_windows_with_fewer_products_in_floats(cpu, is_changed):
+    x, weights = numbers((1, 3, 5, 6), "uint8"), numbers((4, 3, 3, 3), "int8")
+    check(module_of(x, weights, scales(), scales()), is_changed, x, cpu)
 
 
 def test_sums_that_may_leave_int32_stay_floats():

@@ -70,15 +70,15 @@ def dot_product_desc(lanes: int, dot: Dot) -> PrimFunc:
 def dot_product_sum(lanes: int, dot: Dot, name: str, total: Any, left: Any, right: Any) -> Any:
     """The sums plus dot products, by an LLVM intrinsic of that name.
 
-    ``left`` are the numbers of A, packed in one int32, and ``right`` those of B, in a vector.
+    ``left`` are the numbers of A, packed in an int32 for each sum, and ``right`` those of B.
     """
-    wide, many = f"int32x{lanes}", T.broadcast(left, lanes)
+    wide = f"int32x{lanes}"
     if dot.accumulates:
         return T.call_llvm_pure_intrin(
-            wide, name, T.uint32(3), total, many, T.reinterpret(wide, right)
+            wide, name, T.uint32(3), total, left, T.reinterpret(wide, right)
         )
-    many = T.reinterpret(f"{dot.right}x{lanes * dot.steps}", many)
-    return total + T.call_llvm_pure_intrin(wide, name, T.uint32(2), many, right)
+    left = T.reinterpret(f"{dot.right}x{lanes * dot.steps}", left)
+    return total + T.call_llvm_pure_intrin(wide, name, T.uint32(2), left, right)
 
 
 def _impl(lanes: int, dot: Dot, name: str) -> PrimFunc:
@@ -95,7 +95,7 @@ def _impl(lanes: int, dot: Dot, name: str) -> PrimFunc:
             B_flat = T.decl_buffer((number,), dot.right, data=B.data, elem_offset=B.elem_offset)
             packed = T.reinterpret("int32", A.vload([0], f"{dot.left}x{steps}"))
             C[T.ramp(0, 1, lanes)] = dot_product_sum(
-                lanes, dot, name, C.vload([0], f"int32x{lanes}"), packed,
+                lanes, dot, name, C.vload([0], f"int32x{lanes}"), T.broadcast(packed, lanes),
                 B_flat.vload([0], f"{dot.right}x{number}"),
             )  # fmt: skip
 

@@ -7,7 +7,8 @@ come after the sum, it is rounded once instead of at every step (Jacob et al., "
 Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018).
 
 Only where scales are the same along the reduction, no sum can leave int32, and the processor has
-instructions for products of small integers.
+instructions for products of small integers. Where those take two steps, windows that Winograd's
+algorithms compute with half as many products or fewer stay in float32.
 """
 
 from __future__ import annotations
@@ -45,11 +46,16 @@ class _Dequantized:
 
 
 class _Mover(PyExprMutator):
+    def __init__(self, has_bytes: bool) -> None:
+        super().__init__()
+        self.has_bytes = has_bytes
+        """Whether an instruction takes four steps."""
+
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
         if not isinstance(made, Call) or made.op not in (_MATMUL, _CONV2D):
             return made
-        if dtype_of(made) != "float32":
+        if dtype_of(made) != "float32" or (not self.has_bytes and _has_fewer_products(made)):
             return made
         parts = [self.dequantized(arg) for arg in made.args]
         check = _matmul_scales if made.op is _MATMUL else _conv2d_scales
@@ -131,6 +137,13 @@ def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
     return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
 
 
+def _has_fewer_products(call: Call) -> bool:
+    """Whether a convolution has the windows of Winograd's algorithms."""
+    if call.op is not _CONV2D or {*call.attrs["strides"], *call.attrs["dilation"]} != {1}:
+        return False
+    return (sizes_of(call.args[1]) or [])[2:] == [3, 3]
+
+
 def _are_few(steps: Any) -> bool:
     """Whether sums over so many steps stay in int32."""
     return all(size is not None for size in steps) and math.prod(steps) <= _STEPS
@@ -138,9 +151,10 @@ def _are_few(steps: Any) -> bool:
 
 def _moved(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
-    if func.attrs.get("Primitive") or not machine_of(target).dot_products:
+    products = machine_of(target).dot_products
+    if func.attrs.get("Primitive") or not products:
         return func
-    made = _Mover().visit_expr(func)
+    made = _Mover("vpdpbusd" in products).visit_expr(func)
     return func if made is func else remove_all_unused(made)
 
 
