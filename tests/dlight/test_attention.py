@@ -138,6 +138,20 @@ def test_scores_are_those_of_a_block():
     assert not [a for a in collect(made.body, tir.Allocate) if a not in collect(loop, tir.Allocate)]
 
 
+def test_the_diagonal_of_a_mask_is_crossed_in_vectors():
+    func = scheduled(function_of(shapes_of(16, 16, features=8), causal_mask="TopLeft"))
+    made = lower_tir()(weft.IRModule({"main": func}))["main"]
+    chosen = collect(made.body, tir.Select)
+    assert [choice for choice in chosen if isinstance(choice.condition, tir.LE)]
+    assert all(store.value.dtype.lanes > 1 for store in collect(made.body, tir.BufferStore))
+
+
+def test_queries_are_transposed_in_registers():
+    func = scheduled(function_of(shapes_of(16, 8, features=8)))
+    made = lower_tir()(weft.IRModule({"main": func}))["main"]
+    assert collect(made.body, tir.Shuffle)
+
+
 def test_trace_can_be_replayed():
     func = function_of(shapes_of(13, 7))
     schedule = tir.Schedule(func)

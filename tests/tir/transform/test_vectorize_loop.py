@@ -37,3 +37,33 @@ def test_a_condition_that_differs_by_lane_keeps_the_loop(becomes):
 
     becomes(VectorizeLoop(), before, expected)
     becomes(VectorizeLoop(False), before, expected)
+
+
+def test_a_choice_by_lane_between_what_may_be_read_becomes_a_select(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((2, 8), "int32"), c: T.Buffer((2, 8), "int32")):
+        for i in T.unroll(2):
+            for j in T.vectorized(8):
+                c[i, j] = T.if_then_else(j <= i + 3, a[i, j], -1)
+
+    @T.prim_func
+    def expected(a: T.Buffer((2, 8), "int32"), c: T.Buffer((2, 8), "int32")):
+        for i in T.unroll(2):
+            allowed = T.meta_var(T.Ramp(0, 1, 8) <= T.Broadcast(i + 3, 8))
+            c[i, 0:8] = T.Select(allowed, a[i, 0:8], T.Broadcast(-1, 8))
+
+    becomes(VectorizeLoop(), before, expected)
+
+
+def test_a_choice_by_lane_that_keeps_a_load_inside_keeps_the_loop(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((6,), "int32"), c: T.Buffer((8,), "int32")):
+        for j in T.vectorized(8):
+            c[j] = T.if_then_else(j < 6, a[j], -1)
+
+    @T.prim_func
+    def expected(a: T.Buffer((6,), "int32"), c: T.Buffer((8,), "int32")):
+        for j in range(8):
+            c[j] = T.if_then_else(j < 6, a[j], -1)
+
+    becomes(VectorizeLoop(), before, expected)

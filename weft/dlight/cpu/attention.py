@@ -2,7 +2,7 @@
 
 A block of queries runs through all of it while its scores stay in cache. They lie with the queries
 innermost, so that everything up to the division is done on vectors of queries: the product with
-the keys (a register tile of keys by queries; the queries are transposed first, a block at a time),
+the keys (a register tile of keys by queries; a block of queries is transposed first, in registers),
 the largest score, the powers and their sum, without a sum across the lanes of a vector. The product
 with the values then has vectors of features; its tile is divided by the sums when it is stored.
 
@@ -28,6 +28,8 @@ from weft.tir.expr import BufferLoad, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.fill_tails import FILL_TAIL
+from weft.tir.transform.loop_partition import HINT as LOOP_PARTITION_HINT
+from weft.tir.transform.transpose_tile import TRANSPOSE
 
 _VECTORS: Final = 2
 """Vectors of queries in a block: a tile of two has enough rows to hide its loads."""
@@ -37,8 +39,6 @@ _START: Final = 2
 """What the start and the end of a tile of scores cost, in keys."""
 _LEAST: Final = 4
 """Keys that take as long as fewer: with these multiply-adds wait for each other."""
-_FEATURES: Final = 8
-"""Features of a query that are transposed together."""
 _STREAM: Final = 16
 """Bytes of values that come from the second cache in a cycle, while all else goes on."""
 
@@ -300,6 +300,8 @@ def _blocks_of_keys(sch: Schedule, parts: Parts, inside: LoopRV, rows: int) -> N
     sch.reorder(keys, row, query)
     sch.unroll(row)
     sch.vectorize(query)
+    if len(Nest(sch, parts.logits).loads) == 1:
+        sch.annotate(query, LOOP_PARTITION_HINT, 0)  # on the diagonal a lane chooses, in registers
     sch.set_scope(parts.scores, 0, "local")
     sch.compute_at(parts.scores, keys)
 
@@ -325,15 +327,11 @@ def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
 
 
 def _transpose(sch: Schedule, packed: BlockRV) -> None:
-    """The copy of a block of queries: a few features of all of them, element by element.
-
-    From longer loops over features LLVM makes scattered stores, which take twice as long.
-    """
+    """The copy of a block of queries: read along features, stored along queries."""
     query, feature = sch.get_loops(packed)[-2:]
-    around, part = sch.split(feature, [None, _FEATURES])
-    sch.reorder(around, query, part)
-    sch.unroll(query)
-    sch.unroll(part)
+    sch.reorder(feature, query)
+    sch.annotate(feature, TRANSPOSE, 1)
+    sch.vectorize(query)
 
 
 def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:

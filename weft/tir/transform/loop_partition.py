@@ -47,6 +47,7 @@ from weft.tir.transform.condition_range import (
     surely,
 )
 from weft.tir.transform.decided_condition import DecidedConditions
+from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.unroll_loop import renewed
@@ -248,7 +249,7 @@ class _Partition(StmtMutator):
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         if attr.attr_key == HINT:
-            var = getattr(attr.node, "var", attr.node)
+            var = pragma_loop(attr)
             if getattr(attr.value, "value", 0):
                 self.hinted.add(id(var))
             else:

@@ -92,6 +92,17 @@ def _with_pragmas(loop: For, body: Stmt) -> Stmt:
     return body
 
 
+def pragma_loop(attr: AttrStmt) -> Any:
+    """The variable of the loop that an attribute made of a pragma is for.
+
+    It is that of the loop directly below, where there is one: copies of loops have new variables.
+    """
+    body = attr.body
+    while isinstance(body, AttrStmt):
+        body = body.body
+    return body.loop_var if isinstance(body, For) else getattr(attr.node, "var", attr.node)
+
+
 def _as_value(value: Any) -> Any:
     return StringImm(value) if isinstance(value, str) else value
 

@@ -1,15 +1,17 @@
 """VectorizeLoop: a loop of kind ``vectorized`` becomes vector expressions.
 
 ``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes
-``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``. What has no vector form (a condition that differs by
-lane, a call without one, an inner loop bound by the lane) keeps the loop, serial.
+``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``. An ``if_then_else`` whose condition differs by lane is a
+``T.Select`` if what it chooses from may be read in any case. What has no vector form (a branch that
+differs by lane, a call without one, an inner loop bound by the lane) keeps the loop, serial.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.arith.analyzer import Analyzer
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.ir.op import Op
@@ -66,11 +68,16 @@ class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, n
 
 
 class Vectorizer(StmtMutator):
-    """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts."""
+    """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts.
 
-    def __init__(self, var: Var, start: PrimExpr, lanes: int) -> None:
+    ``analyzer`` knows the ranges of variables; without one no load is proved to be inside.
+    """
+
+    def __init__(
+        self, var: Var, start: PrimExpr, lanes: int, analyzer: Analyzer | None = None
+    ) -> None:
         super().__init__()
-        self.lanes = lanes
+        self.lanes, self.analyzer = lanes, analyzer
         ramp = Ramp(start, IntImm(start.dtype, 1), lanes)
         self.values: dict[int, PrimExpr] = {id(var): ramp}
 
@@ -163,12 +170,21 @@ class Vectorizer(StmtMutator):
     def choice(self, call: Call, args: Array) -> PrimExpr:
         """``if_then_else``: kept where the condition is the same for all lanes."""
         if args[0].dtype.lanes != 1:
-            inside = collect([call.args[1], call.args[2]], (BufferLoad, Call))
-            if not all(isinstance(one, Call) and _name(one) in LANE_WISE for one in inside):
+            inside = collect(call.args[1:], (BufferLoad, Call))
+            if not all(self.is_harmless(one) for one in inside):
                 raise NotVectorizable
             return Select(*[self.wide(arg) for arg in args])
         dtype = call.dtype.with_lanes(self.lanes)
         return Call(dtype, call.op, [args[0], self.wide(args[1]), self.wide(args[2])])
+
+    def is_harmless(self, one: PrimExpr) -> bool:
+        """Whether it needs no condition: a function of lanes, a load proved to be inside."""
+        if not isinstance(one, BufferLoad):
+            return isinstance(one, Call) and _name(one) in LANE_WISE
+        return self.analyzer is not None and one.predicate is None and all(
+            self.analyzer.can_prove(op.logical_and(index >= 0, index < size))
+            for index, size in zip(one.indices, one.buffer.shape, strict=True)
+        )
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         indices = self.visit(load.indices)
@@ -253,7 +269,12 @@ def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
 
 
 class _Loops(StmtMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.analyzer = Analyzer()
+
     def visit_For(self, loop: For) -> Stmt:
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
         loop = self.visit_default(loop)
         if loop.kind != ForKind.VECTORIZED:
             return loop
@@ -262,10 +283,10 @@ class _Loops(StmtMutator):
             return serial
         if not 1 < loop.extent.value <= MAX_LANES:
             return serial
-        return vectorized(serial, loop.extent.value)
+        return vectorized(serial, loop.extent.value, self.analyzer)
 
 
-def vectorized(loop: For, lanes: int) -> Stmt:
+def vectorized(loop: For, lanes: int, analyzer: Analyzer | None = None) -> Stmt:
     """The vector form of a loop; a sequence keeps a serial loop around the parts without one.
 
     Splitting a sequence is legal only if all its parts have a vector form in order, so one part
@@ -273,7 +294,8 @@ def vectorized(loop: For, lanes: int) -> Stmt:
     """
     try:
         parts = [
-            Vectorizer(loop.loop_var, loop.min, lanes).visit(part) for part in stmt_list(loop.body)
+            Vectorizer(loop.loop_var, loop.min, lanes, analyzer).visit(part)
+            for part in stmt_list(loop.body)
         ]
     except NotVectorizable:
         return loop
