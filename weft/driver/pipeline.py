@@ -62,6 +62,7 @@ from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.shuffle_load import ShuffleLoad
 from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.softmax_largest import LargestOfSoftmax
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.transpose_tile import TransposeTile
@@ -200,6 +201,7 @@ WEFT: tuple[Pass, ...] = (
     *_KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
     MultiplyByReciprocal(),  # while softmax is the blocks that define it
+    LargestOfSoftmax(),  # once its quotients are products
     ScheduleGeneratedFunctions(cpu.Winograd(), cpu.Default()),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
     FoldConstant(),  # which runs now, once

@@ -16,7 +16,7 @@ from weft.ir.structural import structural_equal, structural_hash
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
-from weft.tir.expr import CommReducer, Var
+from weft.tir.expr import CommReducer, Select, Var
 
 Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 Identity = Callable[[Sequence[PrimExpr]], Sequence[Any]]
@@ -112,8 +112,9 @@ RULES: Final[list[ReducerRule]] = [
     ReducerRule(2, _breaks_ties(op.greater), None),
     ReducerRule(2, _keeps_left(op.less_equal), None),
     ReducerRule(2, _breaks_ties(op.less), None),
+    ReducerRule(1, lambda x, y: [Select(y[0] > x[0], y[0], x[0])], None),
 ]
-"""Sum, product, min, max, two sums, argmax and argmin: in TVM's order."""
+"""Sum, product, min, max, two sums, argmax, argmin, in TVM's order; max without regard to NaN."""
 
 BOOLEAN_RULES: Final = (
     ReducerRule(1, lambda x, y: [op.logical_and(x[0], y[0])], None),

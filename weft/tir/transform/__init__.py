@@ -25,6 +25,7 @@ _NAMES = {
     "HoistedLetBindings": "weft.tir.transform.hoist_expression",
     "InjectDoubleBuffer": "weft.tir.transform.inject_double_buffer",
     "InjectVirtualThread": "weft.tir.transform.inject_virtual_thread",
+    "LargestOfSoftmax": "weft.tir.transform.softmax_largest",
     "LowerCrossThreadReduction": "weft.tir.transform.cross_thread_reduction",
     "LowerInitBlock": "weft.tir.transform.lower_init_block",
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",

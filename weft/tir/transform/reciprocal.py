@@ -20,7 +20,7 @@ from weft.tir.stmt import Block, BufferStore
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 
-class _Values:
+class Values:
     """The blocks that store one value, by the buffer they store to."""
 
     def __init__(self, func: PrimFunc) -> None:
@@ -50,33 +50,36 @@ class _Values:
         own = isinstance(held, BufferLoad) and held.buffer is buffer
         return new if own and isinstance(new, BufferLoad) else None
 
-    def is_sum_of_shifted_powers(self, total: Buffer) -> bool:
-        """Whether a buffer holds the sums of a softmax."""
+    def softmax_of(self, total: Buffer) -> tuple[Buffer, Buffer] | None:
+        """Where a buffer holds the sums of a softmax: the powers, and the largest elements."""
         power = self.accumulated(total, Add)
         made = None if power is None else self.store(power.buffer)
         exp = None if made is None else made.value
         if not isinstance(exp, Call) or not isinstance(exp.op, Op) or exp.op.name != "tir.exp":
-            return False
+            return None
         shifted = exp.args[0]
         if not isinstance(shifted, Sub):
-            return False
-        x, top = [_uncast(part) for part in (shifted.a, shifted.b)]
+            return None
+        x, top = [uncast(part) for part in (shifted.a, shifted.b)]
         if not isinstance(x, BufferLoad) or not isinstance(top, BufferLoad):
-            return False
+            return None
         seen = self.accumulated(top.buffer, Max)
-        return seen is not None and seen.buffer is x.buffer
+        if power is None or seen is None or seen.buffer is not x.buffer:
+            return None
+        return power.buffer, top.buffer
 
 
 def _stores(block: Block) -> list[Buffer]:
     return [store.buffer for store in collect(block.body, BufferStore)]
 
 
-def _uncast(expr: object) -> object:
+def uncast(expr: object) -> object:
+    """What a cast is of; other expressions as they are."""
     return expr.value if isinstance(expr, Cast) else expr
 
 
 class _Multiply(Mutator):
-    def __init__(self, values: _Values) -> None:
+    def __init__(self, values: Values) -> None:
         super().__init__()
         self.values = values
 
@@ -84,7 +87,7 @@ class _Multiply(Mutator):
         total = expr.b
         if not isinstance(total, BufferLoad) or expr.dtype.element != "float32":
             return self.visit_default(expr)
-        if not self.values.is_sum_of_shifted_powers(total.buffer):
+        if self.values.softmax_of(total.buffer) is None:
             return self.visit_default(expr)
         return op.multiply(self.visit(expr.a), op.div(op.const(1, total.dtype), total))
 
@@ -93,7 +96,7 @@ def multiply_by_reciprocal(func: PrimFunc) -> PrimFunc:
     """The function with the sums of its softmaxes divided into one."""
     if not collect(func.body, Div):
         return func
-    return rewrite_body(func, _Multiply(_Values(func)))
+    return rewrite_body(func, _Multiply(Values(func)))
 
 
 def MultiplyByReciprocal() -> Pass:  # noqa: N802 - named as its neighbours are

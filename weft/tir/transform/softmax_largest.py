@@ -1,0 +1,76 @@
+"""LargestOfSoftmax: the largest elements of a softmax are found without regard to NaN.
+
+Before: ``top[i] = T.max(top[i], x[i, j])``, which keeps NaN and takes three instructions. After:
+``top[i] = T.Select(x[i, j] > top[i], x[i, j], top[i])``, which takes one. A NaN that ``top`` loses
+is still in ``x``: its own power is NaN, and so are the sum of the row and with it each quotient.
+Only where ``top`` is used for powers, and these for the sum and the quotients, as
+MultiplyByReciprocal leaves them: ``y[i, j] = p[i, j] * (1 / total[i])``. Needs blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.ir.functor import Mutator, collect
+from weft.ir.transform import Pass
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Div, Max, Mul, Select
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BufferStore
+from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
+from weft.tir.transform.reciprocal import Values, uncast
+
+
+def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:
+    """What is computed from each buffer, apart from itself."""
+    found: dict[Buffer, set[Buffer]] = {}
+    for block in collect(func.body, Block):
+        if block.name_hint != "root":
+            written = {store.buffer for store in collect(block, BufferStore)}
+            for load in collect(block, BufferLoad):
+                found.setdefault(load.buffer, set()).update(written - {load.buffer})
+    return found
+
+
+def _tops(values: Values, readers: dict[Buffer, set[Buffer]]) -> Iterator[Buffer]:
+    """The buffers of largest elements that need not keep NaN."""
+    for result in values.blocks:
+        store = values.store(result)
+        product = None if store is None else uncast(store.value)
+        if not isinstance(product, Mul) or not isinstance(product.b, Div):
+            continue
+        power, total = product.a, product.b.b
+        if not isinstance(power, BufferLoad) or not isinstance(total, BufferLoad):
+            continue
+        found = values.softmax_of(total.buffer)
+        if found is None or found[0] is not power.buffer:
+            continue
+        powers, top = found
+        used = readers[top] == {powers} and readers[powers] == {total.buffer, result}
+        if used and str(top.dtype) == "float32":
+            yield top
+
+
+class _Select(Mutator):
+    def __init__(self, tops: set[Buffer]) -> None:
+        super().__init__()
+        self.tops = tops
+
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
+        if store.buffer not in self.tops or not isinstance(store.value, Max):
+            return store
+        held, new = store.value.a, store.value.b
+        return store.with_(value=Select(new > held, new, held))
+
+
+def largest_of_softmax(func: PrimFunc) -> PrimFunc:
+    """The function with the maxima of its softmaxes as selections."""
+    if not collect(func.body, Max):
+        return func
+    tops = set(_tops(Values(func), _readers(func))) - set(func.buffer_map.values())
+    return rewrite_body(func, _Select(tops)) if tops else func
+
+
+def LargestOfSoftmax() -> Pass:  # noqa: N802 - named as its neighbours are
+    """The pass ``tir.LargestOfSoftmax``."""
+    return make_pass("LargestOfSoftmax", largest_of_softmax)
