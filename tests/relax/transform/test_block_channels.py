@@ -165,7 +165,8 @@ def test_channels_last_are_moved_where_the_network_starts_and_where_it_ends():
     [
         ([(20, 1, 1)], 24, 12, True), ([(20, 1, 1)], 24, 11, False), ([(24, 3, 1)], 24, 40, False),
         ([(24, 3, 24)], 24, 12, True), ([(24, 3, 24)], 24, 11, False),
-        ([(24, 5, 24)], 24, 40, False), ([(24, 1, 1), (24, 1, 1)], 24, 40, False),
+        ([(24, 5, 24)], 24, 7, True), ([(24, 7, 24)], 24, 40, False),
+        ([(24, 1, 1), (24, 1, 1)], 24, 40, False),
     ],
 )  # fmt: skip
 def test_the_only_convolution_stays_where_its_pixels_make_vectors(layers, channels, size, expected):

@@ -26,6 +26,8 @@ class ModuleContext:
     """What a vector register of the target holds."""
     scales: bool = False
     """Whether one instruction multiplies by powers of two (AVX-512's vscalefps)."""
+    masked: bool = False
+    """Whether loads and stores leave lanes of a vector out at no cost (AVX-512)."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats, NaN where one is (AArch64)."""
     declarations: dict[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.codegen.llvm import part_vectors
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
@@ -94,6 +95,8 @@ def _load_ramp(
     pointer = _pointer(em, buffer, first)
     if stride == 0:
         return broadcast(em, _load_one(em, pointer, buffer.dtype), dtype)
+    if stride == 1 and part_vectors.fits(em, buffer.scope(), dtype):
+        return part_vectors.load(em, pointer, dtype)
     if stride in (1, -1):
         return _load_run(em, pointer, dtype, stride)
     if 2 <= stride <= _SKIPPED and lanes >= _SKIPPED and not buffer.dtype.is_bool:
@@ -182,6 +185,9 @@ def store(em: Emitter, stmt: Any) -> None:
         check_ramp(em, buffer, first, stride * (lanes - 1))
     stride *= _last_stride(buffer)
     pointer = _pointer(em, buffer, first)
+    if stride == 1 and part_vectors.fits(em, buffer.scope(), value.dtype):
+        part_vectors.store(em, pointer, operand, value.dtype)
+        return
     if stride == 1:
         _store_one(em, pointer, operand, value.dtype)
         return

@@ -15,6 +15,7 @@ from typing import Final
 
 from weft.dlight.cpu import tiled
 from weft.dlight.cpu.elementwise import run_in_parallel
+from weft.dlight.cpu.windows import even
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
@@ -124,8 +125,8 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
     tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
     vectors = -(-channels // machine.lanes())
     most = max(machine.accumulator_rows(vectors), 1)
-    columns = _even(wide, most)
-    high = _even(tall, most // columns) if columns == wide else 1
+    columns = even(wide, most)
+    high = even(tall, most // columns) if columns == wide else 1
     if not is_padded:
         return Band(columns, high, high)
     [load] = [load for load in nest.loads if _is_window(nest, load, axes)][:1]
@@ -141,15 +142,6 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
         if fitting:
             return Band(columns, tile, min(fitting)[1])
     return Band(columns, 1, 1)
-
-
-def _even(size: int, most: int) -> int:
-    """The size of the parts, of at most ``most``, that differ least.
-
-    >>> _even(56, 30), _even(7, 4)
-    (28, 4)
-    """
-    return -(-size // -(-size // max(most, 1)))
 
 
 def _pad(sch: Schedule, pad: BlockRV) -> None:

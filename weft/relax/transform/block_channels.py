@@ -35,6 +35,8 @@ _WIDEST: Final = 4
 """Vectors of a block at most."""
 _PIXELS: Final = 8
 """Vectors that pixels fill from which on the last one, which they may not fill, counts little."""
+_WINDOW: Final = 5
+"""The height and width of a depthwise window whose loads from the side cost little."""
 
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
@@ -64,26 +66,35 @@ def has_vectors_of_pixels(call: Call, width: int) -> bool:
     """Whether the pixels of an image are as good for vectors as blocks of its channels are.
 
     A window of 1x1, for which the image is one row (JoinPixels), at eight vectors or more: the rest
-    that fills none is then small. A depthwise window of at most 3x3, whose loads from the side cost
-    little, in each row of the image.
+    that fills none is then small. A depthwise window of at most 5x5, whose loads from the side cost
+    little, where rows of results fill most of a vector.
     """
     attrs, data = call.attrs, tensor_dims(call.args[0].struct_info)
     kernel = tensor_dims(call.args[1].struct_info)
     if attrs["data_layout"] != "NCHW" or attrs["kernel_layout"] != "OIHW":
         return False
-    if any(int(step) != 1 for name in ("strides", "dilation") for step in attrs[name]):
-        return False
-    if data is None or kernel is None:
+    if any(int(step) != 1 for step in attrs["dilation"]) or data is None or kernel is None:
         return False
     sizes = [size.value for size in (*data[1:], *kernel) if isinstance(size, IntImm)]
     if len(sizes) != 7:
         return False
     channels, rows, row, filters, _, high, wide = sizes
-    groups = int(attrs["groups"])
+    groups, steps = int(attrs["groups"]), [int(step) for step in attrs["strides"]]
     if groups == 1:
         is_float = str(attrs["out_dtype"]) != "int32"
-        return is_float and high == wide == 1 and rows * row >= _PIXELS * width
-    return groups == channels == filters and max(high, wide) <= 3 and row * 4 >= width * 3
+        return is_float and [high, wide, *steps] == [1] * 4 and rows * row >= _PIXELS * width
+    is_depthwise = groups == channels == filters
+    return is_depthwise and max(high, wide) <= _WINDOW and _fills(-(-row // steps[1]), width)
+
+
+def _fills(row: int, width: int) -> bool:
+    """Whether rows fill at least three quarters of vectors, or of half ones.
+
+    >>> _fills(7, 16), _fills(9, 16), _fills(12, 16), _fills(17, 16)
+    (True, False, True, True)
+    """
+    lanes = min(1 << (row - 1).bit_length(), width)
+    return lanes * 2 >= width and row * 4 >= lanes * 3
 
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:

@@ -1,0 +1,69 @@
+"""Loads and stores of a part of a vector: 7 or 14 lanes, as rows of small images have.
+
+LLVM takes an access of 14 lanes apart, into 8, 4 and 2. With AVX-512 one instruction leaves lanes
+out, and does not touch their memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.codegen.llvm.convert import mangled
+from weft.codegen.llvm.types import element_bytes, llvm_type, with_lanes
+from weft.support.dtype import DataType
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+
+def fits(em: Emitter, scope: str, dtype: DataType) -> bool:
+    """Whether an access of these lanes, in memory of this scope, is best one that leaves some out.
+
+    Not of what should be in registers: LLVM would leave it in memory.
+    """
+    lanes = dtype.lanes
+    return (
+        em.context.masked and scope != "local" and dtype.bits in (32, 64)
+        and lanes & (lanes - 1) > 0 and lanes * dtype.bits < em.context.vector_bits
+    )  # fmt: skip
+
+
+def load(em: Emitter, pointer: str, dtype: DataType) -> str:
+    """The lanes at a pointer."""
+    whole = _whole(dtype)
+    kind = llvm_type(whole)
+    place = (f"ptr align {element_bytes(dtype)}", pointer)
+    name = f"llvm.masked.load.{mangled(whole)}.p0"
+    value = em.b.call(name, kind, [place, _flags(dtype), (kind, "poison")])
+    return _resized(em, value, whole, dtype)
+
+
+def store(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None:
+    """Store the lanes at a pointer."""
+    whole = _whole(dtype)
+    value = (llvm_type(whole), _resized(em, operand, dtype, whole))
+    place = (f"ptr align {element_bytes(dtype)}", pointer)
+    name = f"llvm.masked.store.{mangled(whole)}.p0"
+    em.b.call(name, "void", [value, place, _flags(dtype)])
+
+
+def _whole(dtype: DataType) -> DataType:
+    """The next vector whose lanes are a power of two."""
+    return dtype.with_lanes(1 << dtype.lanes.bit_length())
+
+
+def _flags(dtype: DataType) -> tuple[str, str]:
+    """Which lanes of the whole vector there are."""
+    lanes = _whole(dtype).lanes
+    flags = ", ".join([f"i1 {int(lane < dtype.lanes)}" for lane in range(lanes)])
+    return with_lanes("i1", lanes), f"<{flags}>"
+
+
+def _resized(em: Emitter, value: str, old: DataType, new: DataType) -> str:
+    """The first lanes, as many as ``new`` has; those that ``old`` lacks are nothing."""
+    order = ", ".join(
+        [f"i32 {lane}" if lane < old.lanes else "i32 poison" for lane in range(new.lanes)]
+    )
+    kind = llvm_type(old)
+    mask = f"<{new.lanes} x i32> <{order}>"
+    return em.b.op(f"shufflevector {kind} {value}, {kind} poison, {mask}")
