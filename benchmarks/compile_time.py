@@ -1,11 +1,12 @@
 """How long a model takes from torch to its first call: cold, with object code kept, from the cache.
 
-    python benchmarks/compile_time.py [--models resnet18 resnet50] [--repeats 3]
+    python -m benchmarks.compile_time [--models resnet18 resnet50 bert] [--repeats 3]
 
-Each run is a process of its own with a cache folder of its own; *cold* finds nothing, *objects*
-the machine code of kernels, *models* the whole model. Printed, medians: seconds of the wall and of
-the processor for ``weft.compile`` (its imports included, torch's not), the time to load the saved
-file in a process that imports ``weft.runtime`` only, and the size of the file.
+The models are those of ``benchmarks/networks.py``, by the names of the functions that make them.
+Each run is a process of its own with a cache folder of its own; *cold* finds nothing, *objects* the
+machine code of kernels, *models* the whole model. Printed, medians: seconds of the wall and of the
+processor for ``weft.compile`` (its imports included, torch's not), the time to load the saved file
+in a process that imports ``weft.runtime`` only, and the size of the file.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.networks import NETWORKS
+
 COMPILE = """
 import json, sys, time
 import torch
-from weft.testing.zoo import import_torchvision
-models = import_torchvision().models
-torch.manual_seed(0)
-model = getattr(models, sys.argv[1])().eval()
-example = torch.zeros(1, 3, 224, 224)
+from benchmarks import networks
+[row] = [row for row in networks.NETWORKS if row.model.endswith(":" + sys.argv[1])]
+model = getattr(networks, sys.argv[1])().eval()
+examples = tuple(torch.from_numpy(array) for array in row.arrays().values())
 wall, processor = time.perf_counter(), time.process_time()
 import weft
-compiled = weft.compile(model, (example,))
+compiled = weft.compile(model, examples)
 times = time.perf_counter() - wall, time.process_time() - processor
 compiled.save(sys.argv[2])
 print(json.dumps(times))
@@ -70,7 +72,9 @@ def measure(name: str, folder: Path) -> dict[str, tuple[float, float]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"])
+    names = [row.model.partition(":")[2] for row in NETWORKS]
+    chosen = ["resnet18", "resnet50", "bert"]
+    parser.add_argument("--models", nargs="*", choices=names, default=chosen, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     print(f"{'model':<12}{'':<10}{'wall s':>8}{'cpu s':>8}")
