@@ -149,6 +149,7 @@ def test_bfloat16_rounds_to_nearest_even_subnormals_too(elementwise):
     got = elementwise(lambda v: e.Cast("bfloat16x16", v), "bfloat16", x, lanes=16)
     ok = (got.view(np.uint16) == want.view(np.uint16)) | np.isnan(x)
     assert ok.all()
+    assert np.isnan(got[np.isnan(x)]).all()
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

@@ -115,7 +115,8 @@ def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: Da
     """To integers of at most 32 bits: between the ends, NaN as 0, in instructions of vectors.
 
     LLVM's saturating conversion takes vectors apart. The largest int32 is no float32: what is not
-    below it is told before.
+    below it is told before. NaN is not above the lower end, so that it is told only where that is
+    not 0, and while there are floats, whose comparison masks them.
     """
     lanes, floats = target.lanes, llvm_type(source)
     ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)
@@ -126,6 +127,9 @@ def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: Da
     bounds = [_splat_float(float(bound), source) for bound in (low, top, high + 1)]
     above = b.op(f"fcmp ogt {floats} {value}, {bounds[0]}")
     raised = b.op(f"select {flags} {above}, {floats} {value}, {floats} {bounds[0]}")
+    if low:
+        ordered = b.op(f"fcmp ord {floats} {value}, {zero(source)}")
+        raised = b.op(f"select {flags} {ordered}, {floats} {raised}, {floats} {zero(source)}")
     below = b.op(f"fcmp olt {floats} {raised}, {bounds[1]}")
     within = b.op(f"select {flags} {below}, {floats} {raised}, {floats} {bounds[1]}")
     number = b.op(f"fptosi {floats} {within} to {ints}")
@@ -133,8 +137,6 @@ def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: Da
         beyond = b.op(f"fcmp oge {floats} {value}, {bounds[2]}")
         largest = splat_int(high, 32, lanes)
         number = b.op(f"select {flags} {beyond}, {ints} {largest}, {ints} {number}")
-    nan = b.op(f"fcmp uno {floats} {value}, {value}")
-    number = b.op(f"select {flags} {nan}, {ints} {zero(_of(target, 'int32'))}, {ints} {number}")
     if target.bits == 32:
         return number
     return b.op(f"trunc {ints} {number} to {llvm_type(target)}")
@@ -174,18 +176,31 @@ def _round_to_bfloat(b: FunctionBuilder, value: str, target: DataType) -> str:
     """float32 to bfloat16, to nearest even; a NaN keeps its upper bits and becomes quiet."""
     lanes = target.lanes
     floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
-    const = [splat_int(n, 32, lanes) for n in (16, 1, 32767, 64)]
+    const = [splat_int(n, 32, lanes) for n in (16, 1, 32767, 64 << 16)]
     bits = b.op(f"bitcast {floats} {value} to {ints}")
     high = b.op(f"lshr {ints} {bits}, {const[0]}")
     odd = b.op(f"and {ints} {high}, {const[1]}")
     bias = b.op(f"add {ints} {odd}, {const[2]}")
     raised = b.op(f"add {ints} {bits}, {bias}")
-    number = b.op(f"lshr {ints} {raised}, {const[0]}")
-    quiet = b.op(f"or {ints} {high}, {const[3]}")
+    quiet = b.op(f"or {ints} {bits}, {const[3]}")
     nan = b.op(f"fcmp uno {floats} {value}, {value}")
     flags = with_lanes("i1", lanes)
-    chosen = b.op(f"select {flags} {nan}, {ints} {quiet}, {ints} {number}")
-    return b.op(f"trunc {ints} {chosen} to {llvm_type(target)}")
+    chosen = b.op(f"select {flags} {nan}, {ints} {quiet}, {ints} {raised}")
+    return _upper_half(b, chosen, target)
+
+
+def _upper_half(b: FunctionBuilder, bits: str, target: DataType) -> str:
+    """The upper 16 of 32 bits: where one instruction of AVX-512 takes words from two vectors, every
+    second word; elsewhere packing is as fast, for which LLVM wants a shift and a truncation.
+    """
+    lanes, ints = target.lanes, with_lanes("i32", target.lanes)
+    if b.context.vector_bits < 512 or lanes == 1:
+        upper = b.op(f"lshr {ints} {bits}, {splat_int(16, 32, lanes)}")
+        return b.op(f"trunc {ints} {upper} to {llvm_type(target)}")
+    kind = with_lanes("i16", 2 * lanes)
+    words = b.op(f"bitcast {ints} {bits} to {kind}")
+    places = ", ".join(f"i32 {2 * lane + 1}" for lane in range(lanes))
+    return b.op(f"shufflevector {kind} {words}, {kind} poison, <{lanes} x i32> <{places}>")
 
 
 def _bfloat_to_float32(b: FunctionBuilder, value: str, source: DataType) -> str:
