@@ -59,12 +59,34 @@ def test_a_batch_of_any_size():
     np.testing.assert_allclose(weft.compile(mod)(x), run(mod, "main", x), rtol=1e-5, atol=1e-5)
 
 
+def of_channels(rank):
+    return relax.const(RNG.normal(size=(1, 24, 1, 1)[4 - rank :]).astype("float32"))
+
+
+ACTIVATIONS = {
+    "relu": relax.op.nn.relu, "silu": relax.op.nn.silu, "hardswish": relax.op.nn.hardswish,
+    "slope": lambda x: relax.op.where(
+        relax.op.greater(x, relax.const(0, "float32")), x, relax.op.multiply(x, of_channels(4))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_a_bias_and_what_follows_it_stay_in_the_kernel(name):
+    def follows(made, _):
+        biased = relax.op.add(relax.op.add(made, of_channels(4)), of_channels(3))
+        return ACTIVATIONS[name](biased)
+
+    check_one_kernel((9, 15), "llvm", follows)
+
+
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])
 @pytest.mark.parametrize("size", [(9, 17), (12, 12), (56, 7)])
-def test_what_follows_by_element_stays_in_the_kernel(size, target):
-    def follows(made, x):
-        return relax.op.add(relax.op.nn.relu(made), x)
+def test_an_image_of_the_same_size_is_added_in_the_kernel(size, target):
+    check_one_kernel(size, target, lambda made, x: relax.op.add(relax.op.nn.relu(made), x))
 
+
+def check_one_kernel(size, target, follows):
     mod = module((1, 24, *size), filters=24, follows=follows)
     with weft.target.Target(target):
         made = relax.get_pipeline("weft")(mod)

@@ -35,7 +35,10 @@ ALL: Final = frozenset(
     for name in (
         "add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "where", "negative",
         "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "clip", "astype",
-        "nn.relu", "nn.relu6", "nn.gelu", "nn.gelu_tanh", "nn.silu", "nn.leakyrelu",
+        "greater", "greater_equal", "less", "less_equal",
+        "nn.relu", "nn.relu6", "nn.gelu", "nn.gelu_tanh", "nn.silu", "nn.leakyrelu", "nn.hardswish",
+        "nn.hardsigmoid", "nn.mish", "nn.elu", "nn.selu", "nn.celu", "nn.softplus",
+        "nn.log_sigmoid",
     )
 )  # fmt: skip
 """Operators that compute each element from those at its place, with broadcasting."""
@@ -135,7 +138,19 @@ def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any
     kept = count <= len(before) and all(
         same_dim(one, other) for one, other in zip(before[-count:], dims[-count:], strict=True)
     )
-    return trailing if kept else None
+    return trailing if kept else _spread_below(shape, dims, before)
+
+
+def _spread_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
+    """The same for one that is spread over all axes that the reshape changes, as a bias is."""
+    first = len(dims) - len(shape)
+    whole = [*dims[:first], *shape]
+    uses = [axis for axis in range(first, len(dims)) if not is_unit(whole[axis])]
+    count = uses[-1] + 1
+    if count > len(before) or not same_dims(dims[:count], before[:count]):
+        return None
+    units = [1] * len(before)
+    return [*units[:first], *whole[first:count], *units[count:]]
 
 
 def _may_move(scope: Scope, arg: Any) -> bool:
