@@ -71,14 +71,18 @@ def _keeps_left(better: Test) -> Combine:
     return combine
 
 
-def _breaks_ties(better: Test, first: Test = op.less, *, nan: bool = False) -> Combine:
+_WORSE: Final[dict[Test, Test]] = {op.greater: op.less_equal, op.less: op.greater_equal}
+
+
+def breaks_ties(better: Test, first: Test = op.less, *, nan: bool = False) -> Combine:
     """(index, value) pairs by value; of equal values by index; with ``nan``, NaN is best."""
 
     def combine(x: Pair, y: Pair) -> list[PrimExpr]:
         wins, same = better(x[1], y[1]), op.equal(x[1], y[1])
-        if nan:
+        if nan:  # all comparisons fail, so that a NaN on the left is not worse than a number
             mine, its = op.isnan(x[1]), op.isnan(y[1])
-            wins = op.logical_or(wins, op.logical_and(mine, op.logical_not(its)))
+            not_worse = op.logical_not(_WORSE[better](x[1], y[1]))
+            wins = op.logical_and(not_worse, op.logical_not(its))
             same = op.logical_or(same, op.logical_and(mine, its))
         left = op.logical_or(wins, op.logical_and(same, first(x[0], y[0])))
         return [op.select(left, x[0], y[0]), op.select(wins, x[1], y[1])]
@@ -109,9 +113,9 @@ RULES: Final[list[ReducerRule]] = [
     ReducerRule(1, lambda x, y: [op.maximum(x[0], y[0])], None),
     ReducerRule(2, _sums, _zeros),
     ReducerRule(2, _keeps_left(op.greater_equal), None),
-    ReducerRule(2, _breaks_ties(op.greater), None),
+    ReducerRule(2, breaks_ties(op.greater), None),
     ReducerRule(2, _keeps_left(op.less_equal), None),
-    ReducerRule(2, _breaks_ties(op.less), None),
+    ReducerRule(2, breaks_ties(op.less), None),
     ReducerRule(1, lambda x, y: [Select(y[0] > x[0], y[0], x[0])], None),
 ]
 """Sum, product, min, max, two sums, argmax, argmin, in TVM's order; max without regard to NaN."""
@@ -122,14 +126,14 @@ BOOLEAN_RULES: Final = (
 )
 FLOAT_PAIR_RULES: Final = tuple(
     [
-        ReducerRule(2, _breaks_ties(better, first, nan=nan), None)
+        ReducerRule(2, breaks_ties(better, first, nan=nan), None)
         for better in (op.greater, op.less)
         for first, nan in ((op.less, True), (op.greater, True))
     ]
 )
 """argmax and argmin as ``topi`` builds them: NaN counts as the best value."""
 PAIR_RULES: Final = tuple(
-    [ReducerRule(2, _breaks_ties(better, op.greater), None) for better in (op.greater, op.less)]
+    [ReducerRule(2, breaks_ties(better, op.greater), None) for better in (op.greater, op.less)]
 )
 
 _GIVEN: Final[dict[int, list[CommReducer]]] = {}

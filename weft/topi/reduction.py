@@ -16,6 +16,7 @@ from weft.te.operation import reduce_axis
 from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.reducer import breaks_ties
 from weft.topi import tag
 from weft.topi.extents import compute_ax, compute_pair, is_const, normalize_axes, ravel_index
 from weft.topi.moments import wide
@@ -157,17 +158,11 @@ def arg_reducer(largest: bool, select_last: bool) -> Any:
     """NaN counts as the best value, as in numpy. The identity's index loses against any other, so
     that a row of nothing but the worst value gives a place in the row.
     """
+    better = op.greater if largest else op.less
+    order = op.greater if select_last else op.less
 
-    def combine(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
-        better = op.greater(lhs[1], rhs[1]) if largest else op.less(lhs[1], rhs[1])
-        same = op.equal(lhs[1], rhs[1])
-        if lhs[1].dtype.is_float:
-            mine, its = op.isnan(lhs[1]), op.isnan(rhs[1])
-            better = op.logical_or(better, op.logical_and(mine, op.logical_not(its)))
-            same = op.logical_or(same, op.logical_and(mine, its))
-        order = op.greater(lhs[0], rhs[0]) if select_last else op.less(lhs[0], rhs[0])
-        update = op.logical_or(better, op.logical_and(same, order))
-        return op.select(update, lhs[0], rhs[0]), op.select(better, lhs[1], rhs[1])
+    def combine(lhs: Any, rhs: Any) -> tuple[PrimExpr, ...]:
+        return tuple(breaks_ties(better, order, nan=lhs[1].dtype.is_float)(lhs, rhs))
 
     def identity(index: Any, value: Any) -> tuple[PrimExpr, PrimExpr]:
         start = te_reduction.lowest(value) if largest else te_reduction.highest(value)

@@ -111,3 +111,26 @@ def test_a_loop_whose_iterations_meet_elsewhere_stays():
         made = VectorizeReduction()(weft.IRModule({"main": func}))["main"]
         assert not collect(made.body, Allocate)
         assert "vector_reduction" not in str(made)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("compute", [topi.argmax, topi.argmin])
+def test_of_equal_values_and_of_nan_the_right_one_counts(compute, last, dtype):
+    """A lane meets places in order, so that it does not compare them; lanes among each other do."""
+    x = te.placeholder((40, 29), dtype, name="x")
+    func = annotated(compute(x, 1, select_last_index=last), [x], [4, 2])
+    data = RNG.integers(0, 4, (40, 29)).astype(dtype)
+    if dtype == "float32":
+        data[10:20][data[10:20] == 2] = np.nan
+        data[20:, ::2] = np.inf if compute is topi.argmin else -np.inf
+        data[30:] = data[30:, :1]
+    out = [np.zeros(40, "int32") for _ in range(3)]
+    run(func, data, out[0])
+    run(lower_tir()(weft.IRModule({"main": func}))["main"], data, out[1])
+    weft.build(func)["main"](data, out[2])
+    np.testing.assert_array_equal(out[1], out[0])
+    np.testing.assert_array_equal(out[2], out[0])
+    if not last:
+        numpy = np.argmax if compute is topi.argmax else np.argmin
+        np.testing.assert_array_equal(out[0], numpy(data, 1))

@@ -27,13 +27,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.expr import GT, LT, BufferLoad, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
@@ -52,18 +53,24 @@ class _Update:
     form: Reduction
     any_start: bool
     lanes: tuple[Buffer, ...]
+    step: Sequence[PrimExpr]
+    """What a lane becomes in one iteration, as the reducer's result or simpler."""
+    first: Callable[[PrimExpr], list[PrimExpr]] | None
+    """What a lane of a choice starts from, which it meets again: what its first iteration reads."""
 
     def start(self, place: PrimExpr) -> Stmt:
         """Set one lane; a maximum starts from what is there, which it takes in again at the end."""
         values: list[Any] = list(self.form.reducer.identity_element)
-        if self.any_start:
+        if self.first is not None:
+            values = self.first(place)
+        elif self.any_start:
             values = [BufferLoad(buffer, self.form.indices) for buffer in self.form.buffers]
         stores = zip(self.lanes, values, strict=True)
         return seq(*[BufferStore(buffer, value, [place]) for buffer, value in stores])
 
     def accumulate(self, place: PrimExpr) -> Stmt:
         """What the loop does, in one lane."""
-        return self._combine(self.lanes, [place], self.form.operands)
+        return self._combine(self.lanes, [place], self.form.operands, self.step)
 
     def fold(self, place: PrimExpr, other: PrimExpr) -> Stmt:
         """One lane takes in another."""
@@ -75,13 +82,14 @@ class _Update:
         return self._combine(self.form.buffers, self.form.indices, first)
 
     def _combine(
-        self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any]
-    ) -> Stmt:
+        self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any],
+        result: Sequence[PrimExpr] | None = None,
+    ) -> Stmt:  # fmt: skip
         reducer = self.form.reducer
         held = [BufferLoad(buffer, indices) for buffer in buffers]
         mapping: dict[Var, Any] = dict(zip(reducer.lhs, held, strict=True))
         mapping |= dict(zip(reducer.rhs, operands, strict=True))
-        results = substitute(list(reducer.result), mapping)
+        results = substitute(list(result or reducer.result), mapping)
         if len(buffers) == 1:
             return BufferStore(buffers[0], results[0], indices)
         lets = [Var(f"v_{buffer.name}", buffer.dtype) for buffer in buffers]
@@ -107,7 +115,7 @@ class _Reductions(StmtMutator):
 def _in_lanes(loop: For, lanes: int, chains: int) -> Stmt | None:
     """The loop in vectors; None if it is of another form."""
     items = stmt_list(loop.body)
-    updates = [_update_of(loop.loop_var, item, lanes * chains) for item in items]
+    updates = [_update_of(loop, item, lanes * chains) for item in items]
     if lanes < 2 or not any(updates) or not _is_lane_wise(loop.loop_var, items, updates):
         return None
     made = _Lanes(loop, lanes, chains, items, updates).statement()
@@ -117,17 +125,54 @@ def _in_lanes(loop: For, lanes: int, chains: int) -> Stmt | None:
     return made
 
 
-def _update_of(var: Var, stmt: Stmt, size: int) -> _Update | None:
+def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
     """The accumulation that a statement of the loop is."""
     found = read_update(stmt)
-    if found is None or var in collect(list(found[0].indices), Var):
+    if found is None or loop.loop_var in collect(list(found[0].indices), Var):
         return None
     form, any_start = found
     lanes = tuple([
         decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
         for buffer in form.buffers
     ])  # fmt: skip
-    return _Update(form, any_start, lanes)
+    choice = _choice(form, loop, size)
+    if choice is None:
+        return _Update(form, any_start, lanes, form.reducer.result, None)
+
+    def first(place: PrimExpr) -> list[PrimExpr]:
+        at = {loop.loop_var: op.add(loop.min, place)}
+        return [substitute(operand, at) for operand in form.operands]
+
+    return _Update(form, any_start, lanes, choice, first)
+
+
+def _choice(form: Reduction, loop: For, size: int) -> list[PrimExpr] | None:
+    """A lane's step where one of two (place, value) is chosen and places grow, as in argmax.
+
+    Of equal values the first or the last counts, so that a lane, which meets them in order, need
+    not look at places: it takes what is better, or what is not worse. None for other reducers, and
+    for loops that some lanes would not have a first iteration of.
+    """
+    reducer, extent = form.reducer, loop.extent
+    if len(form.buffers) != 2 or not isinstance(extent, IntImm) or extent.value < size:
+        return None
+    rest = Analyzer().simplify(op.subtract(form.operands[0], loop.loop_var))
+    if loop.loop_var in collect(rest, Var):
+        return None
+    (left, mine), (right, its) = reducer.lhs, reducer.rhs
+    place, value = reducer.result
+    if not (isinstance(place, Select) and isinstance(value, Select)):
+        return None
+    orders = [
+        test for test in collect(place.condition, (LT, GT)) if {test.a, test.b} == {left, right}
+    ]
+    if len(orders) != 1 or {left, right} & set(collect(value.condition, Var)):
+        return None
+    [order] = orders
+    if isinstance(order, LT) is (order.a is left):
+        better = substitute(value.condition, {mine: its, its: mine})
+        return [op.select(better, right, left), op.select(better, its, mine)]
+    return [op.select(value.condition, left, right), value]
 
 
 def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | None]) -> bool:
