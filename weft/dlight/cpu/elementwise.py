@@ -16,10 +16,10 @@ from weft.dlight.cpu.places import Places, loops_of_parts, parts_of
 from weft.dlight.cpu.together import together
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.functor import Mutator, collect
 from weft.target.machine import Machine
 from weft.tir import op
-from weft.tir.expr import Call, Var
+from weft.tir.expr import BufferLoad, Call, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
@@ -74,7 +74,7 @@ def _outer_and_inner(
     if not parts or split is None:
         return [*loops[:-1]], loops[-1]
     of_parts, others = split
-    chosen, last = _chosen_by(nest), parts[-1]
+    chosen, last = _chosen_by(nest) | _computed_with(nest), parts[-1]
     free = [part for part in parts if part.axis not in chosen]
     run = [last] if last.axis in chosen else Places(nest, parts).run(last, free)
     outer = [*others, *[of_parts[part] for part in parts if part not in run]]
@@ -96,7 +96,26 @@ def _is_flat(nest: Nest) -> bool:
     """Whether every access is at the place of the instance, so that axes need not be told apart."""
     axes = [axis.var for axis in nest.axes if nest.extent(axis.var) != 1]
     places = [load.indices for load in nest.loads if load.indices]
-    return nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
+    return not _computed_with(nest) and nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
+
+
+def _computed_with(nest: Nest) -> set[Var]:
+    """The axes that values depend on otherwise than by what is read there: no runs of several.
+
+    None where the last axis is short: better compute quotients and remainders than short vectors.
+    """
+    size = nest.extent(nest.spatial[-1]) if nest.spatial else None
+    if size is not None and size < _LEAST:
+        return set()
+    values = [_Unread().visit(store.value) for store in nest.stores]
+    return set(collect(values, Var)) & set(nest.spatial)
+
+
+class _Unread(Mutator):
+    """Takes the places out of all loads."""
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        return load.with_(indices=[op.const(0, index.dtype) for index in load.indices])
 
 
 def _axes_of(place: Sequence[PrimExpr]) -> list[PrimExpr]:
