@@ -173,6 +173,7 @@ CASES = {
         (2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])
     ),
     "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
+    "lower triangle": of_one((19, 21), lambda x: topi.trilu(x, 0, False)),
     "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
     "sum of many columns": of_one((9, 1030), lambda x: topi.sum(x, axis=0)),
     "sum over the middle": of_one((5, 9, 70), lambda x: topi.sum(x, axis=1)),

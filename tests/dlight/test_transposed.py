@@ -51,6 +51,8 @@ CASES = {
     "no rows": ((0, 9), permuted(1, 0), False),
     "few columns": ((9, 3), permuted(1, 0), False),
     "channels last": ((2, 6, 3, 5), permuted(0, 2, 3, 1), True),
+    "colours first": ((2, 5, 7, 3), permuted(0, 3, 1, 2), False),
+    "pairs apart": ((35, 2), permuted(1, 0), False),
     "channels first": ((2, 3, 5, 6), permuted(0, 3, 1, 2), True),
     "back to front": ((4, 5, 6), permuted(2, 1, 0), True),
     "heads": ((1, 5, 3, 8), permuted(0, 2, 1, 3), False),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.dlight.cpu.places import Places, loops_of_parts, parts_of
+from weft.dlight.cpu.places import Part, Places, loops_of_parts, parts_of
 from weft.dlight.cpu.together import together
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
@@ -27,6 +27,8 @@ _VECTORS: Final = 4
 """Vectors in flight: loads of one hide behind the arithmetic of another."""
 _LEAST: Final = 16
 """Elements of an innermost axis that is worth cutting another one for."""
+_FEW: Final = 4
+"""Elements that lie next to each other and are computed in vectors of their own."""
 _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
@@ -39,12 +41,16 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     loops = sch.get_loops(block)
     if not loops:
         return True
-    outer, inner = _outer_and_inner(sch, nest, loops)
+    outer, inner, beside = _order(sch, nest, loops)
     size = extent_of(sch, inner)
     part = _part(nest, size, all(extent_of(sch, loop) == 1 for loop in outer), machine)
+    part = machine.lanes() if beside else part
     if part is not None:
         around, inner = sch.split(inner, [None, part])
+        sch.reorder(around, *beside, inner)
         outer.append(around)
+    for loop in beside:
+        sch.unroll(loop)
     if size is None or size > 1:
         sch.vectorize(inner)
     depth = together(sch, outer, machine)
@@ -63,24 +69,39 @@ def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int
     return _SHORT if size > 2 * _SHORT else None
 
 
-def _outer_and_inner(
+def _order(
     sch: Schedule, nest: Nest, loops: Sequence[LoopRV]
-) -> tuple[list[LoopRV], LoopRV]:
-    """The loop that becomes vectors, of all axes that are one with the last, and those outside."""
+) -> tuple[list[LoopRV], LoopRV, list[LoopRV]]:
+    """The outer loops; the one that becomes vectors, of all axes that are one with the last; and
+    a loop whose elements lie next to each other in what is read, between those of the vectors.
+    """
     if len(loops) > 1 and _is_flat(nest):
-        return [], sch.fuse(*loops)
+        return [], sch.fuse(*loops), []
     parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 else None
     split = loops_of_parts(sch, nest, parts) if parts else None
     if not parts or split is None:
-        return [*loops[:-1]], loops[-1]
+        return [*loops[:-1]], loops[-1], []
     of_parts, others = split
     chosen, last = _chosen_by(nest) | _computed_with(nest), parts[-1]
     free = [part for part in parts if part.axis not in chosen]
-    run = [last] if last.axis in chosen else Places(nest, parts).run(last, free)
-    outer = [*others, *[of_parts[part] for part in parts if part not in run]]
+    places = Places(nest, parts)
+    run = [last] if last.axis in chosen else places.run(last, free)
+    between = [part for part in free if part not in run and _is_between(places, part, last)]
+    beside = [] if last.axis in chosen else between[:1]
+    outer = [*others, *[of_parts[part] for part in parts if part not in (*run, *beside)]]
     inner = [of_parts[part] for part in run]
-    sch.reorder(*outer, *inner)
-    return outer, sch.fuse(*inner) if len(inner) > 1 else inner[0]
+    sch.reorder(*outer, *[of_parts[part] for part in beside], *inner)
+    fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
+    return outer, fused, [of_parts[part] for part in beside]
+
+
+def _is_between(places: Places, part: Part, last: Part) -> bool:
+    """Whether a few elements of a part lie between two of the last one, as colours of pixels do.
+
+    Then the vectors of all of them read the same lines of cache.
+    """
+    steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
+    return part.extent <= _FEW and any(one == 1 and step == part.extent for one, step in steps)
 
 
 def _chosen_by(nest: Nest) -> set[Var]:
