@@ -45,7 +45,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     row_tiles, row = _split(sch, [loops[part] for part in rows], width)
     lane_tiles, lane = _split(sch, [loops[part] for part in lanes], width)
     beside: list[LoopRV] = []
-    if lane_tiles and _size(lanes) % (width * _BESIDE) == 0:
+    if row_tiles and lane_tiles and _size(lanes) % (width * _BESIDE) == 0:
         lane_tiles, beside = [[loop] for loop in sch.split(lane_tiles[0], [None, _BESIDE])]
     outer += [*lane_tiles, *row_tiles]
     sch.reorder(*outer, *beside, row, lane)
