@@ -13,6 +13,14 @@ def test_cumsum(check, floats):
     check(topi.cumsum, [floats(2, 0)], np.zeros((2, 0)), 1)
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 32), (2, 4, 12), (3, 6, 17), (8, 9), (2, 12, 7), (6,)])
+def test_running_sums_of_rows_side_by_side(check, floats, shape):
+    x = floats(*shape)
+    for axis in range(x.ndim):
+        check(topi.cumsum, [x], np.cumsum(x, axis), axis)
+    check(topi.cumprod, [x], np.cumprod(x, -1), -1)
+
+
 def test_cumsum_when_dtype_is_given(check, ints):
     x = ints(4)
     check(topi.cumsum, [x], np.cumsum(x), 0, "float32")

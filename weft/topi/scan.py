@@ -6,8 +6,8 @@ not grow along the row; it costs nothing in a loop whose steps wait for each oth
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from weft.ir.expr import as_prim_expr
 from weft.support.dtype import DataType
@@ -19,6 +19,11 @@ from weft.topi.extents import is_const, normalize_axis, product, unravel_index
 from weft.topi.math import cast
 from weft.topi.simplify import simplified
 from weft.topi.transform import reshape
+
+_LANES: Final = 32
+"""Rows next to each other in memory that are scanned at once, in vectors."""
+_CHAINS: Final = 8
+"""Other rows that are: additions of one wait for each other, those of several do not."""
 
 
 def scanop(
@@ -41,24 +46,32 @@ def scanop(
         empty: Tensor = cast(data, kind)
         return empty
     rows = [*shape[:place], *shape[place + 1 :]]
-    count = simplified(as_prim_expr(product(rows)))
     running_kind = _accumulator(kind)
+    side, how = _side_by_side(rows, place == len(shape) - 1)
+    if side > 1:
+        rows = [*rows[:-1], int(rows[-1]) // side]
+    count = simplified(as_prim_expr(product(rows)))
 
     def body(ins: Any, outs: Any) -> Any:
         ib = ir_builder.create()
         source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, count, "fused", kind="parallel") as fused:
-            row = [simplified(index) for index in unravel_index(fused, rows)]
-            running = ib.allocate(running_kind, [1], "running")
-            running[0] = op.const(identity_value, running_kind)
-            with ib.for_range(0, shape[place], "_k") as k:
-                at = (*row[:place], k, *row[place:])
+            first = [simplified(index) for index in unravel_index(fused, rows)]
+            running = ib.allocate(running_kind, [side], "running")
+            with ib.for_range(0, side, "_row", kind=how) as row:
+                running[row] = op.const(identity_value, running_kind)
+            with (
+                ib.for_range(0, shape[place], "_k") as k,
+                ib.for_range(0, side, "_row", kind=how) as row,
+            ):
+                here = first if side == 1 else [*first[:-1], first[-1] * side + row]
+                at = (*here[:place], k, *here[place:])
                 value = op.cast(running_kind, source[at])
                 if exclusive:
-                    target[at] = op.cast(kind, running[0])
-                running[0] = binop(running[0], value)
+                    target[at] = op.cast(kind, running[row])
+                running[row] = binop(running[row], value)
                 if not exclusive:
-                    target[at] = op.cast(kind, running[0])
+                    target[at] = op.cast(kind, running[row])
         return ib.get()
 
     buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
@@ -68,6 +81,14 @@ def scanop(
         out_buffers=[buffer], tag=op_name,
     )  # fmt: skip
     return made
+
+
+def _side_by_side(rows: Sequence[Any], contiguous: bool) -> tuple[int, str]:
+    """How many rows run side by side, a divisor of the last of the axes; by what kind of loop."""
+    size = getattr(rows[-1], "value", rows[-1]) if rows else 1
+    most = _CHAINS if contiguous else _LANES
+    found = max([n for n in range(1, most + 1) if size % n == 0]) if isinstance(size, int) else 1
+    return found, "serial" if found == 1 else "unroll" if contiguous else "vectorize"
 
 
 def _accumulator(kind: DataType) -> DataType:

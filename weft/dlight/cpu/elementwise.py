@@ -117,13 +117,14 @@ def _is_flat(nest: Nest) -> bool:
     """Whether every access is at the place of the instance, so that axes need not be told apart."""
     axes = [axis.var for axis in nest.axes if nest.extent(axis.var) != 1]
     places = [load.indices for load in nest.loads if load.indices]
-    return not _computed_with(nest) and nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
+    runs = nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
+    return runs and not _computed_with(nest)
 
 
 def _computed_with(nest: Nest) -> set[Var]:
     """The axes that values depend on otherwise than by what is read there: no runs of several.
 
-    None where the last axis is short: better compute quotients and remainders than short vectors.
+    Empty where the last axis is short: better compute quotients and remainders than short vectors.
     """
     size = nest.extent(nest.spatial[-1]) if nest.spatial else None
     if size is not None and size < _LEAST:
