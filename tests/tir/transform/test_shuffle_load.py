@@ -75,7 +75,7 @@ RESIZED = {
     "linear, doubled": ("linear", "half_pixel", 9, 18),
     "linear, corners": ("linear", "align_corners", 7, 17),
     "linear, of one pixel": ("linear", "half_pixel", 1, 17),
-    "linear, too wide to unroll": ("linear", "half_pixel", 170, 340),
+    "linear, many vectors": ("linear", "align_corners", 33, 271),
     "cubic": ("cubic", "half_pixel", 7, 24),
 }
 
@@ -101,7 +101,7 @@ def test_images_are_resized_without_gathers(case):
         load for load in loads
         if load.dtype.lanes > 1 and not isinstance(load.indices[-1], Ramp | Broadcast)
     ]  # fmt: skip
-    assert bool(gathered) == (case == "linear, too wide to unroll")
+    assert not gathered
 
 
 @pytest.mark.parametrize("extent", [0, 1, 7, 17, 64, 1000])

@@ -5,7 +5,8 @@ one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Befor
 ``for i in T.vectorized(40)``. After: ``for i in T.unroll(2): for i_1 in T.vectorized(16)`` with
 ``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
 16 stays (LLVM pads it). More than 16 vectors are a loop over vectors of 128 bytes, and shorter
-ones; up to three elements that no vector holds are computed one by one.
+ones; up to three elements that no vector holds are computed one by one. Where places are computed
+in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
-from weft.tir.expr import Var
+from weft.tir.expr import BufferLoad, Cast, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
@@ -28,6 +29,8 @@ MOST_VECTORS: Final = 16
 LONGEST: Final = 64
 """Lanes of the longest loop of a power of two that is one vector."""
 _LONG_BITS: Final = 128 * 8
+_MOST_KNOWN: Final = 64
+"""Vectors that follow each other where each picks its elements in an order of its own."""
 
 
 class _Split(Mutator):
@@ -43,10 +46,24 @@ class _Split(Mutator):
             return visited
         lanes = extent & -extent  # the largest power of two that divides it
         lanes = max(lanes, PADDED)
+        if _MOST_KNOWN * PADDED >= extent and _computes_places(visited):
+            whole, rest = divmod(extent, PADDED)
+            return seq(_vectors(visited, whole, PADDED), *_rest(visited, extent, rest))
         whole, rest = divmod(extent, lanes)
         if is_power or whole + rest.bit_count() > MOST_VECTORS:
             return _long(visited, extent)
         return seq(_vectors(visited, whole, lanes), *_rest(visited, extent, rest))
+
+
+def _computes_places(loop: For) -> bool:
+    """Whether what is read depends on the lane by arithmetic on floats: ShuffleLoad knows the
+    places where the number of the vector is known.
+    """
+    indices = [index for load in collect(loop.body, BufferLoad) for index in load.indices]
+    casts = [cast for index in indices for cast in collect(index, Cast)]
+    return any(
+        cast.value.dtype.is_float and loop.loop_var in collect(cast, Var) for cast in casts
+    )
 
 
 def _long(loop: For, extent: int) -> Stmt:
