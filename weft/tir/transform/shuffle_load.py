@@ -12,7 +12,8 @@ After::
     y[i * 16:i * 16 + 16] = T.Shuffle([x[i * 8:i * 8 + 8]], [0, 0, 1, 1, 2, 2, ... 7, 7])
 
 An index that depends on nothing, as the columns of an image that is resized in unrolled vectors,
-may hold any arithmetic, which the reference interpreter carries out. Runs when loops are unrolled.
+may hold any arithmetic, which the reference interpreter carries out. Sums and products of what is
+picked in one order are computed before it is picked. Runs when loops are unrolled.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect
 from weft.ir.transform import Pass
@@ -30,6 +32,8 @@ from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import (
+    Add,
+    BinaryExpr,
     Broadcast,
     BufferLoad,
     Call,
@@ -37,9 +41,11 @@ from weft.tir.expr import (
     FloorDiv,
     FloorMod,
     Let,
+    Mul,
     Ramp,
     Select,
     Shuffle,
+    Sub,
     Var,
 )
 from weft.tir.function import PrimFunc
@@ -70,6 +76,20 @@ class _Shuffles(StmtMutator):
             return found
         places = _constants(last) or self._differences(last)
         return found if places is None else self._picked(found, *places)
+
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
+        """Rows picked from in one order are computed with before they are picked from."""
+        found: BinaryExpr = self.visit_default(expr)
+        if not found.dtype.is_float or not isinstance(found, Add | Sub | Mul):
+            return found
+        picked = [side for side in (found.a, found.b) if isinstance(side, Shuffle)]
+        if not picked or not expr_deep_equal(picked[0].indices, picked[-1].indices):
+            return found
+        width = picked[0].vectors[0].dtype.lanes
+        a, b = _before(found.a, width), _before(found.b, width)
+        if a is None or b is None or width > found.dtype.lanes:
+            return found
+        return Shuffle([type(found)(a, b)], picked[0].indices)
 
     def _differences(self, index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
         """The first lane of an index, and how far each lane is from it."""
@@ -105,6 +125,15 @@ class _Shuffles(StmtMutator):
         if isinstance(start, IntImm):
             return width if isinstance(size, IntImm) and width <= size.value else span
         return width if self.analyzer.can_prove(op.less_equal(op.add(start, width), size)) else span
+
+
+def _before(side: PrimExpr, width: int) -> PrimExpr | None:
+    """An operand of ``width`` lanes, before they are picked; None if it has not as many."""
+    if isinstance(side, Broadcast):
+        return Broadcast(side.value, width)
+    if isinstance(side, Shuffle) and len(side.vectors) == 1:
+        return side.vectors[0] if side.vectors[0].dtype.lanes == width else None
+    return None
 
 
 def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:

@@ -161,7 +161,7 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
             axis: _taps(position, data.shape[axis], options)
             for axis, position in zip(axes, places, strict=True)
         }
-        value = op.cast(kind, _weighted(data, list(indices), axes, taps))
+        value = op.cast(kind, _weighted(data, list(indices), axes[::-1], taps))
         if options["mode"] != "tf_crop_and_resize":
             return value
         inside = op.all(*[
