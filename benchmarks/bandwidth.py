@@ -179,7 +179,7 @@ def _array(tensor: Any) -> Any:
     values = generator.integers(0, 100, shape) if "int" in str(tensor.dtype) else (
         generator.standard_normal(shape, np.float32)
     )  # fmt: skip
-    array.numpy()[...] = values.astype(array.numpy().dtype)
+    array.copyfrom(values.astype(array.numpy().dtype))
     return array
 
 
