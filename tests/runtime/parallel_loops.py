@@ -13,12 +13,6 @@ from weft import nd
 from weft.runtime.spec import FunctionSpec, ParamSpec
 
 ROOT = Path(__file__).parents[2]
-_START = """
-from weft.runtime import threads
-if {backend!r} == "pthread":
-    threads._find_openmp = lambda: None
-assert threads.parallel_backend() == {backend!r}
-"""
 
 
 def spec(name):
@@ -32,11 +26,10 @@ def zeros(n):
     return nd.array(np.zeros(n, np.int64)) if n else nd.empty((0,), "int64")
 
 
-def run_in_fresh_process(program, backend):
-    """Run a program in a process whose parallel loops run on ``backend``; fail with its errors."""
+def run_in_fresh_process(program):
+    """Run a program in a process of its own; fail with its errors."""
     done = subprocess.run(
-        [sys.executable, "-c", _START.format(backend=backend) + program], cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
-        check=False,
+        [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

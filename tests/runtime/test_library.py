@@ -183,40 +183,6 @@ def test_only_the_models_own_names_are_seen(tmp_path):
 
 
 @needs_cc
-def test_parallel_loops_run_on_threads_of_their_own(tmp_path):
-    from weft import tir
-
-    sch = tir.Schedule(_doubling())
-    (loop, *_) = sch.get_loops(sch.get_block("y"))
-    sch.parallel(loop)
-    kernels = weft.IRModule({"double": sch.mod["main"].with_attr("global_symbol", "double")})
-    module = _calls(kernels)
-    run = program(weft.compile(module), tmp_path)
-    x = np.arange(64 * 32, dtype="float32").reshape(64, 32)
-    np.testing.assert_array_equal(run(x, runs=20)[0], (x * 2).ravel())
-
-
-def _doubling():
-    from weft import te
-
-    x = te.placeholder((64, 32), name="x")
-    return te.create_prim_func([x, te.compute((64, 32), lambda i, j: x[i, j] * 2.0, name="y")])
-
-
-def _calls(kernels):
-    builder = weft.relax.BlockBuilder(kernels)
-    info = weft.relax.TensorStructInfo((64, 32), "float32")
-    x = weft.relax.Var("x", info)
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            y = builder.emit_output(
-                weft.relax.call_tir(kernels.get_global_var("double"), [x], out_sinfo=info)
-            )
-        builder.emit_func_output(y)
-    return builder.get()
-
-
-@needs_cc
 def test_states_live_in_the_model(tmp_path):
     @I.ir_module
     class Sum:

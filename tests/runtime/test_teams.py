@@ -161,8 +161,9 @@ def test_many_callers_have_teams_at_once(lib):
     assert not wrong
 
 
-PROGRAM = """
+SETUP = """
 import os, warnings
+from weft.runtime import threads
 from tests.runtime.conftest import library
 from tests.runtime.parallel_loops import spec, zeros
 from tests.runtime.test_teams import IR, LOOPS
@@ -175,6 +176,8 @@ def check():
         many(x, 0)
     assert set(x.tolist()) == {LOOPS}
 
+"""
+PROGRAM = SETUP + """
 for _ in range(200):
     check()
 pid = os.fork()
@@ -183,17 +186,32 @@ if pid == 0:
     check()
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-if threads.parallel_backend() == "pthread":
-    import resource  # no thread can be had: the caller does all
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    os.setuid(65534) if os.getuid() == 0 else None
+"""
+CHANGING = """
+import time
+for step in range(3000):  # other parts, pieces and numbers of threads in each loop of a call
+    with threads.own_num_threads(2 + step % 5):
+        x = zeros(1 + step % 13)
+        many(x, 0)
+    assert set(x.tolist()) == {LOOPS}, (step, x.tolist())
+    if step % 100 == 0:
+        time.sleep(0.01)  # its workers sleep
+before = time.process_time()
+time.sleep(0.5)
+assert time.process_time() - before < 0.25, "workers that have nothing to do do not sleep"
+"""
+REFUSED = """
+import resource  # no thread can be had: the caller does all
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+os.setuid(65534) if os.getuid() == 0 else None
+with threads.own_num_threads(9):
     check()
 """
 
 
-@pytest.mark.parametrize("backend", ["openmp", "pthread"])
-def test_in_a_fresh_process(backend):
-    run_in_fresh_process(PROGRAM, backend)
+@pytest.mark.parametrize("program", [PROGRAM, SETUP + CHANGING, SETUP + REFUSED])
+def test_in_a_fresh_process(program):
+    run_in_fresh_process(program)
 
 
 def heavy(steps):

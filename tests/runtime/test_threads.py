@@ -1,14 +1,10 @@
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from tests.runtime.parallel_loops import run_in_fresh_process, spec, zeros
 from weft.runtime import threads
-from weft.runtime.parallel_ir import parallel_ir
-from weft.runtime.parts import load_part
 from weft.runtime.registry import register_func, remove_global_func
 from weft.runtime.spec import FunctionSpec
 from weft.support.errors import RuntimeFault
@@ -182,23 +178,6 @@ def test_settings_are_checked(monkeypatch):
     assert threads.num_threads() == len(os.sched_getaffinity(0))
 
 
-def test_an_openmp_library_of_the_process_is_used():
-    pytest.importorskip("torch")
-    program = """
-import torch
-from weft.runtime import threads
-assert threads.parallel_backend() == "openmp"
-assert "torch" in threads._find_openmp()._name
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)  # no pool before torch
-
-
-def test_both_texts_compile():
-    threads.parallel_symbol()
-    for openmp in (True, False):
-        assert load_part(parallel_ir(openmp)).address("weft_parallel")
-
-
 PROGRAM = """
 import os, warnings
 from tests.runtime.conftest import library
@@ -255,10 +234,9 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 """
 
 
-@pytest.mark.parametrize("backend", ["openmp", "pthread"])
 @pytest.mark.parametrize("part", [NEST, FORK], ids=["nest", "fork"])
-def test_in_a_fresh_process(backend, part):
-    run_in_fresh_process(PROGRAM + part, backend)
+def test_in_a_fresh_process(part):
+    run_in_fresh_process(PROGRAM + part)
 
 
 def parts(x):

@@ -14,7 +14,7 @@ from typing import Final
 
 import weft
 from weft.codegen.cache import cache_folder
-from weft.runtime.threads import num_threads, parallel_backend
+from weft.runtime.threads import num_threads
 from weft.target.codegen import llvm_version_major
 from weft.target.host import host_cpu, host_features
 
@@ -55,7 +55,7 @@ def found() -> Iterator[tuple[str, str]]:
     known = " ".join([name for name in FEATURES if features.get(name)])
     yield "features", known or "none that weft's kernels use"
     yield "cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
-    yield "threads", f"{num_threads()} through {parallel_backend()}"
+    yield "threads", f"{num_threads()} for parallel loops"
     yield "cache", _cache()
     yield "C compiler", shutil.which("cc") or "none: export_library needs one, .weft files do not"
 

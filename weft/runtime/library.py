@@ -1,6 +1,6 @@
 """Exported models: a shared library and a C header that run a model without Python.
 
-The library holds the compiled code, a pool of threads (weft.runtime.parallel_ir), the C text of
+The library holds the compiled code, threads of its own (weft.runtime.parallel_ir), the C text of
 weft.runtime.library_source, and the whole artefact in a section of its own: the weights in it are
 those that the code reads, and ``weft.load`` reads the same file. The system's C compiler links it.
 """
@@ -68,7 +68,7 @@ def export_library(
     files: dict[str, bytes] = {
         "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),
-        "parallel.o": part_object(parallel_ir(False)),
+        "parallel.o": part_object(parallel_ir()),
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
     }  # fmt: skip
     if undefined_names(code.code) & BUILTINS:

@@ -12,8 +12,8 @@
 #define TEXT 512
 #define FAULTS 64
 
-extern int32_t weft_thread_count;
-extern int32_t weft_inside_key, weft_team_key;
+extern int32_t weft_thread_count, weft_fork_state, weft_team_key;
+extern void weft_stop_workers(void);
 
 static _Thread_local char error_text[TEXT];
 static char fault_texts[FAULTS][TEXT];
@@ -59,9 +59,18 @@ static int faulted(int32_t code) {
   return fail("%s", fault_texts[((unsigned)code - 1) % FAULTS]);
 }
 
-__attribute__((constructor)) static void make_keys(void) {
-  pthread_key_create((pthread_key_t *)&weft_inside_key, NULL);
-  if (pthread_key_create((pthread_key_t *)&weft_team_key, NULL)) weft_team_key = -1;
+/* A forked process has no workers: its loops run on the thread that calls. */
+static void after_fork(void) { weft_fork_state = 1; }
+
+__attribute__((constructor)) static void prepare_threads(void) {
+  pthread_key_t key;
+  if (!pthread_key_create(&key, NULL)) weft_team_key = (int32_t)key;
+  pthread_atfork(NULL, NULL, after_fork);
+}
+
+__attribute__((destructor)) static void end_threads(void) {
+  if (!weft_fork_state) weft_stop_workers();
+  if (weft_team_key >= 0) pthread_key_delete((pthread_key_t)weft_team_key);
 }
 
 static inline int64_t floor_div(int64_t a, int64_t b) {

@@ -48,8 +48,7 @@ class ObjectCode:
         if file is None:
             return {}
         undefined = file.symbol_names()[1]
-        threads = {PARALLEL, TEAM} & undefined
-        texts = [parallel_ir(openmp) for openmp in (False, True)] if threads else []
+        texts = [parallel_ir()] if {PARALLEL, TEAM} & undefined else []
         if undefined & BUILTINS:
             texts.append(BUILTINS_IR)
         found = {digest_of(text): part_object(text) for text in texts}

@@ -1,10 +1,11 @@
-"""The native side of parallel loops, in LLVM IR text (design.md 3.8).
+"""The native side of parallel loops, in LLVM IR text (design.md 3.8, docs/design/0012-teams.md).
 
-``weft_parallel(body, context, n, threads)`` hands equal contiguous parts of ``0 .. n`` to OpenMP's
-``GOMP_parallel`` when one was found, else to threads of its own that it creates and joins. The text
+``weft_parallel(body, context, n, threads)`` hands contiguous parts of ``0 .. n`` to a team
+(weft.runtime.team_ir); ``weft_team`` takes one for a function with several such loops. The text
 is also what exported C programs carry. Threading state is in globals that Python sets:
-``weft_thread_count``, ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once), and
-``weft_own_count_key``, a pthread key (-1: none) whose value is the count of the calling thread.
+``weft_thread_count``, ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once), and two
+pthread keys (-1: none): ``weft_own_count_key``, whose value is the count of the calling thread, and
+``weft_team_key``, the team that it leads.
 """
 
 from __future__ import annotations
@@ -13,17 +14,14 @@ from typing import Final
 
 from weft.runtime.team_ir import team_ir
 
-_COMMON: Final = """
-%job = type { ptr, ptr, i64, i32 }        ; body, context, n, first fault code
-%crew = type { ptr, ptr, i32 }            ; what each thread runs, run(what, index, threads);
-                                          ; what; whether a thread that cannot be had is left out
-
+_TEXT: Final = """
 @weft_thread_count = global i32 1
 @weft_fork_state = global i32 0
 @weft_own_count_key = global i32 -1
 
 declare i32 @weft_fork_notice()
-declare ptr @pthread_getspecific(i32)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i32 @llvm.umin.i32(i32, i32)
 
 ; the number of threads that the calling thread asks for, else that of the process
 define internal i32 @wanted_threads() {
@@ -54,42 +52,19 @@ define internal i64 @part_begin(i64 %n, i64 %parts, i64 %index) {
   ret i64 %begin
 }
 
-; run part `index` of `parts` of a job; the first fault code stays
-define internal void @run_part(ptr %job, i64 %index, i64 %parts) {
-entry:
-  %body = load ptr, ptr %job
-  %context.at = getelementptr %job, ptr %job, i32 0, i32 1
-  %context = load ptr, ptr %context.at
-  %n.at = getelementptr %job, ptr %job, i32 0, i32 2
-  %n = load i64, ptr %n.at
-  %begin = call i64 @part_begin(i64 %n, i64 %parts, i64 %index)
-  %after = add i64 %index, 1
-  %end = call i64 @part_begin(i64 %n, i64 %parts, i64 %after)
-  %nothing = icmp uge i64 %begin, %end
-  br i1 %nothing, label %done, label %run
-run:
-  %code = call i32 %body(ptr %context, i64 %begin, i64 %end)
-  %failed = icmp ne i32 %code, 0
-  br i1 %failed, label %fail, label %done
-fail:
-  %code.at = getelementptr %job, ptr %job, i32 0, i32 3
-  %swapped = cmpxchg ptr %code.at, i32 0, i32 %code seq_cst seq_cst
-  br label %done
-done:
-  ret void
-}
 
-; what a thread of a crew does
-define internal void @run_as(ptr %crew, i64 %index, i64 %threads) {
-  %run = load ptr, ptr %crew
-  %what.at = getelementptr %crew, ptr %crew, i32 0, i32 1
-  %what = load ptr, ptr %what.at
-  call void %run(ptr %what, i64 %index, i64 %threads)
-  ret void
+; threads of a loop or team that asks for `threads` (0: as is configured, -k: at most k of those)
+define internal i32 @allowed_threads(i32 %threads) {
+  %configured = call i32 @wanted_threads()
+  %given = icmp sgt i32 %threads, 0
+  %limited = icmp slt i32 %threads, 0
+  %limit = sub i32 0, %threads
+  %smaller = call i32 @llvm.umin.i32(i32 %limit, i32 %configured)
+  %default = select i1 %limited, i32 %smaller, i32 %configured
+  %wanted = select i1 %given, i32 %threads, i32 %default
+  %allowed = call i32 @llvm.umin.i32(i32 %wanted, i32 @MOST@)
+  ret i32 %allowed
 }
-
-declare i64 @llvm.umin.i64(i64, i64)
-declare i32 @llvm.umin.i32(i32, i32)
 
 define i32 @weft_parallel(ptr %body, ptr %context, i64 %n, i32 %threads) {
 entry:
@@ -98,15 +73,9 @@ entry:
 empty:
   ret i32 0
 count:
-  %configured = call i32 @wanted_threads()
-  %given = icmp sgt i32 %threads, 0
-  %limited = icmp slt i32 %threads, 0
-  %limit = sub i32 0, %threads
-  %smaller = call i32 @llvm.umin.i32(i32 %limit, i32 %configured)
-  %default = select i1 %limited, i32 %smaller, i32 %configured
-  %wanted32 = select i1 %given, i32 %threads, i32 %default
-  %wanted = zext i32 %wanted32 to i64
-  %parts = call i64 @llvm.umin.i64(i64 %wanted, i64 %n)
+  %allowed32 = call i32 @allowed_threads(i32 %threads)
+  %allowed = zext i32 %allowed32 to i64
+  %parts = call i64 @llvm.umin.i64(i64 %allowed, i64 %n)
   %one = icmp ule i64 %parts, 1
   br i1 %one, label %serial, label %check.fork
 check.fork:
@@ -124,164 +93,57 @@ notice:
 stopped:
   ret i32 %notice.code
 check.team:
-  %team = call ptr @own_team()
-  %leads = icmp ne ptr %team, null
-  br i1 %leads, label %in.team, label %check.nested
-in.team:
-  %team.code = call i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %parts)
-  ret i32 %team.code
+  %own = call ptr @own_team()
+  %leads = icmp ne ptr %own, null
+  br i1 %leads, label %check.nested, label %alone
 check.nested:
-  %nested = call i1 @is_nested()
-  br i1 %nested, label %serial, label %start
+  %serves = icmp eq ptr %own, @serving
+  br i1 %serves, label %serial, label %in.team
+in.team:
+  %team.code = call i32 @run_in_team(ptr %own, ptr %body, ptr %context, i64 %n, i64 %parts,
+                                     i64 @PIECES@)
+  ret i32 %team.code
+alone:
+  %parts32 = trunc i64 %parts to i32
+  %team = call ptr @take_team(i32 %parts32)
+  %none = icmp eq ptr %team, null
+  br i1 %none, label %serial, label %run
 serial:
   %serial.code = call i32 %body(ptr %context, i64 0, i64 %n)
   ret i32 %serial.code
-start:
-  %job = alloca %job
-  store ptr %body, ptr %job
-  %context.at = getelementptr %job, ptr %job, i32 0, i32 1
-  store ptr %context, ptr %context.at
-  %n.at = getelementptr %job, ptr %job, i32 0, i32 2
-  store i64 %n, ptr %n.at
-  %code.at = getelementptr %job, ptr %job, i32 0, i32 3
-  store i32 0, ptr %code.at
-  %crew = alloca %crew
-  store ptr @run_part, ptr %crew
-  %what.at = getelementptr %crew, ptr %crew, i32 0, i32 1
-  store ptr %job, ptr %what.at
-  %optional.at = getelementptr %crew, ptr %crew, i32 0, i32 2
-  store i32 0, ptr %optional.at
-  call void @run_all(ptr %crew, i64 %parts)
-  %code = load atomic i32, ptr %code.at seq_cst, align 4
+run:
+  %code = call i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %parts, i64 1)
+  call void @give_back(ptr %team)
+  ret i32 %code
+}
+
+define i32 @weft_team(ptr %body, ptr %context, i64 %n, i32 %threads) {
+entry:
+  %allowed = call i32 @allowed_threads(i32 %threads)
+  %one = icmp ule i32 %allowed, 1
+  %fork = load atomic i32, ptr @weft_fork_state monotonic, align 4
+  %forked = icmp ne i32 %fork, 0
+  %own = call ptr @own_team()
+  %nested = icmp ne ptr %own, null
+  %alone.0 = or i1 %one, %forked
+  %alone = or i1 %alone.0, %nested
+  br i1 %alone, label %serial, label %take
+take:
+  %team = call ptr @take_team(i32 %allowed)
+  %none = icmp eq ptr %team, null
+  br i1 %none, label %serial, label %run
+serial:
+  %serial.code = call i32 %body(ptr %context, i64 0, i64 1)
+  ret i32 %serial.code
+run:
+  call void @announce(ptr %team)
+  %code = call i32 %body(ptr %context, i64 0, i64 1)
+  call void @give_back(ptr %team)
   ret i32 %code
 }
 """
 
-_OPENMP: Final = """
-declare void @weft_gomp_parallel(ptr, ptr, i32, i32)
-declare i32 @weft_omp_get_thread_num()
-declare i32 @weft_omp_get_num_threads()
-declare i32 @weft_omp_in_parallel()
 
-define internal i1 @is_nested() {
-  %inside = call i32 @weft_omp_in_parallel()
-  %nested = icmp ne i32 %inside, 0
-  ret i1 %nested
-}
-
-define internal void @worker(ptr %crew) {
-  %index32 = call i32 @weft_omp_get_thread_num()
-  %parts32 = call i32 @weft_omp_get_num_threads()
-  %index = zext i32 %index32 to i64
-  %parts = zext i32 %parts32 to i64
-  call void @run_as(ptr %crew, i64 %index, i64 %parts)
-  ret void
-}
-
-define internal void @run_all(ptr %crew, i64 %parts) {
-  %parts32 = trunc i64 %parts to i32
-  call void @weft_gomp_parallel(ptr @worker, ptr %crew, i32 %parts32, i32 0)
-  ret void
-}
-"""
-
-_PTHREAD: Final = """
-%task = type { ptr, i64, i64, i64 }       ; crew, index, parts, pthread_t
-
-@weft_inside_key = global i32 0           ; pthread key, not null inside a worker
-
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_join(i64, ptr)
-
-define internal i1 @is_nested() {
-  %key = load i32, ptr @weft_inside_key
-  %mark = call ptr @pthread_getspecific(i32 %key)
-  %nested = icmp ne ptr %mark, null
-  ret i1 %nested
-}
-
-define internal void @run_task(ptr %task) {
-  %key = load i32, ptr @weft_inside_key
-  %marked = call i32 @pthread_setspecific(i32 %key, ptr %task)
-  %crew = load ptr, ptr %task
-  %index.at = getelementptr %task, ptr %task, i32 0, i32 1
-  %index = load i64, ptr %index.at
-  %parts.at = getelementptr %task, ptr %task, i32 0, i32 2
-  %parts = load i64, ptr %parts.at
-  call void @run_as(ptr %crew, i64 %index, i64 %parts)
-  %unmarked = call i32 @pthread_setspecific(i32 %key, ptr null)
-  ret void
-}
-
-define internal ptr @worker(ptr %task) {
-  call void @run_task(ptr %task)
-  ret ptr null
-}
-
-define internal void @run_all(ptr %crew, i64 %parts) {
-entry:
-  %optional.at = getelementptr %crew, ptr %crew, i32 0, i32 2
-  %optional = load i32, ptr %optional.at
-  %must = icmp eq i32 %optional, 0
-  %tasks = alloca %task, i64 %parts
-  br label %create
-create:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %created ]
-  %task = getelementptr %task, ptr %tasks, i64 %i
-  store ptr %crew, ptr %task
-  %index.at = getelementptr %task, ptr %task, i32 0, i32 1
-  %i.next = add i64 %i, 1
-  %index = sub i64 %parts, %i.next        ; this thread, which comes last, is the first of them
-  store i64 %index, ptr %index.at
-  %parts.at = getelementptr %task, ptr %task, i32 0, i32 2
-  store i64 %parts, ptr %parts.at
-  %thread.at = getelementptr %task, ptr %task, i32 0, i32 3
-  store i64 0, ptr %thread.at
-  %last = icmp eq i64 %i.next, %parts
-  br i1 %last, label %here, label %spawn
-spawn:
-  %status = call i32 @pthread_create(ptr %thread.at, ptr null, ptr @worker, ptr %task)
-  %refused = icmp ne i32 %status, 0
-  br i1 %refused, label %instead, label %created
-instead:                                  ; no more threads: this one does the part
-  store i64 0, ptr %thread.at
-  br i1 %must, label %here.too, label %created
-here.too:
-  call void @run_task(ptr %task)
-  br label %created
-created:
-  br label %create
-here:
-  call void @run_task(ptr %task)
-  br label %join
-join:
-  %k = phi i64 [ 0, %here ], [ %k.next, %joined ]
-  %join.task = getelementptr %task, ptr %tasks, i64 %k
-  %join.at = getelementptr %task, ptr %join.task, i32 0, i32 3
-  %thread = load i64, ptr %join.at
-  %running = icmp ne i64 %thread, 0
-  br i1 %running, label %wait, label %joined
-wait:
-  %ignored = call i32 @pthread_join(i64 %thread, ptr null)
-  br label %joined
-joined:
-  %k.next = add i64 %k, 1
-  %end = icmp eq i64 %k.next, %parts
-  br i1 %end, label %done, label %join
-done:
-  ret void
-}
-"""
-
-OPENMP_SYMBOLS: Final = {
-    "weft_gomp_parallel": "GOMP_parallel",
-    "weft_omp_get_thread_num": "omp_get_thread_num",
-    "weft_omp_get_num_threads": "omp_get_num_threads",
-    "weft_omp_in_parallel": "omp_in_parallel",
-}
-"""The names in the IR and those of the OpenMP library that they are bound to."""
-
-
-def parallel_ir(openmp: bool) -> str:
-    """The module text: on OpenMP, or with threads of its own."""
-    return _COMMON + team_ir() + (_OPENMP if openmp else _PTHREAD)
+def parallel_ir() -> str:
+    """The module text."""
+    return team_ir(_TEXT)

@@ -1,9 +1,8 @@
 """Threads of parallel loops: how many, and where ``weft_parallel`` comes from (design.md 3.8).
 
-The first program that has a parallel loop loads the code of parallel_ir.py and binds it to the
-OpenMP library that is in the process already (torch's), so one thread pool serves both; else to the
-system's; else it starts threads itself. In a forked child OpenMP's pool hangs, so loops there run
-serially, and a warning says so once.
+The first program that has a parallel loop loads the code of parallel_ir.py, whose threads then live
+as long as the process. A forked child has none of them, so loops there run serially, and a warning
+says so once.
 """
 
 from __future__ import annotations
@@ -11,22 +10,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import re
 import threading
 import warnings
-from pathlib import Path
 from typing import Final
 
 from weft.runtime.abi import PARALLEL, TEAM, NoticeFunction, address_of
 from weft.runtime.externals import add_symbol
 from weft.runtime.faults import store_fault
-from weft.runtime.parallel_ir import OPENMP_SYMBOLS, parallel_ir
+from weft.runtime.parallel_ir import parallel_ir
 from weft.runtime.parts import load_part
 from weft.support.config import environment_int
 from weft.support.errors import IRValueError
 
-_OPENMP_FILE: Final = re.compile(r"(/\S*/lib(?:gomp|omp|iomp5)\b[^/\s]*\.so[^/\s]*)")
-_MAPS: Final = Path("/proc/self/maps")
 _LIBC: Final = ctypes.PyDLL(None)
 _LAST_KEY: Final = 2**31 - 1
 
@@ -41,26 +36,22 @@ def default_num_threads() -> int:
     return os.cpu_count() or 1
 
 
-class _Pool:
-    """The compiled ``weft_parallel`` and its two globals."""
+class _Services:
+    """The compiled ``weft_parallel`` and ``weft_team``, and what they read."""
 
-    def __init__(self, library: ctypes.CDLL | None) -> None:
-        self.backend = "pthread" if library is None else "openmp"
-        if library is not None:
-            for name, source in OPENMP_SYMBOLS.items():
-                add_symbol(name, address_of(getattr(library, source)))
+    def __init__(self) -> None:
         add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
-        self._loaded = load_part(parallel_ir(library is not None))
-        self.address = self._loaded.address(PARALLEL)
-        self.team = self._loaded.address(TEAM)
-        self.shared = ctypes.c_int32.from_address(self._loaded.address("weft_thread_count"))
-        self.fork_state = ctypes.c_int32.from_address(self._loaded.address("weft_fork_state"))
-        ctypes.c_int32.from_address(self._loaded.address("weft_own_count_key")).value = _own_key()
-        ctypes.c_int32.from_address(self._loaded.address("weft_team_key")).value = _new_key()
-        if library is None:
-            key = ctypes.c_uint32.from_address(self._loaded.address("weft_inside_key"))
-            ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
+        loaded = load_part(parallel_ir())
+        # its threads look for work until the process has ended, so the code is never given back
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
+        self.parallel, self.team = loaded.address(PARALLEL), loaded.address(TEAM)
 
+        def variable(name: str) -> ctypes.c_int32:
+            return ctypes.c_int32.from_address(loaded.address(name))
+
+        self.shared, self.fork_state = variable("weft_thread_count"), variable("weft_fork_state")
+        variable("weft_own_count_key").value = _own_key()
+        variable("weft_team_key").value = _new_key()
 
 
 def _new_key() -> int:
@@ -116,7 +107,9 @@ def exchange_own_count(count: int) -> int:
     is what they use by now.
     """
     before = _own.count
-    if before == count or (not before and _pool is not None and _pool.shared.value == count):
+    if before == count:
+        return before
+    if not before and _services is not None and _services.shared.value == count:
         return before
     key = _own_key()
     if key >= 0:
@@ -126,7 +119,7 @@ def exchange_own_count(count: int) -> int:
 
 
 _lock = threading.Lock()
-_pool: _Pool | None = None
+_services: _Services | None = None
 _requested: int | None = None
 _forked = False
 
@@ -142,8 +135,8 @@ def set_num_threads(count: int | None) -> None:
     if count is not None:
         _check_count(count)
     _requested = count
-    if _pool is not None:
-        _pool.shared.value = _shared_count()
+    if _services is not None:
+        _services.shared.value = _shared_count()
 
 
 def _check_count(count: int) -> None:
@@ -160,39 +153,16 @@ def parallel_symbol() -> int:
 
     To be called before an engine whose code uses it is finalised.
     """
-    global _pool
+    global _services
     with _lock:
-        if _pool is None:
-            pool = _Pool(_find_openmp())
-            pool.shared.value = _shared_count()
-            pool.fork_state.value = 2 if _forked else 0
-            add_symbol(PARALLEL, pool.address)
-            add_symbol(TEAM, pool.team)
-            _pool = pool
-        return _pool.address
-
-
-def parallel_backend() -> str:
-    """``openmp`` or ``pthread``: what runs parallel loops in this process."""
-    parallel_symbol()
-    assert _pool is not None
-    return _pool.backend
-
-
-def _find_openmp() -> ctypes.CDLL | None:
-    """The OpenMP library of this process, or the system's, or None."""
-    try:
-        loaded = dict.fromkeys(_OPENMP_FILE.findall(_MAPS.read_text(encoding="utf-8")))
-    except OSError:
-        loaded = {}
-    for path in (*loaded, "libgomp.so.1"):
-        try:
-            library = ctypes.CDLL(path)
-            if all(hasattr(library, name) for name in OPENMP_SYMBOLS.values()):
-                return library
-        except OSError:
-            continue
-    return None
+        if _services is None:
+            services = _Services()
+            services.shared.value = _shared_count()
+            services.fork_state.value = 2 if _forked else 0
+            add_symbol(PARALLEL, services.parallel)
+            add_symbol(TEAM, services.team)
+            _services = services
+        return _services.parallel
 
 
 def _notice() -> int:
@@ -217,8 +187,8 @@ def _after_fork() -> None:
     global _forked, _lock
     _forked = True
     _lock = threading.Lock()
-    if _pool is not None:
-        _pool.fork_state.value = 2
+    if _services is not None:
+        _services.fork_state.value = 2
 
 
 if hasattr(os, "register_at_fork"):
