@@ -71,6 +71,17 @@ def test_scaling_prints_a_line_for_each_network(root):
     assert mean.startswith("geometric mean")
 
 
+def test_busy_prints_a_line_for_each_number_of_other_processes(root):
+    command = [sys.executable, "-m", "benchmarks.busy", "--only", "MLP", "--rounds", "1",
+               "--engines", "weft", "--threads", "2"]  # fmt: skip
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    title, *rows = done.stdout.splitlines()
+    assert title.split() == ["milliseconds", "others", "weft"]
+    assert [row.split()[2] for row in rows] == ["0", "1", "2"]
+    assert all(float(row.split()[3]) > 0 for row in rows)
+
+
 def test_ops_times_weft_beside_torch_and_writes_figures(root, tmp_path):
     figures = tmp_path / "figures.json"
     command = [

@@ -25,8 +25,11 @@ from weft.support.errors import IRValueError
 
 CALL_SECONDS: Final = 0.1
 """A timed slice is so many calls that it lasts about so long."""
-PAUSE_SECONDS: Final = 0.01
-"""Between two slices, so that the threads of the engine before have stopped waiting for work."""
+PAUSE_SECONDS: Final = 0.06
+"""Between two slices, so that the threads of the engine before have stopped looking for work.
+
+ONNX Runtime's do so for 50 milliseconds after a call, and keep a core from whoever comes next.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
