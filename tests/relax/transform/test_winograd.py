@@ -207,3 +207,28 @@ def test_large_images_win_and_small_ones_with_many_channels_do_not(target):
     assert cycles(best, machine) < direct_cycles(large, machine) / 2
     assert best_form(Form(2, 1, (1, 1, 1, 1), (1, 64, 7, 7, 16), 1024, 16, 16), machine) is None
     assert best_form(Form(2, 1, (1, 1, 1, 1), (1, 4, 0, 7, 16), 64, 16, 16), machine) is None
+
+
+def test_weights_grow_within_a_limit_first_where_most_is_gained(monkeypatch):
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, 64, 56, 56), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            value = builder.emit(relax.op.nn.conv2d(x, relax.const(weights_of(64, 64)), padding=1))
+            value = builder.emit(relax.op.nn.max_pool2d(value, 2, 2))
+            for step in range(2):
+                weight = relax.const(weights_of(128, 128 if step else 64))
+                value = builder.emit(relax.op.nn.conv2d(value, weight, padding=1))
+            out = builder.emit_output(value)
+        builder.emit_func_output(out)
+    counts = []
+    for limit in (0, 27 * 4 * 64 * 64, 27 * 4 * (64 * 64 + 64 * 128), 8 << 20):
+        monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
+        monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1 << 40)
+        counts.append(len(replaced(builder.get())[1]))
+    assert counts == [0, 1, 2, 3]
+    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1)  # as much as there is
+    monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", 0)
+    sizes = 9 * 4 * (64 * 64 + 64 * 128 + 128 * 128)
+    assert 27 * 4 * (64 * 64 + 64 * 128) > sizes > 27 * 4 * 64 * 64
+    assert len(replaced(builder.get())[1]) == 1

@@ -5,7 +5,8 @@ constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` 
 weights, computed here. What follows element by element is fused behind it as behind the operator.
 
 Which convolutions: those where ``winograd_cost`` counts fewer cycles, in the tiles that it chooses,
-and where the error of the real weights on random data is at most ``TOLERANCE`` of each filter's
+as many as the memory for larger weights allows, those first that gain most for a byte of it, and
+where the error of the real weights on random data is at most ``TOLERANCE`` of each filter's
 largest result; larger tiles are less exact, so smaller ones are tried next. The option
 ``PassContext(config={"relax.winograd": False})`` leaves all convolutions direct.
 """
@@ -25,7 +26,7 @@ from weft.relax.expr import Call, Constant, Function, Tuple, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.transform.passes import make_module_pass, mutate_module
-from weft.relax.transform.winograd_cost import best_form
+from weft.relax.transform.winograd_cost import best_form, gain, growth
 from weft.relax.transform.winograd_error import error_of
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
@@ -37,6 +38,11 @@ TOLERANCE: Final = 5e-5
 OPTION: Final = "relax.winograd"
 _CONV2D: Final = Op.get("relax.nn.conv2d")
 _CALL_TIR: Final = Op.get("relax.call_tir")
+_Key = tuple[int, Form]
+_SHARE_OF_WEIGHTS: Final = 8
+"""Weights may grow by this part of the size of all constants."""
+_FREE_GROWTH: Final = 6 << 20
+"""Bytes by which they may grow anyhow."""
 _FUSABLE: Final = 4
 """The pattern of functions behind which element-wise ones are fused."""
 
@@ -52,18 +58,41 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
         target = Target.current(allow_none=True) or Target("llvm")
         if not ctx.config.get(OPTION, True) or target.kind.name != "llvm":
             return mod
-        return mutate_module(mod, _Replacer(mod, machine_of(target), tolerance))
+        machine = machine_of(target)
+        finder = _Finder(mod, machine)
+        mutate_module(mod, finder)
+        return mutate_module(mod, _Replacer(mod, machine, tolerance, finder.affordable()))
 
     return make_module_pass("UseWinograd", run)
 
 
-class _Replacer(PyExprMutator):
-    def __init__(self, mod: IRModule, machine: Machine, tolerance: float) -> None:
+class _Finder(PyExprMutator):
+    """Changes nothing; finds the convolutions, and how they are computed best."""
+
+    def __init__(self, mod: IRModule, machine: Machine) -> None:
         super().__init__(mod)
-        self.machine, self.tolerance = machine, tolerance
-        self.known: dict[Any, Any] = {}
+        self.machine = machine
+        self.best: dict[_Key, Form] = {}
+        self.sizes: dict[int, int] = {}
         self.held: list[Constant] = []
-        """What ``known`` has the identity of."""
+        """What keys have the identity of."""
+
+    def affordable(self) -> set[_Key]:
+        """The convolutions whose weights may grow, within a share of the size of all constants."""
+        limit = max(sum(self.sizes.values()) // _SHARE_OF_WEIGHTS, _FREE_GROWTH)
+        wanted = {key: (gain(best, self.machine), growth(best)) for key, best in self.best.items()}
+        chosen = set()
+        for key in sorted(wanted, key=lambda key: -wanted[key][0] / wanted[key][1]):
+            if wanted[key][1] <= limit:
+                limit -= wanted[key][1]
+                chosen.add(key)
+        return chosen
+
+    def visit_constant_(self, op: Constant) -> Any:
+        """Constants are counted."""
+        self.held.append(op)
+        self.sizes[id(op)] = op.data._array.nbytes
+        return op
 
     def visit_function_(self, op: Function) -> Any:
         """Functions that another compiler takes, or that are fused already, stay."""
@@ -74,8 +103,33 @@ class _Replacer(PyExprMutator):
         call = self.visit_expr_post_order(op)
         form = form_of(call)
         weights = None if form is None else self.constant(call.args[1])
-        if form is None or weights is None:
-            return call
+        return call if form is None or weights is None else self.computed(call, form, weights)
+
+    def computed(self, call: Call, form: Form, weights: Constant) -> Call:
+        """What a convolution becomes."""
+        best = best_form(form, self.machine)
+        if best is not None:
+            self.best[id(weights), form] = best
+        return call
+
+    def constant(self, arg: Any) -> Constant | None:
+        """The constant that an argument is."""
+        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
+        return value if isinstance(value, Constant) else None
+
+
+class _Replacer(_Finder):
+    """Has the convolutions that are affordable computed by Winograd's algorithm."""
+
+    def __init__(
+        self, mod: IRModule, machine: Machine, tolerance: float, affordable: set[_Key]
+    ) -> None:
+        super().__init__(mod, machine)
+        self.tolerance, self.allowed = tolerance, affordable
+        self.known: dict[_Key, tuple[Form, Constant] | None] = {}
+
+    def computed(self, call: Call, form: Form, weights: Constant) -> Call:
+        """The call of stages that take transformed weights, or the convolution."""
         chosen = self.chosen(form, weights)
         if chosen is None:
             return call
@@ -86,19 +140,12 @@ class _Replacer(PyExprMutator):
         arguments = Tuple([call.args[0], transformed])
         return Call(_CALL_TIR, [gvar, arguments], None, [call.struct_info])
 
-    def constant(self, arg: Any) -> Constant | None:
-        """The constant that an argument is."""
-        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
-        return value if isinstance(value, Constant) else None
-
     def chosen(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
         """The form to use and its weights; None where the direct algorithm is to be used."""
         key = id(weights), form
         if key not in self.known:
-            self.held.append(weights)
-            self.known[key] = self.tried(form, weights)
-        found: tuple[Form, Constant] | None = self.known[key]
-        return found
+            self.known[key] = self.tried(form, weights) if key in self.allowed else None
+        return self.known[key]
 
     def tried(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
         """The fastest form whose error is small enough."""

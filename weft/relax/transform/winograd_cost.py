@@ -54,6 +54,21 @@ def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> F
     return best if least * _GAIN < direct_cycles(form, machine) else None
 
 
+def gain(form: Form, machine: Machine) -> float:
+    """Cycles that a form saves of the direct algorithm's."""
+    return direct_cycles(form, machine) - cycles(form, machine)
+
+
+def growth(form: Form) -> int:
+    """Bytes by which transformed weights are larger than the kernel.
+
+    >>> growth(Form(4, 1, (1, 1, 1, 1), (1, 1, 9, 9, 2), 3, 3, 3))
+    648
+    """
+    channels = form.data[1] * form.data[4]
+    return (form.side**2 - WINDOW * WINDOW) * channels * form.filters * _ELEMENT
+
+
 def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
     """The convolution in every way in which it can be cut."""
     if min(form.data) < 1 or min(form.size) < 1:
