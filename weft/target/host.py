@@ -8,6 +8,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from weft.support.errors import CodegenError, IRValueError
+from weft.target.instruction_sets import instruction_sets
 from weft.target.target import Target, as_target
 
 
@@ -32,11 +33,12 @@ _X86_CPUS: Final = frozenset(
     "btver1 btver2 bdver1 bdver2 bdver3 bdver4 znver1 znver2 znver3 znver4 znver5 nocona "
     "diamondrapids novalake wildcatlake".split()
 )
-_AVX512_CPUS: Final = frozenset(
-    "x86-64-v4 skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server "
-    "rocketlake tigerlake sapphirerapids emeraldrapids graniterapids graniterapids-d znver4 znver5 "
-    "knl knm diamondrapids".split()
+_OTHER_AVX512_CPUS: Final = frozenset(
+    "cannonlake graniterapids graniterapids-d knl knm diamondrapids".split()
 )
+"""Those that ``PROCESSORS`` does not have."""
+_ALWAYS: Final = frozenset(["64bit", "sse", "sse2"])
+"""Features that x86-64's calls need: LLVM ends the process where they are off."""
 
 
 @functools.cache
@@ -77,7 +79,7 @@ def _options(target: Target) -> LLVMOptions:
     else:
         cpu, text = cpu or "generic", ""
         _check_cpu(cpu, triple)
-    extra = [_checked_feature(feature) for feature in target.mattr]
+    extra = [_checked_feature(feature, triple) for feature in target.mattr]
     text = ",".join([part for part in (text, *extra) if part])
     level = int(target.attrs.get("opt-level", 3))
     if not 0 <= level <= 3:
@@ -92,11 +94,13 @@ def _check_cpu(cpu: str, triple: str) -> None:
         raise IRValueError(f"target option mcpu: {cpu!r} is no x86-64 processor{hint}")
 
 
-def _checked_feature(feature: str) -> str:
+def _checked_feature(feature: str, triple: str) -> str:
     if not re.fullmatch(r"[+-][a-z0-9][a-z0-9._-]*", feature):
         raise IRValueError(
             f"target option mattr: expected features such as +avx2 or -avx512f, got {feature!r}"
         )
+    if triple.startswith("x86_64") and feature[0] == "-" and feature[1:] in _ALWAYS:
+        raise IRValueError(f"target option mattr: code for x86-64 needs {feature[1:]}")
     return feature
 
 
@@ -104,10 +108,8 @@ def _vector_width(target: Target, cpu: str, features: str) -> int:
     given = target.attrs.get("vector-width")
     if given is not None:
         return int(given)
-    listed = features.split(",")
-    if "-avx512f" in listed:
-        return 0
-    return 512 if "+avx512f" in listed or cpu in _AVX512_CPUS else 0
+    other = cpu in _OTHER_AVX512_CPUS and "-avx512f" not in features.split(",")
+    return 512 if other or "avx512f" in instruction_sets(cpu, features) else 0
 
 
 def llvm_options(target: Any = None) -> LLVMOptions:
@@ -122,9 +124,4 @@ def vector_bits(target: Any = None) -> int:
         return options.vector_width
     if not options.triple.startswith("x86_64"):
         return 128
-    listed = options.features.split(",")
-    wide = "+avx2" in listed or options.cpu in (
-        "x86-64-v3", "haswell", "broadwell", "skylake", "core-avx2", "znver1", "znver2", "znver3",
-        "alderlake", "raptorlake",
-    )  # fmt: skip
-    return 256 if wide and "-avx2" not in listed else 128
+    return 256 if "avx2" in instruction_sets(options.cpu, options.features) else 128

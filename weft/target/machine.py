@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from weft.target.features import required_features
 from weft.target.host import LLVMOptions, host_cpu, llvm_options, vector_bits
+from weft.target.instruction_sets import offers
 from weft.target.target import Target, as_target
 
 _CACHES: Final = {
@@ -88,20 +89,18 @@ def _machine(target: Target) -> Machine:
 
 _DOT_PRODUCTS: Final = {
     128: (("vpmaddwd", ""),),
-    256: (("vpdpbusd", "avx512vnni avxvnni"), ("vpdpwssd", "avx512vnni avxvnni"),
+    256: (("vpdpbusd", "avx512vnni+avx512vl avxvnni"), ("vpdpwssd", "avx512vnni+avx512vl avxvnni"),
           ("vpmaddwd", "avx2")),
     512: (("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
 }  # fmt: skip
-"""Bits of a vector -> instructions of ``Machine.dot_products``, and the features one of which each
-needs."""
+"""Bits of a vector -> instructions of ``Machine.dot_products``, and the features each needs."""
 
 
 def _dot_products(options: LLVMOptions, bits: int) -> tuple[str, ...]:
     if not options.triple.startswith("x86_64"):
         return ()
     present = set(required_features(options))
-    rows = _DOT_PRODUCTS.get(bits, ())
-    return tuple([name for name, need in rows if not need or present & set(need.split())])
+    return tuple([name for name, need in _DOT_PRODUCTS.get(bits, ()) if offers(present, need)])
 
 
 def _registers(options: LLVMOptions, bits: int) -> int:

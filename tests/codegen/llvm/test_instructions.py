@@ -4,8 +4,8 @@ import pytest
 
 from weft.codegen.llvm.instructions import NEEDED, check_instructions
 from weft.support.errors import CodegenError
-from weft.target.features import PROCESSORS
 from weft.target.host import LLVMOptions
+from weft.target.instruction_sets import PROCESSORS
 
 CALL = 'call <8 x i32> @"llvm.x86.avx2.pmadd.wd"(<16 x i16> %a, <16 x i16> %b)'
 
@@ -29,11 +29,33 @@ def test_features(cpu, features, legal):
         check_instructions(CALL, options(cpu, features))
 
 
+@pytest.mark.parametrize(
+    ("name", "features", "missing"),
+    [
+        ("avx512.vpdpbusd.256", "+avx512vnni", "avx512vl"),
+        ("avx512.vpdpbusd.256", "+avxvnni", ""),
+        ("avx512.vpdpbusd.256", "+avx512fp16", "avx512vnni"),
+        ("avx512.vpdpbusd.512", "+avx512vnni", ""), ("avx512.pmaddw.d.512", "+avx512f", "avx512bw"),
+        ("avx512.mask.scalef.ps.128", "+avx512f", "avx512vl"),
+        ("avx512.mask.scalef.ps.512", "+avx512bw", ""), ("sse42.crc32.32.8", "", "crc32"),
+        ("ssse3.pshuf.b.128", "+sse4.2", ""), ("ssse3.pshuf.b.128", "", "ssse3"),
+    ],
+)  # fmt: skip
+def test_what_names_need(name, features, missing):
+    text = f"call <4 x i32> @llvm.x86.{name}(<4 x i32> %a)"
+    if not missing:
+        check_instructions(text, options("x86-64", features))
+        return
+    with pytest.raises(CodegenError, match=rf"{name} needs {missing}\b.* -mattr=\+{missing}$"):
+        check_instructions(text, options("x86-64", features))
+
+
 def test_other_text_is_not_looked_at():
     check_instructions("call float @llvm.fma.f32(float %a, float %b, float %c)", options("x86-64"))
-    check_instructions("call i32 @llvm.x86.sse42.crc32.32.8(i32 %a, i8 %b)", options("x86-64"))
+    check_instructions("call void @llvm.x86.sse2.pause()", options("x86-64"))
 
 
 def test_each_feature_has_processors():
     known = {feature for features in PROCESSORS.values() for feature in features}
-    assert {feature for needed in NEEDED.values() for feature in needed.split()} <= known
+    for _, needed in NEEDED:
+        assert set(needed.replace("+", " ").split()) <= known
