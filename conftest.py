@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -14,6 +15,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # `make test` gives the same verdict twice; the fuzzers of tests/fuzz print and take their seeds.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+# The heap of a test process is large and hardly any of it is garbage: walk it seldom.
+gc.set_threshold(50_000, 20, 20)
 
 _KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -42,15 +46,28 @@ def every_built_module_round_trips(monkeypatch, request):
     if build is None:
         return
     from weft.testing.round_trip import assert_functions_round_trip
+    from weft.tir.function import PrimFunc
+    from weft.tir.stmt import Evaluate
 
     compile_cached, lower_functions = build.compile_cached, build.lower_functions
+    checked = set()
+
+    def stub(func):
+        """The function, without its body if that was in another module already."""
+        known = isinstance(func, PrimFunc) and func.body in checked
+        return func.with_(body=Evaluate(0)) if known else func
+
+    def check(mod):
+        short = {var: stub(func) for var, func in mod.functions.items()}
+        assert_functions_round_trip(type(mod)(short, None, mod.attrs, mod.global_infos))
+        checked.update([func.body for func in short.values() if isinstance(func, PrimFunc)])
 
     def checked_compile(mod, *args, **kwargs):
-        assert_functions_round_trip(mod)
+        check(mod)
         return compile_cached(mod, *args, **kwargs)
 
     def checked_lower(mod, *args):
-        assert_functions_round_trip(mod)
+        check(mod)
         return lower_functions(mod, *args)
 
     monkeypatch.setattr(build, "compile_cached", checked_compile)

@@ -30,6 +30,7 @@ from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support import slots
 from weft.support.errors import CodegenError, IRTypeError, PassError, UnsupportedError
+from weft.support.garbage import rare_collections
 from weft.support.progress import tell
 from weft.target.features import required_features
 from weft.target.target import Target
@@ -123,6 +124,7 @@ def build(
     return TirExecutable(load(compiled), sources=_sources(compiled), entry=_entry(named))
 
 
+@rare_collections
 def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> CompiledObject:
     """Object code; from the cache where the default lowering made it of the same module before.
 
@@ -194,6 +196,7 @@ def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
     return {fmt: reader(fmt) for fmt in SOURCE_FORMATS}
 
 
+@rare_collections
 def relax_build(
     mod: Any,
     target: Any = None,

@@ -20,6 +20,7 @@ from weft.relax.expr import Function
 from weft.runtime.model import CompiledModel
 from weft.runtime.threads import own_num_threads
 from weft.support.errors import IRTypeError
+from weft.support.garbage import rare_collections
 from weft.support.progress import listening, tell
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
@@ -103,6 +104,7 @@ def compile(  # noqa: A001 - TVM's name
     return made
 
 
+@rare_collections
 def _made(request: Request, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")

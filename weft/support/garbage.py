@@ -1,6 +1,6 @@
-"""Rare garbage collections while a compiler pass allocates.
+"""Rare garbage collections while the compiler allocates.
 
-A pass makes many nodes and hardly any cyclic garbage, yet each 700 new containers start CPython's
+It makes many nodes and hardly any cyclic garbage, yet each 700 new containers start CPython's
 cyclic collector, and now and then it walks everything that is alive: on a graph of 10,000 bindings
 such a walk takes longer than most passes, and the larger the module, the likelier one falls into a
 pass. Inside of ``with rare_collections:`` the youngest generation is collected every 100,000 new
@@ -16,14 +16,15 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from contextlib import ContextDecorator
 from typing import Final
 
 CONTAINERS: Final = 100_000
 """How many containers are allocated, less those freed, before a collection."""
 
 
-class RareCollections:
-    """The context manager; one serves all threads and nests."""
+class RareCollections(ContextDecorator):
+    """The context manager, and decorator; one serves all threads and nests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.data import has_data
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect, substitute
+from weft.ir.functor import Mutator, collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import FloorDiv, FloorMod, Var
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.wide_index import widened
+from weft.tir.transform.wide_index import ARITHMETIC, widened
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,18 @@ class Places:
     def __init__(self, nest: Nest, parts: Sequence[Part]) -> None:
         self.parts = parts
         [store] = nest.stores
-        accesses = [(store.buffer, tuple(store.indices))]
-        accesses += [(load.buffer, load.indices) for load in nest.loads]
+        accesses = [(store.buffer, *_without_data(store.indices))]
+        accesses += [(load.buffer, *_without_data(load.indices)) for load in nest.loads]
         self.steps = {part: [self._step(*access, part) for access in accesses] for part in parts}
 
-    def _step(self, buffer: Buffer, indices: Sequence[PrimExpr], part: Part) -> int | None:
+    def _step(
+        self, buffer: Buffer, indices: Sequence[PrimExpr], data: Sequence[PrimExpr], part: Part
+    ) -> int | None:
         """What one more of a part adds to a place; None if that is not constant."""
+        if part.axis in collect(data, Var):
+            return None
+        if part.axis not in collect(indices, Var):
+            return 0
         analyzer = Analyzer()
         for one in self.parts:  # there is no one more than the last
             extent = one.extent - 1 if one is part else one.extent
@@ -80,6 +87,26 @@ class Places:
             size *= more[0].extent
 
 
+def _without_data(indices: Sequence[PrimExpr]) -> tuple[Sequence[PrimExpr], list[PrimExpr]]:
+    """Indices with variables for what depends on data in them, and that: no place is in it."""
+    apart = _Apart()
+    return apart.visit_field(tuple(indices)), apart.data
+
+
+class _Apart(Mutator):
+    def __init__(self) -> None:
+        self.data: list[PrimExpr] = []
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        if not has_data(expr):
+            return expr
+        if isinstance(expr, ARITHMETIC):
+            found: PrimExpr = self.visit_default(expr)
+            return found
+        self.data.append(expr)
+        return Var("data", expr.dtype)
+
+
 def _place(buffer: Buffer, indices: Sequence[PrimExpr], analyzer: Analyzer) -> PrimExpr:
     """How many elements from the start of a buffer an access is, simplified."""
     place: PrimExpr = op.const(0, "int64")
@@ -114,7 +141,10 @@ def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
     A quotient that its remainder makes whole again is none, so places are looked at, not indices.
     """
     analyzer = nest.analyzer()
-    places = [_place(load.buffer, load.indices, analyzer) for load in nest.loads]
+    places = [
+        _place(load.buffer, _without_data(load.indices)[0], analyzer) for load in nest.loads
+        if axis in collect(load.indices, Var)
+    ]  # fmt: skip
     divisors = {extent}
     for place in places:
         for part in collect(place, (FloorDiv, FloorMod)):

@@ -10,7 +10,7 @@ from weft.ir.functor import Mutator
 from weft.tir import op
 from weft.tir.expr import Add, Cast, FloorDiv, FloorMod, Mul, Sub
 
-_ARITHMETIC: Final = (Add, Sub, Mul, FloorDiv, FloorMod)
+ARITHMETIC: Final = (Add, Sub, Mul, FloorDiv, FloorMod)
 _NARROW: Final = 1 << 31
 
 
@@ -34,7 +34,7 @@ class _Widened(Mutator):
         self.analyzer = analyzer
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        if isinstance(expr, _ARITHMETIC) and self._is_wide_enough(expr):
+        if isinstance(expr, ARITHMETIC) and self._is_wide_enough(expr):
             return type(expr)(self.visit(expr.a), self.visit(expr.b))
         if isinstance(expr, Cast) and expr.dtype == "int64" and expr.value.dtype.is_int:
             found: PrimExpr = self.visit(expr.value)

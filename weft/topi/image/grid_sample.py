@@ -101,8 +101,6 @@ class _Sampler:
 
     def index(self, whole: PrimExpr) -> PrimExpr:
         """The index of a whole position; -1 outside of the image where that means zeros."""
-        if self.padding != "zeros":
-            whole = self.kept_inside(whole)
         index = op.cast("int64", whole)
         last = op.subtract(op.cast("int64", as_prim_expr(self.extent)), 1)
         low = op.const(-1 if self.padding == "zeros" else 0, "int64")
@@ -123,7 +121,7 @@ class _Sampler:
         if method == "bilinear":
             return self.index(base + step), op.select(step < one, one - fraction, fraction)
         step = step - one
-        return self.index(base + step), _cubic_weight(op.abs(fraction - step))
+        return self.index(self.kept_inside(base + step)), _cubic_weight(op.abs(fraction - step))
 
 
 def _cubic_weight(distance: PrimExpr) -> PrimExpr:
