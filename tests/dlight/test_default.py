@@ -18,6 +18,7 @@ from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
+from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
@@ -165,6 +166,7 @@ CASES = {
         (1, 3, 8, 9), lambda x: topi.nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg")
     ),
     "softmax": of_one((5, 19), topi.nn.softmax),
+    "softmax of one row": of_one((1, 41), topi.nn.softmax),
     "softmax of few": of_one((5, 3), topi.nn.softmax),
     "softmax over columns": of_one((5, 19), lambda x: topi.nn.softmax(x, axis=0)),
     "log_softmax": of_one((4, 16), topi.nn.log_softmax),
@@ -189,6 +191,8 @@ CASES = {
     "pieces": of_one((6, 8), lambda x: topi.concatenate([x, topi.exp(x)], axis=1)),
     "a number for each channel": broadcast((2, 5, 3, 7), (5, 1, 1)),
     "a number for each row": broadcast((6, 37), (6, 1)), "outer sum": broadcast((9, 1), (1, 43)),
+    "a row that others read again": broadcast((3, 1024), (1024,)),
+    "images repeated": of_one((2, 3, 5, 4), lambda x: topi.repeat(x, 3, 1)),
     "columns": of_one((7, 90), lambda x: topi.strided_slice(x, [0, 11], [7, 61], [1, 1])),
     "pieces of a row": of_one((3, 41), lambda x: topi.concatenate([x, x], axis=1)),
     "pieces of channels": of_one((2, 3, 4, 6), lambda x: topi.concatenate([x, x], axis=1)),
@@ -448,6 +452,21 @@ def test_one_schedule_serves_every_number_of_rows(rows):
     _, expected, interpreted, native = results_of(func, [left, right], (rows, 21))
     np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_softmax_of_one_row_sums_the_powers_where_they_are_computed():
+    x = te.placeholder((1, 41), name="x")
+    made = scheduled(te.create_prim_func([x, topi.nn.softmax(x)]))
+    reductions = [loop for loop in collect(made.body, For) if VECTOR_REDUCTION in loop.annotations]
+    stores = [len(collect(loop.body, BufferStore)) for loop in reductions]
+    assert stores == [1, 2]  # the largest; the powers and their sum
+
+
+def test_a_row_that_others_read_again_is_read_in_parts_that_stay_in_cache():
+    x, y = te.placeholder((6, 3072), name="x"), te.placeholder((3072,), name="y")
+    made = scheduled(te.create_prim_func([x, y, topi.add(x, y)]))
+    extents = [loop.extent.value for loop in collect(made.body, For)]
+    assert sorted(extents) == [6, 6, 512]
 
 
 def test_rows_in_parallel_compute_nothing_for_each_other():

@@ -29,6 +29,9 @@ _LEAST: Final = 16
 """Elements of an innermost axis that is worth cutting another one for."""
 _FEW: Final = 4
 """Elements that lie next to each other and are computed in vectors of their own."""
+_SHARES: Final = 64
+"""A part that other rows read again has an element for so many bytes of the first cache: most of
+it is for what streams past."""
 _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
@@ -41,14 +44,17 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     loops = sch.get_loops(block)
     if not loops:
         return True
-    outer, inner, beside = _order(sch, nest, loops)
+    outer, again, inner, beside = _order(sch, nest, loops)
     size = extent_of(sch, inner)
-    part = _part(nest, size, all(extent_of(sch, loop) == 1 for loop in outer), machine)
+    is_alone = all(extent_of(sch, loop) == 1 for loop in (*outer, *again))
+    part = _part(nest, size, is_alone, machine)
+    part = _held(size, machine) if again else part
     part = machine.lanes() if beside else part
     if part is not None:
         around, inner = sch.split(inner, [None, part])
-        sch.reorder(around, *beside, inner)
+        sch.reorder(around, *again, *beside, inner)
         outer.append(around)
+    outer += again
     for loop in beside:
         sch.unroll(loop)
     if size is None or size > 1:
@@ -69,18 +75,31 @@ def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int
     return _SHORT if size > 2 * _SHORT else None
 
 
+def _held(size: int | None, machine: Machine) -> int | None:
+    """The longest part of a row that stays in the first cache while other rows read it again.
+
+    None where it all does, or where no such part divides the row.
+    """
+    most = machine.l1 // _SHARES
+    if size is None or size <= most:
+        return None
+    lanes = machine.lanes()
+    return max([part for part in range(lanes, most + 1, lanes) if size % part == 0], default=None)
+
+
 def _order(
     sch: Schedule, nest: Nest, loops: Sequence[LoopRV]
-) -> tuple[list[LoopRV], LoopRV, list[LoopRV]]:
-    """The outer loops; the one that becomes vectors, of all axes that are one with the last; and
-    a loop whose elements lie next to each other in what is read, between those of the vectors.
+) -> tuple[list[LoopRV], list[LoopRV], LoopRV, list[LoopRV]]:
+    """The outer loops; those of them, inside of the others, that read again what is read along
+    the next; the one that becomes vectors, of all axes that are one with the last; and a loop
+    whose elements lie next to each other in what is read, between those of the vectors.
     """
     if len(loops) > 1 and _is_flat(nest):
-        return [], sch.fuse(*loops), []
+        return [], [], sch.fuse(*loops), []
     parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 else None
     split = loops_of_parts(sch, nest, parts) if parts else None
     if not parts or split is None:
-        return [*loops[:-1]], loops[-1], []
+        return [*loops[:-1]], [], loops[-1], []
     of_parts, others = split
     chosen, last = _chosen_by(nest) | _computed_with(nest), parts[-1]
     free = [part for part in parts if part.axis not in chosen]
@@ -88,11 +107,19 @@ def _order(
     run = [last] if last.axis in chosen else places.run(last, free)
     between = [part for part in free if part not in run and _is_between(places, part, last)]
     beside = [] if last.axis in chosen else between[:1]
-    outer = [*others, *[of_parts[part] for part in parts if part not in (*run, *beside)]]
+    around = [part for part in parts if part not in (*run, *beside)]
+    again = [of_parts[part] for part in around if _reads_again(places, part, last)]
+    outer = [*others, *[of_parts[part] for part in around if of_parts[part] not in again]]
     inner = [of_parts[part] for part in run]
-    sch.reorder(*outer, *[of_parts[part] for part in beside], *inner)
+    sch.reorder(*outer, *again, *[of_parts[part] for part in beside], *inner)
     fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
-    return outer, fused, [of_parts[part] for part in beside]
+    return outer, again, fused, [of_parts[part] for part in beside]
+
+
+def _reads_again(places: Places, part: Part, last: Part) -> bool:
+    """Whether something is read along the last part that does not depend on this one."""
+    steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
+    return any(one == 0 and step != 0 for one, step in steps)
 
 
 def _is_between(places: Places, part: Part, last: Part) -> bool:

@@ -118,14 +118,14 @@ def _place(buffer: Buffer, indices: Sequence[PrimExpr], analyzer: Analyzer) -> P
 def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
     """The axes that have more than one value, cut where loads take quotients of them.
 
-    No cut leaves an innermost part of less than ``least``. None for symbolic sizes.
+    No cut leaves an innermost part of the last one of less than ``least``. None for symbolic sizes.
     """
     found: list[Part] = []
     for axis in nest.spatial:
         extent = nest.extent(axis)
         if extent is None:
             return None
-        sizes = _cuts(nest, axis, extent, least)
+        sizes = _cuts(nest, axis, extent, least if axis is nest.spatial[-1] else 1)
         if sizes is None:
             return None
         found += [

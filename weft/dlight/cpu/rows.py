@@ -106,7 +106,7 @@ def _product(extents: Sequence[PrimExpr]) -> PrimExpr:
 
 
 def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | None:
-    """How many leading loops of the result are rows."""
+    """How many leading loops of the result are rows; one of one row is there to hold the rest."""
     if not nest.is_spatial:
         return len(nest.spatial) if nest.reduced else None
     written = {
@@ -117,7 +117,9 @@ def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | 
         if load.buffer in written:
             used |= {var for index in load.indices for var in collect(index, Var)}
     axes = [axis.var for axis in nest.axes]
-    count = max([place for place, axis in enumerate(axes, 1) if axis in used], default=0)
+    ones = [nest.extent(axis) == 1 for axis in axes]
+    alone = ones.index(False) if False in ones else 0
+    count = max([place for place, axis in enumerate(axes, 1) if axis in used], default=alone)
     if any(axis not in used and nest.extent(axis) != 1 for axis in axes[:count]):
         return None
     return count if axes else None

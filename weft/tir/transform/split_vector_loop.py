@@ -45,7 +45,7 @@ class _Split(Mutator):
         if extent <= PADDED or (is_power and extent <= LONGEST):
             return visited
         lanes = extent & -extent  # the largest power of two that divides it
-        lanes = max(lanes, PADDED)
+        lanes = min(max(lanes, PADDED), LONGEST)
         if _MOST_KNOWN * PADDED >= extent and _computes_places(visited):
             whole, rest = divmod(extent, PADDED)
             return seq(_vectors(visited, whole, PADDED), *_rest(visited, extent, rest))
