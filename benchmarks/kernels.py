@@ -8,6 +8,9 @@ the processor time of the thread, so that other programs on the machine disturb 
 those of the direct algorithm, as PyTorch counts them; convolutions are direct (``python -m
 benchmarks.winograd`` has the others); a matrix times a vector, which memory limits, is left out.
 
+The first column is the convolution or product alone, the second what the network has there: with
+the activation, whose own operations are not among the FLOPs.
+
 The first line is the share of a register tile whose operands stay in the first cache: where it is
 below 100 %, the processor lowers its clock for loads beside multiply-adds, and no kernel gets more.
 """
@@ -141,17 +144,23 @@ def main() -> None:
         turns = [lowest(peak) / lowest(found[0]) for _ in range(TURNS)]
         return statistics.median(turns) * found[1] / top
 
-    print(f"{share(tile_of(target)):6.1%}  a tile whose operands are in the first cache")
-    shares = []
+    print(f"{share(tile_of(target)):8.1%}          a tile whose operands are in the first cache")
+    columns: tuple[list[float], list[float]] = ([], [])
     for operator in OPERATORS:
         if not is_measured(operator) or options.only not in operator.name:
             continue
-        found = kernel_of(operator, target, options.least * 1e6)
-        if found is not None:
-            shares.append(share(found))
-            print(f"{shares[-1]:6.1%}  {found[1] / 1e6:7.1f} MFLOP  {operator.name}", flush=True)
-    if shares:
-        print(f"{statistics.geometric_mean(shares):6.1%}  geometric mean; least {min(shares):.1%}")
+        alone = kernel_of(operator.alone, target, options.least * 1e6)
+        if alone is None:
+            continue
+        columns[0].append(share(alone))
+        whole = operator != operator.alone and kernel_of(operator, target, 0)
+        columns[1].append(share(whole) if whole else columns[0][-1])
+        print("".join([f"{column[-1]:8.1%}" for column in columns]), end="")
+        print(f"  {alone[1] / 1e6:7.1f} MFLOP  {operator.name}", flush=True)
+    if columns[0]:
+        print("".join([f"{statistics.geometric_mean(found):8.1%}" for found in columns])
+              + "  geometric mean")  # fmt: skip
+        print("".join([f"{min(found):8.1%}" for found in columns]) + "  least")
 
 
 if __name__ == "__main__":

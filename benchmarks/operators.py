@@ -10,7 +10,7 @@ Llama (Touvron et al., 2023) of hidden size 1024, 16 heads and 4 heads of keys o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from benchmarks.rows import Input, Row
@@ -35,6 +35,11 @@ class Operator:
     def slug(self) -> str:
         """The same as a name of Python."""
         return re.sub(r"\W+", "_", self.name)
+
+    @property
+    def alone(self) -> Operator:
+        """The convolution or dense layer without its activation, which is the last of the sizes."""
+        return replace(self, sizes=(*self.sizes[:-1], ""))
 
     @property
     def row(self) -> Row:

@@ -138,6 +138,20 @@ def test_products_of_integers_have_times_and_a_share_of_a_peak(monkeypatch):
     assert len(set(names)) == len(names)
 
 
+def test_kernels_are_measured_alone_and_with_their_activation(monkeypatch, capsys):
+    from benchmarks import kernels
+
+    monkeypatch.setattr(kernels, "SECONDS", 0.0)
+    monkeypatch.setattr(kernels, "TURNS", 1)
+    monkeypatch.setattr("sys.argv", ["kernels", "--only", "conv 1x1 40 to 240"])
+    kernels.main()
+    _, row, mean, least = capsys.readouterr().out.splitlines()
+    assert row.endswith("15.1 MFLOP  EfficientNet-B0: conv 1x1 40 to 240, 28, silu")
+    alone, whole = row.split()[:2]
+    assert alone != whole, "the same kernel was measured twice"
+    assert mean.split()[:2] == least.split()[:2] == [alone, whole]
+
+
 def test_the_limits_answer_like_engines():
     from benchmarks.limits import COPY, LIMITS, PEAK
     from weft.cli.engines import Server
