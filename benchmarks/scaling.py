@@ -2,8 +2,9 @@
 
 For each network of ``python -m benchmarks models``: the median call of weft with one thread and
 with N, in processes of their own that take turns on the same N cores, and how many times as fast
-the second is. Beside it stand the same for the machine's peak of multiply-adds and for its memory:
-a network that waits for memory cannot gain more than that does.
+the second is. Beside it stand the same for the machine's peak of multiply-adds, for its memory, and
+for both in turn: what a network gains that waits for its bytes (each touched once) as long as
+copying as many takes, and multiplies the rest of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.limits import COPY, PEAK
+from benchmarks.limits import COPY, PEAK, bytes_of_call
 from benchmarks.measure import HELPERS, WORK, pinned
 from benchmarks.networks import NETWORKS
 from benchmarks.rows import Row, chosen
@@ -32,7 +33,10 @@ MEASURED: Final = ("weft", PEAK, COPY)
 
 
 def seconds_of(row: Row, threads: int, count: int) -> dict[tuple[str, int], float]:
-    """Median seconds by engine and number of threads; RuntimeError where one fails."""
+    """Median seconds by engine and number of threads; RuntimeError where one fails.
+
+    Of ``COPY`` they are those of the row's bytes.
+    """
     with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
         arrays = row.arrays()
         np.savez(f"{folder}/inputs.npz", **arrays)
@@ -48,7 +52,9 @@ def seconds_of(row: Row, threads: int, count: int) -> dict[tuple[str, int], floa
                 for name in MEASURED for number in (1, threads)
             }  # fmt: skip
             rounds(list(engines.values()), count)
-            return {key: statistics.median(one.seconds) for key, one in engines.items()}
+            found = {key: statistics.median(one.seconds) for key, one in engines.items()}
+    part = given["bytes"] / bytes_of_call(given["bytes"])
+    return {key: value * (part if key[0] == COPY else 1) for key, value in found.items()}
 
 
 def _loaded(
@@ -66,15 +72,17 @@ def _loaded(
 
 
 def ratios(seconds: dict[tuple[str, int], float], threads: int) -> list[float]:
-    """How many times as much each of ``MEASURED`` does with all threads.
+    """How many times as much each of ``MEASURED`` does with all threads, and the last two in turn.
 
     >>> times = {("weft", 1): 3.0, ("weft", 2): 2.0, ("FMA peak", 1): 1.0, ("FMA peak", 2): 1.0}
-    >>> ratios(times | {("copy", 1): 4.0, ("copy", 2): 2.0}, 2)
-    [1.5, 2.0, 2.0]
+    >>> ratios(times | {("copy", 1): 1.0, ("copy", 2): 1.0}, 2)  # of 3 seconds one is memory's
+    [1.5, 2.0, 1.0, 1.5]
     """
-    weft = seconds["weft", 1] / seconds["weft", threads]
+    one = seconds["weft", 1]
     peak = threads * seconds[PEAK, 1] / seconds[PEAK, threads]  # each thread does all of it
-    return [weft, peak, seconds[COPY, 1] / seconds[COPY, threads]]
+    copy = seconds[COPY, 1] / seconds[COPY, threads]
+    waits = min(seconds[COPY, 1], one)
+    return [one / seconds["weft", threads], peak, copy, one / (waits / copy + (one - waits) / peak)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -86,14 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     found = []
     several = f"{options.threads} threads"
-    print(f"{'':22}{'1 thread':>11}{several:>12}{'times':>8}{'peak':>7}{'memory':>8}")
+    print(f"{'':22}{'1 thread':>11}{several:>12}{'times':>8}{'peak':>7}{'memory':>8}{'both':>7}")
     with pinned(options.threads):
         for row in chosen(NETWORKS, options.only):
             seconds = seconds_of(row, options.threads, options.rounds)
-            weft, peak, copy = ratios(seconds, options.threads)
+            weft, peak, copy, both = ratios(seconds, options.threads)
             one, all_ = (seconds["weft", number] * 1e3 for number in (1, options.threads))
-            print(f"{row.name:22}{one:8.3f} ms{all_:9.3f} ms{weft:8.2f}{peak:7.2f}{copy:8.2f}",
-                  flush=True)  # fmt: skip
+            print(f"{row.name:22}{one:8.3f} ms{all_:9.3f} ms"
+                  f"{weft:8.2f}{peak:7.2f}{copy:8.2f}{both:7.2f}", flush=True)  # fmt: skip
             found.append(weft)
     if found:
         print(f"geometric mean {statistics.geometric_mean(found):.2f}, least {min(found):.2f}")

@@ -66,7 +66,7 @@ def test_scaling_prints_a_line_for_each_network(root):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     title, row, mean = done.stdout.splitlines()
-    assert title.split()[-3:] == ["times", "peak", "memory"]
+    assert title.split()[-4:] == ["times", "peak", "memory", "both"]
     assert row.startswith("MLP 784-128-10")
     assert mean.startswith("geometric mean")
 
