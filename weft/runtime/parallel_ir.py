@@ -4,7 +4,7 @@
 (weft.runtime.team_ir); ``weft_team`` takes one for a function with several such loops. The text
 is also what exported C programs carry. Threading state is in globals that Python sets:
 ``weft_thread_count``, ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once), and two
-pthread keys (-1: none): ``weft_own_count_key``, whose value is the count of the calling thread, and
+pthread keys (-1: none): ``weft_own_count_key``, the address of the calling thread's count, and
 ``weft_team_key``, the team that it leads.
 """
 
@@ -31,9 +31,11 @@ entry:
   %none = icmp slt i32 %key, 0
   br i1 %none, label %shared, label %own
 own:
-  %value = call ptr @pthread_getspecific(i32 %key)
-  %wide = ptrtoint ptr %value to i64
-  %count = trunc i64 %wide to i32
+  %at = call ptr @pthread_getspecific(i32 %key)
+  %unknown = icmp eq ptr %at, null
+  br i1 %unknown, label %shared, label %read
+read:
+  %count = load i32, ptr %at
   %unset = icmp eq i32 %count, 0
   br i1 %unset, label %shared, label %found
 found:

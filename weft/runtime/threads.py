@@ -54,18 +54,19 @@ class _Services:
         variable("weft_team_key").value = _new_key()
 
 
-def _new_key() -> int:
-    """A pthread key; -1 where there is none left."""
+def _new_key(destructor: object = None) -> int:
+    """A pthread key; -1 where there is none left. The destructor gets each thread's value."""
     key = ctypes.c_uint32()
-    failed = _LIBC.pthread_key_create(ctypes.byref(key), None)
+    failed = _LIBC.pthread_key_create(ctypes.byref(key), destructor)
     return -1 if failed or key.value > _LAST_KEY else key.value
 
 
 @functools.cache
 def _own_key() -> int:
-    """The pthread key under which a thread keeps a number of threads of its own; -1: none."""
+    """The pthread key of the address of a thread's own number of threads; -1: none."""
     _LIBC.pthread_setspecific.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
-    return _new_key()
+    _LIBC.calloc.restype = ctypes.c_void_p
+    return _new_key(_LIBC.free)
 
 
 class own_num_threads:  # noqa: N801 - a context manager, named as it reads
@@ -92,9 +93,19 @@ class own_num_threads:  # noqa: N801 - a context manager, named as it reads
 
 
 class _Own(threading.local):
-    """What ``_own_key`` holds for the calling thread, where Python reads it without a call."""
+    """``count``: the calling thread's own number of threads (0: none), where native code reads it.
 
-    count = 0
+    That memory is the C library's and goes with the native thread, not with Python's objects: a
+    thread may still compute when the interpreter is gone.
+    """
+
+    def __init__(self) -> None:
+        key = _own_key()
+        address = _LIBC.calloc(1, ctypes.sizeof(ctypes.c_int32)) if key >= 0 else None
+        if address is None or _LIBC.pthread_setspecific(key, address):
+            self.count = ctypes.c_int32()  # native code uses the number of the process
+        else:
+            self.count = ctypes.c_int32.from_address(address)
 
 
 _own: Final = _Own()
@@ -103,18 +114,11 @@ _own: Final = _Own()
 def exchange_own_count(count: int) -> int:
     """Let parallel loops of this thread use ``count`` threads (0: as many as others); the old one.
 
-    Each model's call does this twice, so there is a single call of C in it, and none where that
-    is what they use by now.
+    Each model's call does this twice: it writes to memory, and calls nothing.
     """
-    before = _own.count
-    if before == count:
-        return before
-    if not before and _services is not None and _services.shared.value == count:
-        return before
-    key = _own_key()
-    if key >= 0:
-        _own.count = count
-        _LIBC.pthread_setspecific(key, count)
+    own = _own.count
+    before = own.value
+    own.value = count
     return before
 
 
@@ -126,7 +130,7 @@ _forked = False
 
 def num_threads() -> int:
     """The number of threads that a parallel loop uses when its code asks for no other."""
-    return _own.count or _shared_count()
+    return _own.count.value or _shared_count()
 
 
 def set_num_threads(count: int | None) -> None:
