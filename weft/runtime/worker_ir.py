@@ -55,11 +55,18 @@ done:
   ret i32 %more
 }
 
+; where a team's worker of that index stands
+define internal ptr @place_of(ptr %team, i32 %index32) {
+  %workers.at = field team.workers
+  %index = zext i32 %index32 to i64
+  %worker.at = getelementptr ptr, ptr %workers.at, i64 %index
+  ret ptr %worker.at
+}
+
 ; let a team have workers for so many threads, or as many as can be had
 define internal void @hire(ptr %team, i32 %threads) {
 entry:
   %hired.at = field team.hired
-  %workers.at = field team.workers
   br label %look
 look:
   %hired = load i32, ptr %hired.at
@@ -89,7 +96,7 @@ dismiss:
   call void @free(ptr %worker)
   br label %done
 keep:
-  %worker.at = getelementptr ptr, ptr %workers.at, i64 %index
+  %worker.at = call ptr @place_of(ptr %team, i32 %index32)
   store ptr %worker, ptr %worker.at
   store i32 %index32, ptr %hired.at
   br label %look
@@ -174,7 +181,6 @@ awake:
 define internal void @wake(ptr %team, i32 %threads) {
 entry:
   %hired.at = field team.hired
-  %workers.at = field team.workers
   %hired = load i32, ptr %hired.at
   br label %look
 look:
@@ -185,8 +191,7 @@ look:
   %over = or i1 %far, %absent
   br i1 %over, label %done, label %one
 one:
-  %i.64 = zext i32 %i to i64
-  %worker.at = getelementptr ptr, ptr %workers.at, i64 %i.64
+  %worker.at = call ptr @place_of(ptr %team, i32 %i)
   %worker = load ptr, ptr %worker.at
   %sleeping.at = field worker.sleeping
   %sleeping = load atomic i32, ptr %sleeping.at seq_cst, align 4
@@ -217,7 +222,6 @@ team.loop:
   %t = phi i64 [ 0, %entry ], [ %t.next, %team.done ]
   %team = getelementptr [@TEAMS@ x %team], ptr @teams, i64 0, i64 %t
   %hired.at = field team.hired
-  %workers.at = field team.workers
   %hired = load i32, ptr %hired.at
   store i32 0, ptr %hired.at
   br label %worker.loop
@@ -226,8 +230,7 @@ worker.loop:
   %over = icmp ugt i32 %i, %hired
   br i1 %over, label %team.done, label %end
 end:
-  %i.64 = zext i32 %i to i64
-  %worker.at = getelementptr ptr, ptr %workers.at, i64 %i.64
+  %worker.at = call ptr @place_of(ptr %team, i32 %i)
   %worker = load ptr, ptr %worker.at
   call void @call_worker(ptr %worker)
   %thread.at = field worker.thread
