@@ -16,14 +16,14 @@ from typing import Final
 from benchmarks.measure import Plan, Result, measure
 from benchmarks.networks import NETWORKS
 from benchmarks.operators import OPERATORS
+from benchmarks.options import chosen, positive, status_of
 from benchmarks.picture import draw
 from benchmarks.report import Table, figures
-from benchmarks.rows import Row, chosen
+from benchmarks.rows import Row
 from weft.cli.bench import chosen as installed
 from weft.cli.engines import ENGINES
-from weft.cli.errors import error_text
 from weft.runtime.threads import num_threads
-from weft.support.errors import IRValueError, TVMError
+from weft.support.errors import IRValueError
 
 COMMANDS: Final[dict[str, tuple[str, Sequence[Row]]]] = {
     "ops": ("operators of well-known networks", tuple([item.row for item in OPERATORS])),
@@ -42,8 +42,9 @@ def make_parser() -> argparse.ArgumentParser:
         add("--list", action="store_true", help="print the names of the rows, measure nothing")
         add("--only", default="", metavar="TEXT", help="rows with this text in their name")
         add("--engines", default="", metavar="A,B", help=f"of {', '.join(ENGINES)} (default: all)")
-        add("--threads", type=int, metavar="N", help="threads, and cores, of every engine")
-        add("--rounds", type=int, default=9, metavar="N", help="turns of every engine (default 9)")
+        add("--threads", type=positive, metavar="N", help="threads, and cores, of every engine")
+        add("--rounds", type=positive, default=9, metavar="N",
+            help="turns of every engine (default 9)")  # fmt: skip
         add("--timeout", type=float, default=600.0, metavar="SECONDS",
             help="when an engine that does not answer is stopped (default 600)")  # fmt: skip
         add("--no-limits", action="store_true", help="leave the machine's limits out")
@@ -56,21 +57,12 @@ def make_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0, 1 where an engine failed on a row, 2 after an error told in few lines."""
     options = make_parser().parse_args(arguments)
-    try:
-        return run(options)
-    except TVMError as error:
-        print(f"benchmarks: {error_text(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("benchmarks: interrupted", file=sys.stderr)
-        return 130
+    return status_of(lambda: run(options))
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure the rows that the command names; print, write and draw what came of it."""
     rows = chosen(COMMANDS[options.command][1], options.only)
-    if not rows:
-        raise IRValueError(f"--only {options.only}: no row has that in its name; see --list")
     if options.list:
         print("\n".join([row.name for row in rows]))
         return 0
@@ -95,10 +87,8 @@ def run(options: argparse.Namespace) -> int:
 
 def planned(options: argparse.Namespace) -> Plan:
     """The plan that the options describe."""
-    for name in ("threads", "rounds", "timeout"):
-        value = getattr(options, name)
-        if value is not None and not value > 0:
-            raise IRValueError(f"--{name}: expected a positive number, got {value}")
+    if not options.timeout > 0:
+        raise IRValueError(f"--timeout: expected a positive number, got {options.timeout}")
     for path in (options.json, options.picture):
         if path is not None and not path.resolve().parent.is_dir():
             raise IRValueError(f"{path}: there is no such folder")  # not after an hour's work

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 import weft
+from benchmarks.options import chosen, status_of
 from weft import dlight, te, topi
 from weft.relax.transform.legalize.manipulate import te_layout_transform
 from weft.runtime.threads import set_num_threads
@@ -218,13 +219,11 @@ def main() -> None:
     options = parser.parse_args()
     set_num_threads(1)
     shares = []
-    for case in CASES:
-        if options.only in case.name:
-            shares.append(share_of(case, f"{options.target} -num-cores=1"))
-            print(f"{shares[-1]:7.1%}  {case.name}", flush=True)
-    if shares:
-        print(f"{statistics.geometric_mean(shares):7.1%}  geometric mean; least {min(shares):.1%}")
+    for case in chosen(CASES, options.only):
+        shares.append(share_of(case, f"{options.target} -num-cores=1"))
+        print(f"{shares[-1]:7.1%}  {case.name}", flush=True)
+    print(f"{statistics.geometric_mean(shares):7.1%}  geometric mean; least {min(shares):.1%}")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measure import Crew, Plan, pinned
 from benchmarks.networks import NETWORKS
-from benchmarks.rows import chosen
+from benchmarks.options import chosen, positive, status_of
 from weft.runtime.threads import num_threads
 
 
@@ -38,8 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="CNN", help="networks with this text in their name")
     parser.add_argument("--engines", default="weft,torch eager,ONNX Runtime,OpenVINO")
-    parser.add_argument("--threads", type=int, default=num_threads(), help="default: all cores")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each (default 9)")
+    add = parser.add_argument
+    add("--threads", type=positive, default=num_threads(), help="default: all cores")
+    add("--rounds", type=positive, default=9, help="turns of each (default 9)")
     options = parser.parse_args(arguments)
     engines = tuple(options.engines.split(","))
     plan = Plan(engines, options.threads, options.rounds, limits=False)
@@ -59,4 +60,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))

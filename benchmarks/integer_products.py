@@ -25,6 +25,7 @@ import onnxruntime
 
 import weft
 from benchmarks.kernels import lowest
+from benchmarks.options import chosen, status_of
 from weft import tir
 from weft.dlight.cpu.dot_intrinsics import DOTS, INTRINSICS, Dot, dot_product_sum
 from weft.relax.frontend.onnx import from_onnx
@@ -179,17 +180,16 @@ def main() -> None:
     top, gains = peak_of(target), []
     print(f"{top / 1e9:.0f} G multiply-adds/s by {machine_of(target).dot_products[0]}")
     print(f"{'':28}" + "".join(f"{form:>16}" for form in FORMS) + "    gain  of peak")
-    for case in CASES:
-        for dtype in ("uint8", "int8") if options.only in case.name else ():
+    for case in chosen(CASES, options.only):
+        for dtype in ("uint8", "int8"):
             times = times_of(case, dtype, target)
             cells = [f"{own * 1e6:7.0f} us {peer / own:4.1f}x" for own, peer in times.values()]
             gains.append(times["float32"][0] / times["linear"][0])
             share = case.products / times["integer"][0] / top
             line = "".join(f"{cell:>16}" for cell in cells)
             print(f"{case.name + ', ' + dtype:28}{line} {gains[-1]:6.2f}x {share:7.0%}", flush=True)
-    if gains:
-        print(f"geometric mean of the gain {statistics.geometric_mean(gains):.2f}")
+    print(f"geometric mean of the gain {statistics.geometric_mean(gains):.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))

@@ -30,12 +30,14 @@ import weft
 from benchmarks import operator_modules
 from benchmarks.limits import chains_of, peak_program
 from benchmarks.operators import OPERATORS, Operator
+from benchmarks.options import chosen, status_of
 from benchmarks.work import work_of
 from weft import relax, tir
 from weft.ir.transform import PassContext
 from weft.relax.frontend.torch import from_exported_program
 from weft.runtime.threads import set_num_threads
 from weft.script import tir as T
+from weft.support.errors import IRValueError
 from weft.target.machine import machine_of
 
 ROUNDS: Final = 20_000
@@ -146,9 +148,7 @@ def main() -> None:
 
     print(f"{share(tile_of(target)):8.1%}          a tile whose operands are in the first cache")
     columns: tuple[list[float], list[float]] = ([], [])
-    for operator in OPERATORS:
-        if not is_measured(operator) or options.only not in operator.name:
-            continue
+    for operator in chosen([one for one in OPERATORS if is_measured(one)], options.only):
         alone = kernel_of(operator.alone, target, options.least * 1e6)
         if alone is None:
             continue
@@ -157,11 +157,11 @@ def main() -> None:
         columns[1].append(share(whole) if whole else columns[0][-1])
         print("".join([f"{column[-1]:8.1%}" for column in columns]), end="")
         print(f"  {alone[1] / 1e6:7.1f} MFLOP  {operator.name}", flush=True)
-    if columns[0]:
-        print("".join([f"{statistics.geometric_mean(found):8.1%}" for found in columns])
-              + "  geometric mean")  # fmt: skip
-        print("".join([f"{min(found):8.1%}" for found in columns]) + "  least")
+    if not columns[0]:
+        raise IRValueError(f"--least {options.least}: no row has so many MFLOP")
+    for text, of in (("geometric mean", statistics.geometric_mean), ("least", min)):
+        print("".join([f"{of(found):8.1%}" for found in columns]) + f"  {text}")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.networks import NETWORKS
-from benchmarks.rows import Row, chosen
+from benchmarks.options import chosen, status_of
+from benchmarks.rows import Row
 
 STORE = """
 import sys, numpy as np, torch, weft
@@ -109,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))

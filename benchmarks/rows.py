@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +34,3 @@ class Row:
         """Its inputs ``x0``, ``x1``, …, the same every time."""
         rng = np.random.default_rng(0)
         return {f"x{i}": item.array(rng) for i, item in enumerate(self.inputs)}
-
-
-def chosen(rows: Sequence[Row], only: str) -> list[Row]:
-    """The rows whose name has the text in it, in either case."""
-    return [row for row in rows if only.casefold() in row.name.casefold()]

@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks.limits import COPY, PEAK, bytes_of_call
 from benchmarks.measure import HELPERS, WORK, pinned
 from benchmarks.networks import NETWORKS
-from benchmarks.rows import Row, chosen
+from benchmarks.options import chosen, positive, status_of
+from benchmarks.rows import Row
 from weft.cli.bench import rounds
 from weft.cli.engine_process import Engine
 from weft.runtime.threads import num_threads
@@ -89,8 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print one line for each network, and the geometric mean."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="networks with this text in their name")
-    parser.add_argument("--threads", type=int, default=num_threads(), help="default: all cores")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each (default 9)")
+    add = parser.add_argument
+    add("--threads", type=positive, default=num_threads(), help="default: all cores")
+    add("--rounds", type=positive, default=9, help="turns of each (default 9)")
     options = parser.parse_args(arguments)
     found = []
     several = f"{options.threads} threads"
@@ -103,9 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{row.name:22}{one:8.3f} ms{all_:9.3f} ms"
                   f"{weft:8.2f}{peak:7.2f}{copy:8.2f}{both:7.2f}", flush=True)  # fmt: skip
             found.append(weft)
-    if found:
-        print(f"geometric mean {statistics.geometric_mean(found):.2f}, least {min(found):.2f}")
+    print(f"geometric mean {statistics.geometric_mean(found):.2f}, least {min(found):.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status_of(main))
