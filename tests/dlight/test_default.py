@@ -430,11 +430,12 @@ def test_groups_of_a_symbolic_size(size):
     np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [43, 2100])  # one of few vectors, one of twice as many
 @pytest.mark.parametrize("compute", [topi.argmax, topi.argmin])
-def test_the_place_of_the_largest_is_found_in_lanes(compute):
-    x = te.placeholder((5, 43), name="x")
+def test_the_place_of_the_largest_is_found_in_lanes(compute, size):
+    x = te.placeholder((5, size), name="x")
     func = te.create_prim_func([x, compute(x, axis=1)])
-    data = RNG.integers(0, 9, (5, 43)).astype("float32")
+    data = RNG.integers(0, size // 5, (5, size)).astype("float32")
     made, expected, interpreted, native = results_of(func, [data], (5,), "int32")
     lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
     names = {item.buffer_var.name for item in collect(lowered.body, Allocate)}

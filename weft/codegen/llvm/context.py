@@ -28,6 +28,8 @@ class ModuleContext:
     """Whether one instruction multiplies by powers of two (AVX-512's vscalefps)."""
     masked: bool = False
     """Whether loads and stores leave lanes of a vector out at no cost (AVX-512)."""
+    any_bits: bool = False
+    """Whether one instruction is any function of three bits (AVX-512's vpternlogd)."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats, NaN where one is (AArch64)."""
     declarations: dict[str, str] = field(default_factory=dict)

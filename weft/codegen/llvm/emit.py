@@ -74,7 +74,9 @@ def emit_module(
     is_avx512 = {"avx512f", "avx512vl"} <= set(required_features(options))
     has_maximum = options.triple.startswith("aarch64")
     cores = machine.num_cores or 0
-    context = ModuleContext(checks, contract, cores, bits, is_avx512, is_avx512, has_maximum)
+    context = ModuleContext(
+        checks, contract, cores, bits, is_avx512, is_avx512, is_avx512, has_maximum
+    )
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

@@ -138,12 +138,16 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
     return emit
 
 
+_MAJORITY: Final = "232"
+"""The truth table of two out of three, as vpternlogd takes it."""
+
+
 def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
     """Min or Max of vectors from two of the processor's own, which give the second of two zeros
     and where there is a NaN.
 
     Both orders agree on all else. Their bits joined are NaN where one is, and -0.0 of two zeros; of
-    the sign Max takes what is common. With AVX-512 that is one instruction.
+    the sign Max takes what is common: that is the majority of both and of a mask of all other bits.
     """
     kind, flags = llvm_type(dtype), with_lanes("i1", dtype.lanes)
     ints = with_lanes(f"i{dtype.bits}", dtype.lanes)
@@ -153,13 +157,25 @@ def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
         flag = em.b.op(f"fcmp {test} {kind} {first}, {second}")
         chosen = em.b.op(f"select {flags} {flag}, {kind} {first}, {kind} {second}")
         bits.append(em.b.op(f"bitcast {kind} {chosen} to {ints}"))
-    found = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
     if word == "max":
         rest = f"splat (i{dtype.bits} {(1 << (dtype.bits - 1)) - 1})"
-        common = em.b.op(f"and {ints} {bits[0]}, {bits[1]}")
-        sign = em.b.op(f"or {ints} {common}, {rest}")
-        found = em.b.op(f"and {ints} {found}, {sign}")
+        found = _majority(em, dtype, bits[0], bits[1], rest)
+    else:
+        found = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
     return em.b.op(f"bitcast {ints} {found} to {kind}")
+
+
+def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
+    """The bits that two of three have; LLVM finds no single instruction for it by itself."""
+    ints, size = with_lanes(f"i{dtype.bits}", dtype.lanes), dtype.bits * dtype.lanes
+    letter = {32: "d", 64: "q"}.get(dtype.bits)
+    if em.context.any_bits and letter and size in (128, 256, 512):
+        operands = [(ints, a), (ints, b), (ints, rest), ("i32", _MAJORITY)]
+        return em.b.call(f"llvm.x86.avx512.pternlog.{letter}.{size}", ints, operands)
+    common = em.b.op(f"and {ints} {a}, {b}")
+    either = em.b.op(f"or {ints} {a}, {b}")
+    third = em.b.op(f"or {ints} {common}, {rest}")
+    return em.b.op(f"and {ints} {either}, {third}")
 
 
 def _is_plain_constant(expr: Any) -> bool:

@@ -25,6 +25,9 @@ from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
 
 _CHAINS: Final = 4
 """Vectors that a long reduction accumulates in, so that one addition need not wait for another."""
+_LONG: Final = 16
+"""Steps after which twice as many vectors pay for pairs, as of places and values: a comparison
+takes longer to wait for than an addition, but what the vectors hold must be joined."""
 
 
 def schedule(
@@ -145,7 +148,7 @@ def _accumulate(sch: Schedule, block: BlockRV, depth: int, machine: Machine) -> 
     inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
     sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
     if flat:
-        shape = _vectors(extent_of(sch, inner), machine)
+        shape = _vectors(extent_of(sch, inner), len(nest.stores), machine)
         if shape[0] > 1:
             sch.annotate(inner, VECTOR_REDUCTION, shape)
 
@@ -166,9 +169,11 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
     return found
 
 
-def _vectors(size: int | None, machine: Machine) -> list[int]:
-    """Lanes of a vector, and vectors that accumulate side by side."""
+def _vectors(size: int | None, values: int, machine: Machine) -> list[int]:
+    """Lanes of a vector, and vectors that accumulate so many values side by side."""
     lanes, chains = machine.lanes(), _CHAINS
+    if size is not None and values > 1 and size >= 2 * chains * lanes * _LONG:
+        return [lanes, 2 * chains]
     while size is not None and lanes > 1 and lanes > size:
         lanes //= 2
     while size is not None and chains > 1 and 2 * chains * lanes > size:

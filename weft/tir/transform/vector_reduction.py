@@ -10,7 +10,7 @@ in which they accumulate does not matter. Runs before VectorizeLoop. Before, wit
             for j in T.vectorized(4):
                 s_lanes[c * 4 + j] = s_lanes[c * 4 + j] + x[k * 8 + c * 4 + j]
     for j in T.vectorized(4): s_lanes[j] = s_lanes[j] + x[16 + j]
-    for j in range(1): s_lanes[j] = s_lanes[j] + x[20 + j]
+    for j in range(1): s_lanes[4 + j] = s_lanes[4 + j] + x[20 + j]
     for j in T.vectorized(4): s_lanes[j] = s_lanes[j] + s_lanes[4 + j]
     for j in T.vectorized(2): s_lanes[j] = s_lanes[j] + s_lanes[2 + j]
     s_lanes[0] = s_lanes[0] + s_lanes[1]
@@ -57,6 +57,9 @@ class _Update:
     """What a lane becomes in one iteration, as the reducer's result or simpler."""
     first: Callable[[PrimExpr], list[PrimExpr]] | None
     """What a lane of a choice starts from, which it meets again: what its first iteration reads."""
+    origin: Var | None
+    """Where the vectors of an iteration start: lanes of a choice keep that, the same number for all
+    of them, and learn their own places at the end."""
 
     def start(self, place: PrimExpr) -> Stmt:
         """Set one lane; a maximum starts from what is there, which it takes in again at the end."""
@@ -71,6 +74,13 @@ class _Update:
     def accumulate(self, place: PrimExpr) -> Stmt:
         """What the loop does, in one lane."""
         return self._combine(self.lanes, [place], self.form.operands, self.step)
+
+    def settle(self, place: PrimExpr) -> Stmt | None:
+        """A lane of a choice learns its own place."""
+        if self.origin is None:
+            return None
+        held = BufferLoad(self.lanes[0], [place])
+        return BufferStore(self.lanes[0], op.add(held, place), [place])
 
     def fold(self, place: PrimExpr, other: PrimExpr) -> Stmt:
         """One lane takes in another."""
@@ -137,13 +147,16 @@ def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
     ])  # fmt: skip
     choice = _choice(form, loop, size)
     if choice is None:
-        return _Update(form, any_start, lanes, form.reducer.result, None)
+        return _Update(form, any_start, lanes, form.reducer.result, None, None)
+    origin = Var("origin", loop.loop_var.dtype)
+    place, value = form.operands
+    form = form._replace(operands=[substitute(place, {loop.loop_var: origin}), value])
 
     def first(place: PrimExpr) -> list[PrimExpr]:
-        at = {loop.loop_var: op.add(loop.min, place)}
+        at = {loop.loop_var: op.add(loop.min, place), origin: loop.min}
         return [substitute(operand, at) for operand in form.operands]
 
-    return _Update(form, any_start, lanes, choice, first)
+    return _Update(form, any_start, lanes, choice, first, origin)
 
 
 def _choice(form: Reduction, loop: For, size: int) -> list[PrimExpr] | None:
@@ -224,8 +237,11 @@ class _Lanes:
             self._vector(round_size, self._each(lambda update, j: update.start(j))),
             self._rounds(rounds),
             self._singles(singles, done),
-            self._rest(op.multiply(op.floordiv(extent, self.lanes), self.lanes)),
+            self._rest(done, singles),
         ]
+        if self._origins:
+            settled = self._each(lambda update, j: update.settle(j))
+            parts.append(self._vector(round_size, settled))
         width = round_size
         while width > 1:
             half = width // 2
@@ -244,21 +260,33 @@ class _Lanes:
         lane = Var("lane", self.loop.loop_var.dtype)
         return For(lane, self._number(0), self._number(lanes), ForKind.VECTORIZED, body(lane))
 
-    def _each(self, make: Callable[[_Update, PrimExpr], Stmt]) -> Callable[[PrimExpr], Stmt]:
+    def _each(self, make: Callable[[_Update, PrimExpr], Stmt | None]) -> Callable[[PrimExpr], Stmt]:
         found = [update for update in self.updates if update is not None]
         return lambda place: seq(*[make(update, place) for update in found])
 
     def _fold(self, half: int) -> Callable[[PrimExpr], Stmt]:
         return self._each(lambda update, j: update.fold(j, op.add(j, half)))
 
-    def _body(self, at: PrimExpr, place: PrimExpr) -> Stmt:
-        """What iteration ``at`` does, its accumulations in the lane ``place``."""
+    def _body(
+        self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None
+    ) -> Stmt:
+        """What iteration ``start + place`` does, its accumulations in the lane ``place``.
+
+        ``origin`` is ``start`` from the loop's first number on, where that is at hand.
+        """
         made = [
             item if update is None else update.accumulate(place)
             for item, update in zip(self.items, self.updates, strict=True)
         ]
-        value = op.add(self.loop.min, at)
-        return renewed(substitute(seq(*made), {self.loop.loop_var: value}))
+        value = op.add(self.loop.min, start)
+        known = dict.fromkeys(self._origins, value if origin is None else origin)
+        known[self.loop.loop_var] = op.add(value, place)
+        return renewed(substitute(seq(*made), known))
+
+    @property
+    def _origins(self) -> list[Var]:
+        found = [update.origin for update in self.updates if update is not None]
+        return [var for var in found if var is not None]
 
     def _rounds(self, count: PrimExpr) -> Stmt | None:
         """``chains`` vectors at a time."""
@@ -267,35 +295,50 @@ class _Lanes:
         step, chain = [Var(name, self.loop.loop_var.dtype) for name in (self._name, "chain")]
         size = self.lanes * self.chains
 
+        # A vector that grows takes one instruction a round, a number that fills one two a vector.
+        held = decl_buffer((self.lanes,), step.dtype, "origin", scope="local")
+
         def body(lane: PrimExpr) -> Stmt:
             place = op.add(op.multiply(chain, self.lanes), lane)
-            return self._body(op.add(op.multiply(step, size), place), place)
+            return self._body(op.multiply(step, size), place, BufferLoad(held, [lane]))
+
+        def grown(lane: PrimExpr) -> Stmt:
+            return BufferStore(held, op.add(BufferLoad(held, [lane]), size), [lane])
 
         inner = For(chain, self._number(0), self._number(self.chains), ForKind.UNROLLED,
                     self._vector(self.lanes, body))  # fmt: skip
-        return For(step, self._number(0), count, ForKind.SERIAL, inner)
+        if not self._origins:
+            return For(step, self._number(0), count, ForKind.SERIAL, inner)
+        start = self._vector(self.lanes, lambda lane: BufferStore(held, self.loop.min, [lane]))
+        after = self._vector(self.lanes, grown)
+        rounds = For(step, self._number(0), count, ForKind.SERIAL, seq(inner, after))
+        return allocate(held, seq(start, rounds))
 
     def _singles(self, count: PrimExpr, done: PrimExpr) -> Stmt | None:
-        """One vector at a time, after the first ``done`` iterations."""
+        """One vector at a time, after the first ``done`` iterations.
+
+        It is a part of a round, each in a chain of its own, if their number is known.
+        """
         if self.chains == 1 or op.is_const_int(count, 0):
             return None
         step = Var(self._name, self.loop.loop_var.dtype)
-
-        def body(lane: PrimExpr) -> Stmt:
-            return self._body(op.add(done, op.add(op.multiply(step, self.lanes), lane)), lane)
-
-        vector = self._vector(self.lanes, body)
+        at = op.multiply(step, self.lanes)
+        if isinstance(count, IntImm):
+            vector = self._vector(self.lanes, lambda lane: self._body(done, op.add(at, lane)))
+            return For(step, self._number(0), count, ForKind.UNROLLED, vector)
+        vector = self._vector(self.lanes, lambda lane: self._body(op.add(done, at), lane))
         return For(step, self._number(0), count, ForKind.SERIAL, vector)
 
-    def _rest(self, done: PrimExpr) -> Stmt | None:
+    def _rest(self, done: PrimExpr, singles: PrimExpr) -> Stmt | None:
         """What fills no vector: in some lanes, or one by one where their number is not known."""
+        at = op.multiply(singles, self.lanes)
         if isinstance(self.loop.extent, IntImm):
             count = self.loop.extent.value % self.lanes
-            body = self._vector(count, lambda lane: self._body(op.add(done, lane), lane))
+            body = self._vector(count, lambda lane: self._body(done, op.add(at, lane)))
             return body if count else None
-        left = Var(self._name, self.loop.loop_var.dtype)
-        at = {self.loop.loop_var: op.add(self.loop.min, op.add(done, left))}
-        body = renewed(substitute(self.loop.body, at))
+        left, done = Var(self._name, self.loop.loop_var.dtype), op.add(done, at)
+        known = {self.loop.loop_var: op.add(self.loop.min, op.add(done, left))}
+        body = renewed(substitute(self.loop.body, known))
         return For(left, self._number(0), op.subtract(self.loop.extent, done), ForKind.SERIAL, body)
 
     @property
