@@ -8,7 +8,6 @@ answered with the nearest names.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from weft.support import slots
 from weft.support.errors import IRAttributeError, UnsupportedError
+from weft.support.missing import MissingNameError
 
 EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
 """Packages that some rooms need and weft does not; each is an extra of the same name."""
@@ -61,8 +61,7 @@ def module_getattr(
                 f"(part of: {coming[name]})"
             )
         else:
-            known = {*table, *submodules, *vars(sys.modules[package])}
-            return _old_or_unknown(package, name, known)
+            return _old_or_unknown(package, name, names)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -87,7 +86,7 @@ def _module(module: str, package: str, name: str) -> ModuleType:
         raise PlannedNameError(f"{package}.{name} is not part of weft yet") from None
 
 
-def _old_or_unknown(package: str, name: str, known: set[str]) -> Any:
+def _old_or_unknown(package: str, name: str, names: Callable[[], list[str]]) -> Any:
     try:
         legacy = slots.legacy.get()
     except ModuleNotFoundError:
@@ -96,7 +95,9 @@ def _old_or_unknown(package: str, name: str, known: set[str]) -> Any:
         found, value = legacy.attribute(package, name)
         if found:
             return value
-        known |= legacy.old_names(package)
-    nearest = difflib.get_close_matches(name, sorted(known), n=3)
-    hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
-    raise IRAttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+
+    def known() -> set[str]:
+        old = set() if legacy is None else legacy.old_names(package)
+        return {*names(), *vars(sys.modules[package])} | old
+
+    raise MissingNameError(f"module {package!r} has no attribute {name!r}", name, known)

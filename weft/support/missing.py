@@ -1,4 +1,4 @@
-"""Attributes that an object has not: spellings of other years, else an error naming the nearest.
+"""Names that are missing: spellings of other years, else an error that says the nearest.
 
 A class that users hold defines ``__getattr__`` by one call of ``missing_attribute``; Python calls
 it only after the normal lookup has failed, so names of today pay nothing.
@@ -7,32 +7,47 @@ it only after the normal lookup has failed, so names of today pay nothing.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft.support import slots
 from weft.support.errors import IRAttributeError
 
 
-class MissingAttributeError(IRAttributeError):
-    """An object has no such attribute. The nearest names are looked for when the text is read."""
+class MissingNameError(IRAttributeError):
+    """There is no such name. The nearest are looked for when the text is read.
 
-    def __init__(self, owner: object, name: str) -> None:
-        self.owner_type, self.attribute = type(owner), name
-        super().__init__(name)
+    Who only asks whether there is one (``hasattr``, pytest of every name of a test module) does not
+    wait for them. ``known`` gives the names, ``prefix`` stands before each in the text.
+    """
+
+    def __init__(
+        self, text: str, name: str, known: Callable[[], Iterable[str]], prefix: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.wanted, self.known, self.prefix = name, known, prefix
 
     def __str__(self) -> str:
         """What is missing, and what there is."""
-        public = {key for key in dir(self.owner_type) if not key.startswith("_")}
-        public |= slots.legacy.get().old_members(self.owner_type)
-        nearest = difflib.get_close_matches(self.attribute, sorted(public), n=3)
-        hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
-        return f"{self.owner_type.__name__!r} object has no attribute {self.attribute!r}{hint}"
+        nearest = difflib.get_close_matches(self.wanted, sorted(self.known()), n=3)
+        names = ", ".join([self.prefix + item for item in nearest])
+        return f"{self.args[0]}; did you mean {names}?" if names else str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process gets: the text."""
+        return IRAttributeError, (str(self),)
 
 
 def missing_attribute(owner: object, name: str) -> Any:
-    """The value that an old spelling stands for; MissingAttributeError if it is none."""
+    """The value that an old spelling stands for; MissingNameError if it is none."""
     if not name.startswith("__"):
         found, value = slots.legacy.get().member(owner, name)
         if found:
             return value
-    raise MissingAttributeError(owner, name)
+    kind = type(owner)
+
+    def known() -> set[str]:
+        public = {key for key in dir(kind) if not key.startswith("_")}
+        return public | slots.legacy.get().old_members(kind)
+
+    raise MissingNameError(f"{kind.__name__!r} object has no attribute {name!r}", name, known)

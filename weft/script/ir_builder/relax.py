@@ -6,7 +6,6 @@ at use, or a plain call of a registered operator that has none.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections import abc
 from typing import Any, Final, cast
@@ -58,7 +57,8 @@ from weft.script.ir_builder.relax_info import (
     as_struct_info,
 )
 from weft.script.ir_builder.tir_value import DTypeConstructor
-from weft.support.errors import IRAttributeError, IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError
+from weft.support.missing import MissingNameError
 
 __all__ = [
     "Object", "Prim", "Shape", "Tensor", "Tuple", "emit", "emit_match_cast", "emit_var_binding",
@@ -369,10 +369,13 @@ def operator(name: str) -> Any:
         return _plain(Op.get(f"relax.{name}"))
     if any(item.startswith(f"relax.{name}.") for item in registered):
         return Operators(name)
-    known = [item.removeprefix("relax.") for item in registered if item.startswith("relax.")]
-    near = difflib.get_close_matches(name, [*known, *NAMES, *globals()], n=3)
-    hint = f"; did you mean {', '.join([f'R.{item}' for item in near])}?" if near else ""
-    raise IRAttributeError(f"R.{name} is neither an operator nor a part of the language{hint}")
+
+    def known() -> set[str]:
+        operators = {item.removeprefix("relax.") for item in registered if item[:6] == "relax."}
+        return {*operators, *NAMES, *globals()}
+
+    text = f"R.{name} is neither an operator nor a part of the language"
+    raise MissingNameError(text, name, known, "R.")
 
 
 def _plain(op: Op) -> abc.Callable[..., Call]:

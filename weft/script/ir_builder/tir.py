@@ -7,7 +7,6 @@ the like are made on demand; every other name is a function of ``weft.tir.op``, 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -21,8 +20,9 @@ from weft.script.ir_builder import tir_statement as _build
 from weft.script.ir_builder import tir_value as _value
 from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
 from weft.support.dtype import DataType
-from weft.support.errors import IRAttributeError, IRTypeError
+from weft.support.errors import IRTypeError
 from weft.support.intrinsic_names import lookup_id
+from weft.support.missing import MissingNameError
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
 from weft.tir.device_intrinsic import CONSTRUCTORS
@@ -192,11 +192,9 @@ def _resolve(name: str) -> Any:
         if name not in _RESULTS and name in CONSTRUCTORS:
             return _device(CONSTRUCTORS[name])
         return _RESULTS.get(name, _call_intrinsic)(op)
-    raise IRAttributeError(f"T.{name} is not part of TVMScript{_hint(name)}")
+    raise MissingNameError(f"T.{name} is not part of TVMScript", name, _known_names, "T.")
 
 
-def _hint(name: str) -> str:
-    known = [name for module in (_build, _block, _value, _op) for name in dir(module)]
-    known += ["int32", "int64", "float32", "prim_func"]
-    near = difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {', '.join([f'T.{item}' for item in near])}?" if near else ""
+def _known_names() -> set[str]:
+    known = {name for module in (_build, _block, _value, _op) for name in dir(module)}
+    return known | {"int32", "int64", "float32", "prim_func"}
