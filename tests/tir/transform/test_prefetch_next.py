@@ -77,6 +77,29 @@ def test_few_rows_ask_for_several_lines(rows, width, number):
     assert len(prefetches(lowered(panels(rows, width)))) == number
 
 
+@pytest.mark.parametrize(
+    ("rows", "number", "is_inside"), [(4, 1, True), (33, 2, False), (60, 1, False)]
+)
+def test_only_a_few_lines_are_asked_for_at_once(rows, number, is_inside):
+    """Few rows in the inner loop, for a line that they share: outside it would be ten at once."""
+
+    @T.prim_func
+    def func(
+        a: T.Buffer((rows, 8, 40), "float32"), b: T.Buffer((3, 8, 40, 16), "float32"),
+        c: T.Buffer((rows, 3, 16), "float32"),
+    ):  # fmt: skip
+        for j in T.serial(3, annotations={"tir.prefetch_next": True}):
+            for r in range(rows):
+                for k in range(8):
+                    for i in range(40):
+                        for x in T.vectorized(16):
+                            c[r, j, x] = c[r, j, x] + a[r, k, i] * b[j, k, i, x]
+
+    made = lowered(func)
+    assert len(prefetches(made)) == number
+    assert ("k, i in T.grid" in made.script()) == is_inside  # nothing between the two
+
+
 def test_one_row_needs_none_and_the_annotation_goes():
     made = lowered(panels(1, 64))
     assert not prefetches(made)

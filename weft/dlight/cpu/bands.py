@@ -110,9 +110,8 @@ def schedule(
     for pad in padded:
         sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
     run_in_parallel(sch, [*around, down], machine)
-    tiled.tile_reduction(
-        sch, block, tiled.Roles(column, row, None, tall, outer, steps, (), False), result, machine
-    )
+    roles = tiled.Roles(column, row, None, tall, outer, steps, (), False)
+    tiled.tile_reduction(sch, block, roles, tiled.loops_around(sch, result, roles), machine)
     for pad in padded:
         _pad(sch, pad)
     return True

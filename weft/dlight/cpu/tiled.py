@@ -11,10 +11,11 @@ is built. Sizes come from ``tiles.best_tile``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
+from weft.dlight.cpu.parts import in_parts
 from weft.dlight.cpu.tiles import Work, best_tile
 from weft.dlight.cpu.together import together
 from weft.dlight.nest import Access, Nest, loops_of, product
@@ -171,8 +172,15 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
+    part = in_parts(sch, nest, roles.steps)
     place_tile(sch, nest, roles, (block, result), sizes, machine)
-    tile_reduction(sch, block, roles, result, machine)
+    around = loops_around(sch, result, roles)
+    if part is None:
+        tile_reduction(sch, block, roles, around, machine)
+    else:
+        total, (block, steps) = block, part
+        _tile_total(sch, total, block, around)
+        tile_reduction(sch, block, replace(roles, steps=steps), around + 1, machine)
     for panel in panels:
         if panel is not None:
             schedule_panel(sch, panel, machine)
@@ -399,14 +407,33 @@ def loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:
     return {axis: loops[same] for axis, same in zip(mine, axes, strict=True) if same in loops}
 
 
-def tile_reduction(
-    sch: Schedule, block: BlockRV, roles: Roles, result: BlockRV, machine: Machine
-) -> None:
-    """Inside the tile: the reduction outermost, rows unrolled, columns vectors."""
+def loops_around(sch: Schedule, result: BlockRV, roles: Roles) -> int:
+    """How many loops are around the tiles of the result."""
+    return len(sch.get_loops(result)) - len(_tile_axes(roles))
+
+
+def _tile_axes(roles: Roles) -> list[Var]:
     # A row's number meets all vectors before the next row's: so few registers hold operands.
     tile = (roles.tall, roles.row, roles.wide, roles.column)
-    inside = [axis for axis in tile if axis is not None]
-    shared = len(sch.get_loops(result)) - len(inside)
+    return [axis for axis in tile if axis is not None]
+
+
+def _tile_total(sch: Schedule, total: BlockRV, part: BlockRV, around: int) -> None:
+    """Add the parts of a sum to the total of a tile, each as soon as it is computed."""
+    parts, *tail = sch.get_loops(total)[around:]
+    mark_tile(sch, tail)
+    start = sch.decompose_reduction(total, parts)
+    mark_tile(sch, sch.get_loops(start)[around:])
+    sch.compute_at(part, parts)
+
+
+def tile_reduction(
+    sch: Schedule, block: BlockRV, roles: Roles, shared: int, machine: Machine
+) -> None:
+    """Inside the tile, which ``shared`` loops are around: the reduction outermost, rows unrolled,
+    columns vectors.
+    """
+    inside = _tile_axes(roles)
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, shared)
     steps = [loops[axis] for axis in roles.steps if axis in loops]

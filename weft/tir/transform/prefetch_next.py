@@ -39,6 +39,8 @@ _LINE: Final = 64
 """Bytes of a cache line, or of two halves of one."""
 _SECOND_CACHE: Final = 2
 """The locality of LLVM's prefetch that means the second cache: a panel is larger than the first."""
+_AT_ONCE: Final = 4
+"""Lines that are asked for at a time, at most: more wait for each other, and the loads for them."""
 
 
 class _Prefetches(StmtMutator):
@@ -119,7 +121,7 @@ def _reads_of(
     # An iteration that has fewer lines than there are runs would ask for them again and again.
     while len(steps) > 1 and math.prod(lines) < math.prod(times):
         more = _extents([around[steps[-1]]])
-        if more is None:
+        if more is None or math.prod([*more, *lines]) > _AT_ONCE * math.prod(times):
             break
         lines, inside = [*more, *lines], [around[steps[-1]], *inside]
         steps = steps[:-1]
