@@ -71,11 +71,13 @@ def emit_module(
     machine = as_target("llvm" if target is None else target)
     contract = bool(machine.attrs.get("fast-math-contract", True))
     options, bits = llvm_options(target), vector_bits(machine)
-    is_avx512 = {"avx512f", "avx512vl"} <= set(required_features(options))
+    features = set(required_features(options))
+    is_avx512 = {"avx512f", "avx512vl"} <= features
+    fuses = "fma" in features or not options.triple.startswith("x86_64")
     has_maximum = options.triple.startswith("aarch64")
     cores = machine.num_cores or 0
     context = ModuleContext(
-        checks, contract, cores, bits, is_avx512, is_avx512, is_avx512, has_maximum
+        checks, contract, cores, bits, is_avx512, is_avx512, is_avx512, has_maximum, fuses
     )
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
