@@ -22,9 +22,9 @@ def depthwise(channels, height, width, size, stride, padding):
     return [x, w, topi.nn.relu(topi.nn.group_conv2d_nchw(x, w, stride, padding, 1, channels))]
 
 
-def pool(channels, height, width, stride, padding, kind):
+def pool(channels, height, width, stride, padding, kind, dilation=1):
     x = te.placeholder((2, channels, height, width), name="x")
-    return [x, topi.nn.pool2d(x, (3, 3), (stride, stride), (1, 1), (padding,) * 4, kind)]
+    return [x, topi.nn.pool2d(x, (3, 3), (stride, stride), (dilation,) * 2, (padding,) * 4, kind)]
 
 
 CASES = {
@@ -37,6 +37,8 @@ CASES = {
     "five wide, two apart": lambda: depthwise(1, 6, 8, 5, 2, 2),
     "nothing around": lambda: depthwise(1, 5, 10, 3, 1, 0),
     "largest, two apart": lambda: pool(1, 6, 10, 2, 1, "max"),
+    "largest, in half a vector": lambda: pool(1, 9, 24, 1, 1, "max"),
+    "largest, pixels apart": lambda: pool(1, 9, 11, 1, 2, "max", 2),
     "mean": lambda: pool(1, 4, 6, 1, 1, "avg"),
 }
 
@@ -85,3 +87,12 @@ def test_rows_of_a_part_of_a_vector_touch_nothing_else(width):
     tir.interp.run(func, data, weights, expected)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(memory[data.size :], 7)
+
+
+def test_a_pool_combines_pixels_of_a_row_once():
+    """Seven rows of windows two apart see 15 rows of pixels."""
+    func = te.create_prim_func(pool(1, 112, 112, 2, 1, "max"))
+    made = default.schedule(tir.Schedule(func), machine_of("llvm -mcpu=skylake-avx512"), ()).mod
+    text = weft.build(made, "llvm -mcpu=skylake-avx512").get_source("asm")
+    maxima = len([line for line in text.splitlines() if "\tvmaxps" in line])
+    assert maxima == 2 * 2 * (15 * 2 + 7 * 2)  # of whole vectors and half ones, in both orders

@@ -64,6 +64,7 @@ from weft.tir.transform.shuffle_load import ShuffleLoad
 from weft.tir.transform.simplify import Simplify
 from weft.tir.transform.softmax_largest import LargestOfSoftmax
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
+from weft.tir.transform.start_with_first import StartWithFirst
 from weft.tir.transform.storage_rewrite import StorageRewrite
 from weft.tir.transform.transpose_tile import TransposeTile
 from weft.tir.transform.unroll_loop import UnrollLoop
@@ -94,6 +95,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
     Simplify(),  # unrolling leaves constants to fold
+    StartWithFirst(),  # when statements of unrolled loops follow each other
     ShuffleLoad(),  # when what lanes pick is a matter of constants
     RemoveNoOp(),
     StorageRewrite(),  # after what removes statements: shorter lives

@@ -149,6 +149,22 @@ def test_stack_arrays_indexed_by_constants_become_registers():
     assert fused in (6, 12, 24, 48)
 
 
+def test_a_tile_is_no_heap_memory_beside_a_buffer_that_fills_the_stack():
+    @T.prim_func
+    def main(x: T.Buffer((4000,), "float32"), y: T.Buffer((4000,), "float32")):
+        band = T.alloc_buffer((4000,), "float32")
+        for i in range(4000):
+            band[i] = x[i]
+        for i in range(250):
+            tile = T.alloc_buffer((16, 16), "float32")
+            for j in T.vectorized(16):
+                tile[0, j] = band[i * 16 + j]
+            for j in T.vectorized(16):
+                y[i * 16 + j] = tile[0, j] + band[j]
+
+    assert "aligned_alloc" not in source(main)
+
+
 @pytest.mark.parametrize("index", [-1, 8, 2**31 - 1, -(2**31)])
 def test_indices_from_data_are_checked(index):
     @T.prim_func

@@ -40,6 +40,31 @@ def test_a_run_does_not_leave_the_row(becomes):
     becomes(ShuffleLoad(), before, expected)
 
 
+def test_every_second_element_and_the_others_are_read_once(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 9), "int32"), c: T.Buffer((4, 2, 4), "int32")):
+        for i in range(4):
+            c[i, 0, 0:4] = a[i, 0:8:2]
+            c[i, 1, 0:4] = a[i, 1:9:2]
+
+    @T.prim_func
+    def expected(a: T.Buffer((4, 9), "int32"), c: T.Buffer((4, 2, 4), "int32")):
+        for i in range(4):
+            c[i, 0, 0:4] = T.Shuffle([a[i, 0:8]], [0, 2, 4, 6])
+            c[i, 1, 0:4] = T.Shuffle([a[i, 0:8]], [1, 3, 5, 7])
+
+    becomes(ShuffleLoad(), before, expected)
+
+
+def test_a_run_with_a_step_does_not_leave_the_row(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((4, 7), "int32"), c: T.Buffer((4, 4), "int32")):
+        for i in range(4):
+            c[i, 0:4] = a[i, 0:8:2]
+
+    becomes(ShuffleLoad(), before, before)
+
+
 def test_arithmetic_of_constants_is_carried_out(becomes):
     @T.prim_func
     def before(a: T.Buffer((3,), "int32"), c: T.Buffer((4,), "int32")):

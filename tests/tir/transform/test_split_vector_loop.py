@@ -92,3 +92,24 @@ def test_every_element_is_computed_once(extent):
     data, out = np.arange(extent, dtype="int32"), np.ones(extent, "int32")
     run(made, data, out)
     np.testing.assert_array_equal(out, data + 1)
+
+
+def test_lengths_that_an_unrolled_loop_decides(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((40,), "int32"), c: T.Buffer((2, 40), "int32")):
+        for p in T.unroll(2):
+            for i in T.vectorized(20 + p * 4):
+                c[p, i] = a[i]
+
+    @T.prim_func
+    def expected(a: T.Buffer((40,), "int32"), c: T.Buffer((2, 40), "int32")):
+        for i in T.vectorized(16):
+            c[0, i] = a[i]
+        for i in T.vectorized(4):
+            c[0, i + 16] = a[i + 16]
+        for i in T.vectorized(16):
+            c[1, i] = a[i]
+        for i in T.vectorized(8):
+            c[1, i + 16] = a[i + 16]
+
+    becomes(SplitVectorLoop(), before, expected)

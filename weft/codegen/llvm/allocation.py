@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 STACK_LIMIT: Final = 16 * 1024
 """Bytes of stack buffers in one native frame; what does not fit goes to the heap."""
+SMALL: Final = 4 * 1024
+"""Bytes of a buffer that may stay in registers. Such have as much stack again for themselves: on
+the heap LLVM leaves them in memory, and a tile would be allocated in the innermost loops."""
 ON_HEAP: Final = "weft.on_heap"
 """The annotation of an allocation that takes no stack, whatever its size."""
 _ALIGN: Final = 64
@@ -30,7 +33,8 @@ def allocate(em: Emitter, stmt: Any) -> None:
     for size in sizes:
         count *= 1 if size is None else size
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
-    is_small = None not in sizes and em.b.stack_bytes + nbytes <= STACK_LIMIT
+    limit = 2 * STACK_LIMIT if nbytes <= SMALL else STACK_LIMIT
+    is_small = None not in sizes and em.b.stack_bytes + nbytes <= limit
     if is_small and ON_HEAP not in stmt.annotations:
         em.b.stack_bytes += nbytes
         kind = memory_type(stmt.dtype)

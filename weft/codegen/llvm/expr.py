@@ -149,20 +149,35 @@ def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
     Both orders agree on all else. Their bits joined are NaN where one is, and -0.0 of two zeros; of
     the sign Max takes what is common: that is the majority of both and of a mask of all other bits.
     """
-    kind, flags = llvm_type(dtype), with_lanes("i1", dtype.lanes)
-    ints = with_lanes(f"i{dtype.bits}", dtype.lanes)
-    test = "ogt" if word == "max" else "olt"
-    bits = []
-    for first, second in ((a, b), (b, a)):
-        flag = em.b.op(f"fcmp {test} {kind} {first}, {second}")
-        chosen = em.b.op(f"select {flags} {flag}, {kind} {first}, {kind} {second}")
-        bits.append(em.b.op(f"bitcast {kind} {chosen} to {ints}"))
+    kind, ints = llvm_type(dtype), with_lanes(f"i{dtype.bits}", dtype.lanes)
+    orders = [_one_order(em, word, dtype, *pair) for pair in ((a, b), (b, a))]
+    bits = [em.b.op(f"bitcast {kind} {chosen} to {ints}") for chosen in orders]
     if word == "max":
         rest = f"splat (i{dtype.bits} {(1 << (dtype.bits - 1)) - 1})"
         found = _majority(em, dtype, bits[0], bits[1], rest)
     else:
         found = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
     return em.b.op(f"bitcast {ints} {found} to {kind}")
+
+
+def _one_order(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
+    """The processor's own Min or Max: ``b`` where both are zeros or one is a NaN."""
+    kind = llvm_type(dtype)
+    own = _OWN.get((dtype.bits, dtype.bits * dtype.lanes)) if em.context.any_bits else None
+    if own is not None:  # LLVM may make a comparison and a choice, as of integers, of what follows
+        rounding = [("i32", "4")] if own.endswith("512") else []
+        return em.b.call(f"llvm.x86.{own.format(word)}", kind, [(kind, a), (kind, b), *rounding])
+    test = "ogt" if word == "max" else "olt"
+    flag = em.b.op(f"fcmp {test} {kind} {a}, {b}")
+    flags = with_lanes("i1", dtype.lanes)
+    return em.b.op(f"select {flags} {flag}, {kind} {a}, {kind} {b}")
+
+
+_OWN: Final = {
+    (32, 128): "sse.{}.ps", (32, 256): "avx.{}.ps.256", (32, 512): "avx512.{}.ps.512",
+    (64, 128): "sse2.{}.pd", (64, 256): "avx.{}.pd.256", (64, 512): "avx512.{}.pd.512",
+}  # fmt: skip
+"""Bits of an element and of a vector -> x86's instruction for Min or Max."""
 
 
 def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:

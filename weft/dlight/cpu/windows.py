@@ -112,6 +112,7 @@ def schedule(
     if not fits(nest):
         return False
     band = _band(nest, machine, bool(padded))
+    along = _along_rows(sch, nest)
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
@@ -127,14 +128,38 @@ def schedule(
     sch.reorder(*images, down, *together, sets, around, high, lanes)
     sch.unroll(high)
     sch.vectorize(lanes)
-    sch.compute_at(block, around)
+    for part in [block, *along]:
+        sch.compute_at(part, around)
     for pad in padded:
         sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
     run_in_parallel(sch, [*images, down], machine)
     for pad in padded:
         _pad(sch, pad, band.apart)
-    _take(sch, block, len(sch.get_loops(result)) - 2)
+    outside = len(sch.get_loops(result)) - 2
+    for part in [*along, block]:
+        _take(sch, part, outside)
     return True
+
+
+def _along_rows(sch: Schedule, nest: Nest) -> list[BlockRV]:
+    """Take windows along rows first, in a block of its own, where those of other rows share them.
+
+    What is taken of a row of pixels is one expression, wherever it is used: the windows of a tile's
+    rows of results compute it once. There are no weights in between that tell rows apart.
+    """
+    axes, steps = nest.result_axes(), [axis for axis in nest.reduced if nest.extent(axis) != 1]
+    if axes is None or len(nest.loads) != 1 or len(steps) != 2:
+        return []
+    [load] = nest.loads
+    [down, *along] = sorted(steps, key=lambda axis: axis in collect(load.indices[-1], Var))
+    if any(axis not in collect(load.indices[-1], Var) for axis in along):
+        return []
+    shift, step, size = load.step(axes[-2]), load.step(down), nest.extent(down)
+    if not shift or not step or not size or shift % step or shift >= step * size:
+        return []
+    block = sch.rfactor(loops_of(sch, nest)[down], 0)
+    sch.set_scope(block, 0, "local")
+    return [block]
 
 
 def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
@@ -200,7 +225,7 @@ def _take(sch: Schedule, block: BlockRV, outside: int) -> None:
     assert axes is not None
     loops = loops_of(sch, nest, outside)
     steps = [loops[axis] for axis in nest.reduced if axis in loops]
-    tile = [loops[axis] for axis in axes[-2:] if axis in loops]
+    tile = [loops[axis] for axis in axes if axis in loops]
     sch.reorder(*steps, *tile)
     mark_tile(sch, tile)
     if steps:

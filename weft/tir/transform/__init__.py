@@ -43,6 +43,7 @@ _NAMES = {
     "ShuffleLoad": "weft.tir.transform.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
     "SplitVectorLoop": "weft.tir.transform.split_vector_loop",
+    "StartWithFirst": "weft.tir.transform.start_with_first",
     "StorageRewrite": "weft.tir.transform.storage_rewrite",
     "ThreadSync": "weft.tir.transform.thread_sync",
     "TransposeTile": "weft.tir.transform.transpose_tile",

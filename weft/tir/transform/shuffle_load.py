@@ -53,6 +53,8 @@ from weft.tir.interp.expression import ExprCompiler
 from weft.tir.stmt import For
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
+_APART: Final = (2, 3, 4)
+"""Steps of a vector that is picked out of whole vectors."""
 _VECTORS: Final = 4
 """Vectors that a run may fill: from more it takes as long to pick as to gather."""
 
@@ -72,10 +74,32 @@ class _Shuffles(StmtMutator):
         if found.dtype.lanes == 1 or found.buffer.dtype.lanes > 1 or found.predicate is not None:
             return found
         *outer, last = found.indices
-        if any(index.dtype.lanes != 1 for index in outer) or _is_simple(found.buffer, last):
+        if any(index.dtype.lanes != 1 for index in outer):
+            return found
+        if isinstance(last, Ramp):
+            return self._apart(found, last)
+        if _is_simple(found.buffer, last):
             return found
         places = _constants(last) or self._differences(last)
         return found if places is None else self._picked(found, *places)
+
+    def _apart(self, load: BufferLoad, ramp: Ramp) -> PrimExpr:
+        """Every second to fourth element of a run, which is the same for loads that begin beside
+        each other: together they read it once.
+        """
+        stride = ramp.stride.value if isinstance(ramp.stride, IntImm) else 0
+        if stride not in _APART or load.buffer.strides or load.buffer.dtype.is_bool:
+            return load
+        past = self.analyzer.simplify(op.floormod(ramp.base, stride))
+        if not isinstance(past, IntImm):
+            return load
+        start = self.analyzer.simplify(op.subtract(ramp.base, past))
+        lanes = load.dtype.lanes
+        span = stride * lanes
+        if not self.analyzer.can_prove(op.less_equal(op.add(start, span), load.buffer.shape[-1])):
+            return load
+        run = load.with_(indices=[*load.indices[:-1], Ramp(start, IntImm(start.dtype, 1), span)])
+        return Shuffle([run], [past.value + stride * lane for lane in range(lanes)])
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
         """Rows picked from in one order are computed with before they are picked from."""

@@ -6,16 +6,19 @@ one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Befor
 ``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
 16 stays (LLVM pads it). More than 16 vectors are a loop over vectors of 128 bytes, and shorter
 ones; up to three elements that no vector holds are computed one by one. Where places are computed
-in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad).
+in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad). An
+unrolled loop whose variable decides how long vectorized loops are is unrolled here.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
+from weft.tir import op
 from weft.tir.expr import BufferLoad, Cast, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
@@ -35,6 +38,8 @@ _MOST_KNOWN: Final = 64
 
 class _Split(Mutator):
     def visit_For(self, loop: For) -> Stmt:
+        if isinstance(loop.extent, IntImm) and _decides_lengths(loop):
+            return seq(*[self.visit(_iteration(loop, at)) for at in range(loop.extent.value)])
         visited: For = self.visit_default(loop)
         if visited.kind is not ForKind.VECTORIZED or not isinstance(visited.extent, IntImm):
             return visited
@@ -53,6 +58,30 @@ class _Split(Mutator):
         if is_power or whole + rest.bit_count() > MOST_VECTORS:
             return _long(visited, extent)
         return seq(_vectors(visited, whole, lanes), *_rest(visited, extent, rest))
+
+
+def _decides_lengths(loop: For) -> bool:
+    """Whether vectorized loops in an unrolled one are as long as its variable says."""
+    if loop.kind is not ForKind.UNROLLED:
+        return False
+    inside = [item for item in collect(loop.body, For) if item.kind is ForKind.VECTORIZED]
+    return any(loop.loop_var in collect(item.extent, Var) for item in inside)
+
+
+def _iteration(loop: For, at: int) -> Stmt:
+    """The body for one number, with what its loops' lengths come to."""
+    value = op.add(loop.min, at)
+    made: Stmt = _Lengths().visit(renewed(substitute(loop.body, {loop.loop_var: value})))
+    return made
+
+
+class _Lengths(Mutator):
+    """Simplifies the lengths of vectorized loops."""
+
+    def visit_For(self, loop: For) -> Stmt:
+        found: For = self.visit_default(loop)
+        is_vector = found.kind is ForKind.VECTORIZED
+        return found.with_(extent=Analyzer().simplify(found.extent)) if is_vector else found
 
 
 def _computes_places(loop: For) -> bool:

@@ -1,0 +1,130 @@
+"""StartWithFirst: a maximum that starts from minus infinity starts with its first operand.
+
+No number and no NaN is changed by a maximum with minus infinity, or a minimum with infinity. Runs
+when loops are unrolled, on statements that follow each other and memory of the function's own,
+which no argument may be a part of. Before::
+
+    s[0] = T.float32("-inf")
+    s[0] = T.max(s[0], x[0])
+
+After: ``s[0] = x[0]``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.arith.deep_equal import expr_deep_equal
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.ir.transform import Pass
+from weft.tir.expr import Broadcast, BufferLoad, Call, Max, Min, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, BufferStore, SeqStmt, Stmt, seq, stmt_list
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
+
+_WORST: Final[dict[type, float]] = {Max: -math.inf, Min: math.inf}
+"""Operations and what they leave every operand for."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A store of an infinity that nothing has read yet, and its place among the statements."""
+
+    store: BufferStore
+    value: float
+    at: int
+
+
+class _Starts(StmtMutator):
+    def __init__(self, own: set[Var]) -> None:
+        super().__init__()
+        self.own = own
+
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        found: Stmt = self.visit_default(stmt)
+        items: list[Stmt | None] = []
+        waiting: list[_Start] = []
+        for item in stmt_list(found):
+            start = next((one for one in waiting if _goes_on(item, one)), None)
+            if start is not None and isinstance(item, BufferStore):
+                items[start.at] = None
+                waiting.remove(start)
+                item = item.with_(value=_operand(item))
+            waiting = [one for one in waiting if not _touches(item, one.store)]
+            if isinstance(item, BufferStore) and item.buffer.data in self.own:
+                value = _infinity(item.value)
+                if value is not None and item.predicate is None:
+                    waiting.append(_Start(item, value, len(items)))
+            items.append(item)
+        return seq(*items) if None in items else found
+
+
+def _infinity(value: PrimExpr) -> float | None:
+    """The infinity that a number, or each lane of a vector, is."""
+    plain = value.value if isinstance(value, Broadcast) else value
+    return plain.value if isinstance(plain, FloatImm) and math.isinf(plain.value) else None
+
+
+def _goes_on(item: Stmt, start: _Start) -> bool:
+    """Whether a statement is the first to combine something with what was stored."""
+    if not isinstance(item, BufferStore) or item.predicate is not None:
+        return False
+    if item.buffer is not start.store.buffer or not _same(item.indices, start.store.indices):
+        return False
+    if _WORST.get(type(item.value)) != start.value:
+        return False
+    operand = _operand(item)
+    return operand is not item.value and not _touches(operand, start.store)
+
+
+def _operand(store: BufferStore) -> PrimExpr:
+    """What an operation combines with what is at the place of the store; itself if it is not."""
+    value = store.value
+    assert isinstance(value, Max | Min)
+    for held, other in ((value.a, value.b), (value.b, value.a)):
+        if isinstance(held, BufferLoad) and held.buffer is store.buffer:
+            if held.predicate is None and _same(held.indices, store.indices):
+                return other
+    return value
+
+
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return all(expr_deep_equal(one, other) for one, other in zip(a, b, strict=True))
+
+
+def _touches(node: Any, start: BufferStore) -> bool:
+    """Whether a part of a program may read or write the place of a store."""
+    if any(start.buffer.data in call.args for call in collect(node, Call)):
+        return True
+    accesses: list[Any] = [*collect(node, BufferLoad), *collect(node, BufferStore)]
+    return any(
+        one.buffer.data is start.buffer.data
+        and (one.buffer is not start.buffer or not _apart(one.indices, start.indices))
+        for one in accesses
+    )
+
+
+def _apart(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two places differ in an index that is known."""
+    return any(
+        isinstance(one, IntImm) and isinstance(other, IntImm) and one.value != other.value
+        for one, other in zip(a, b, strict=True)
+    )
+
+
+def start_with_first(func: PrimFunc) -> PrimFunc:
+    """The function without the starts of extremes that unrolled statements go on with."""
+    own = {item.buffer_var for item in collect(func.body, Allocate)}
+    stores = [store for store in collect(func.body, BufferStore) if store.buffer.data in own]
+    if all(_infinity(store.value) is None for store in stores):
+        return func
+    return rewrite_body(func, _Starts(own))
+
+
+def StartWithFirst() -> Pass:  # noqa: N802 - named as its neighbours are
+    """The pass ``tir.StartWithFirst``."""
+    return make_pass("StartWithFirst", start_with_first)
