@@ -93,6 +93,22 @@ def test_results_are_kept(name):
     assert bool(marked) == is_tile
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "nbytes"),
+    [
+        ((32, 1024), (1, 0), 64), ((1024, 32), (1, 0), 64), ((32, 1000), (1, 0), 1),
+        ((1, 32, 32, 64), (0, 3, 1, 2), 64), ((1, 28, 28, 64), (0, 3, 1, 2), 1),
+    ],
+)  # fmt: skip
+def test_rows_that_share_places_in_the_cache_are_read_by_the_line(shape, axes, nbytes):
+    x = te.placeholder(shape, name="x")
+    machine = machine_of("llvm -mcpu=skylake-avx512 -l1d-cache-bytes=32768")
+    sch = tir.Schedule(te.create_prim_func([x, topi.transpose(x, axes)]))
+    made = default.schedule(sch, machine, ()).mod["main"]
+    marked = [loop for loop in collect(made.body, For) if TRANSPOSE in loop.annotations]
+    assert [int(loop.annotations[TRANSPOSE]) for loop in marked] == [nbytes]
+
+
 def test_a_symbolic_size_is_left_to_others():
     n = tir.Var("n", "int64")
     x = te.placeholder((n, 9), name="x")

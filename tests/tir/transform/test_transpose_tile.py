@@ -15,10 +15,10 @@ from weft.tir.transform import TransposeTile
 from weft.tir.transform.transpose_tile import interleaved
 
 
-def transposing(rows, lanes, dtype="float32"):
+def transposing(rows, lanes, dtype="float32", nbytes=1):
     @T.prim_func
     def func(x: T.Buffer((lanes, rows), dtype), y: T.Buffer((rows, lanes), dtype)):
-        for i in T.serial(rows, annotations={"tir.transpose_tile": 1}):
+        for i in T.serial(rows, annotations={"tir.transpose_tile": nbytes}):
             for j in T.vectorized(lanes):
                 y[i, j] = x[j, i]
 
@@ -29,6 +29,7 @@ def passed(func):
     return TransposeTile()(weft.IRModule({"main": func}))["main"]
 
 
+@pytest.mark.parametrize("nbytes", [1, 64])
 @pytest.mark.parametrize(
     ("rows", "lanes", "dtype"),
     [
@@ -38,9 +39,9 @@ def passed(func):
         (2, 3, "uint8"),
     ],
 )  # fmt: skip
-def test_results_stay(rows, lanes, dtype):
+def test_results_stay(rows, lanes, dtype, nbytes):
     data = (np.arange(rows * lanes) % 120).reshape(lanes, rows).astype(dtype)
-    func = transposing(rows, lanes, dtype)
+    func = transposing(rows, lanes, dtype, nbytes)
     out = np.zeros((rows, lanes), dtype)
     run(passed(func), data, out)
     np.testing.assert_array_equal(out, data.T)
@@ -55,6 +56,12 @@ def test_a_tile_of_powers_of_two_has_vectors_only():
     shuffles = collect(made.body, Shuffle)
     assert len(shuffles) == 4 + 2 * 4  # rows put together, then two rounds of four
     assert {int(ramp.stride) for ramp in collect(made.body, Ramp)} == {1}
+
+
+def test_a_line_of_cache_is_read_at_once_where_that_is_asked_for():
+    made = passed(transposing(16, 16, nbytes=64))
+    assert {int(ramp.lanes) for ramp in collect(made.body, Ramp)} == {16}
+    assert len(collect(made.body, Shuffle)) == 4 * 16
 
 
 def test_what_is_computed_of_it_is_computed_in_vectors():

@@ -5,11 +5,13 @@ registers and stored in vectors along the other (TransposeTile). Axes that follo
 memory on both sides are one, and an axis whose quotient and remainder are axes of what is read is
 two, so that a change between ``NCHW`` and blocks of channels is a transpose of pixels and channels
 of one block. Tiles follow each other along what is read: few pages are read at once, and what
-is written stays in cache until its lines are whole.
+is written stays in cache until its lines are whole. Where rows are powers of two apart, a tile
+reads whole lines at once, since those of its rows have few places in the cache.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +26,10 @@ from weft.tir.transform.transpose_tile import TRANSPOSE, is_unconditional
 
 _LEAST: Final = 4
 """Elements along both axes of what is worth a tile."""
+_SHUFFLED: Final = 4
+"""Bytes of the smallest elements that are shuffled across a vector by one instruction."""
+_WAYS: Final = 8
+"""Lines of the first cache that addresses a power of two apart share."""
 _BESIDE: Final = 2
 """Tiles side by side, so that more of a line of cache, or the next one, is written at once."""
 
@@ -49,7 +55,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
         lane_tiles, beside = [[loop] for loop in sch.split(lane_tiles[0], [None, _BESIDE])]
     outer += [*lane_tiles, *row_tiles]
     sch.reorder(*outer, *beside, row, lane)
-    sch.annotate(row, TRANSPOSE, 1)
+    sch.annotate(row, TRANSPOSE, _at_once(nest, parts, rows, lanes, machine))
     sch.vectorize(lane)
     depth = together(sch, outer, machine)
     if depth:
@@ -92,6 +98,27 @@ def _rows_and_lanes(nest: Nest) -> tuple[list[Part], list[Part], list[Part]] | N
     if min(_size(rows), _size(lanes)) < _LEAST:
         return None
     return parts, rows, lanes
+
+
+def _at_once(
+    nest: Nest, parts: Sequence[Part], rows: Sequence[Part], lanes: Sequence[Part],
+    machine: Machine,
+) -> int:  # fmt: skip
+    """The bytes of a row that a tile reads at once: those that one instruction interleaves, or all
+    of a line, where rows lie so far apart that the cache cannot hold the lines of one tile.
+    """
+    size = nest.stores[0].buffer.dtype.bits // 8
+    places = Places(nest, parts)
+    steps = [places.steps[rows[-1]][0], *places.steps[lanes[-1]][1:]]
+    crowded = any(_lines_held(step * size, machine) < _BESIDE * machine.lanes(size * 8)
+                  for step in steps if step)  # fmt: skip
+    return machine.vector_bits // 8 if crowded and size >= _SHUFFLED else 1
+
+
+def _lines_held(distance: int, machine: Machine) -> int:
+    """How many lines so many bytes apart the first cache holds."""
+    way = machine.l1 // _WAYS
+    return way // math.gcd(distance, way) * _WAYS
 
 
 def _size(parts: Sequence[Part]) -> int:

@@ -18,8 +18,9 @@ After: vectors are read along ``i``, four lanes (16 bytes) of each row, and inte
 Interleaving all vectors with those half their number away, log2(4) times, transposes each group of
 lanes: it turns the bits of (row, lane) around (Stone, "Parallel processing with the perfect
 shuffle", 1971). Within 16 bytes that is one instruction on x86 (unpack) and NEON (zip), and
-putting groups of 16 bytes together costs a load. Sizes that are no powers of two are taken apart.
-A nest of another form stays as it is.
+putting groups of 16 bytes together costs a load. Whole lines of cache are read at once where the
+annotation says so, with shuffles across all of a vector. Sizes that are no powers of two are taken
+apart. A nest of another form stays as it is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 from weft.tir.transform.vectorize_loop import NotVectorizable, Vectorizer
 
 TRANSPOSE: Final = "tir.transpose_tile"
-"""The annotation of the loop along which a vectorized loop below it reads contiguous memory."""
+"""The annotation of the loop along which a vectorized loop below it reads contiguous memory: how
+many bytes it reads at once, at least those in which one instruction interleaves elements."""
 _BYTES: Final = 16
 """Bytes in which elements are interleaved by one instruction."""
 
@@ -47,8 +49,9 @@ _BYTES: Final = 16
 class _Nest:
     """The two loops, and what they read across the lanes."""
 
-    def __init__(self, rows: For, lanes: For, store: BufferStore) -> None:
+    def __init__(self, rows: For, lanes: For, store: BufferStore, nbytes: int) -> None:
         self.rows, self.lanes, self.store = rows, lanes, store
+        self.nbytes = max(nbytes, _BYTES)
         loads = collect(store.value, BufferLoad)
         self.reads_itself = any(load.buffer.data is store.buffer.data for load in loads)
         self.across = [load for load in loads if self._is_across(load)]
@@ -69,9 +72,9 @@ class _Nest:
 
     @property
     def group(self) -> int:
-        """Elements of 16 bytes."""
+        """Elements that are read at once."""
         widest = max([load.dtype.bits for load in self.across])
-        return max(_BYTES * 8 // widest, 1)
+        return max(self.nbytes * 8 // widest, 1)
 
     def rows_from(self, start: PrimExpr, count: int, first: int, lanes: int) -> Stmt:
         """``count`` rows from ``start``, ``lanes`` lanes from ``first``; powers of two."""
@@ -187,7 +190,7 @@ def is_unconditional(value: PrimExpr) -> bool:
     return not collect(value, Let) and not collect(choices, BufferLoad)
 
 
-def _nest_of(loop: For) -> _Nest | None:
+def _nest_of(loop: For, nbytes: int) -> _Nest | None:
     """The nest, if it is of the form that is transposed."""
     lanes = loop.body
     if not isinstance(lanes, For) or lanes.kind is not ForKind.VECTORIZED:
@@ -199,7 +202,7 @@ def _nest_of(loop: For) -> _Nest | None:
         return None
     if not is_unconditional(store.value):
         return None
-    nest = _Nest(loop, lanes, store)
+    nest = _Nest(loop, lanes, store, nbytes)
     return nest if nest.across and not nest.reads_itself else None
 
 
@@ -257,7 +260,7 @@ class _Transpose(StmtMutator):
             return found
         rest = {key: value for key, value in loop.annotations.items() if key != TRANSPOSE}
         plain = loop.with_(annotations=rest)
-        nest = _nest_of(plain)
+        nest = _nest_of(plain, int(loop.annotations[TRANSPOSE]))
         try:
             return plain if nest is None else _tile(nest)
         except NotVectorizable:
