@@ -6,7 +6,8 @@ Bytes are those of the arguments and the result. A row's kernel is timed in turn
 as many bytes, numpy's and one in vectors that weft compiles, of which the faster one counts, each
 on memory that it has touched before; the lowest times count, of a program with others beside it.
 Rows whose arguments are not read as a whole (slices, gathers), or that read more than they write,
-differ from a copy, so that 100 % is no bound for them.
+differ from a copy, so that 100 % is no bound for them. Where instructions are what takes the time,
+and not memory, a row says which.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Case:
     shapes: tuple[Shape, ...]
     compute: Compute
     dtypes: tuple[str, ...] = ("float32",)
+    limit: str = ""
+    """What takes the time where memory does not."""
 
     def arguments(self) -> list[Any]:
         """Placeholders; the last type is that of all arguments that follow."""
@@ -80,6 +83,7 @@ def _cast(source: str, target: str) -> Case:
     )
 
 
+_JOINS: Final = "joining a row's lanes"
 IMAGE: Final = (1, 64, 56, 56)
 CASES: Final = (
     Case("NCHW to NCHW16c, 64 x 56 x 56", (IMAGE,), _to_blocks(16)),
@@ -130,31 +134,36 @@ CASES: Final = (
     Case("rows taken, 2000 of 64", ((30522, 64), (2000,)), lambda x, i: topi.take(x, i, 0),
          ("float32", "int64")),
     Case("columns taken, 512 x 512", ((512, 512), (512,)), lambda x, i: topi.take(x, i, 1),
-         ("float32", "int64")),
+         ("float32", "int64"), "a load for each element"),
     Case("elements taken, 512 x 512", ((512, 512),) * 2, lambda x, i: topi.gather(x, 1, i),
-         ("float32", "int64")),
-    Case("running sums, 512 x 1000", ((512, 1000),), lambda x: topi.cumsum(x, 1)),
+         ("float32", "int64"), "a load for each element"),
+    Case("running sums, 512 x 1000", ((512, 1000),), lambda x: topi.cumsum(x, 1),
+         limit="an addition waits for the last"),
     Case("running sums over the middle, 32 x 256 x 64", ((32, 256, 64),),
          lambda x: topi.cumsum(x, 1)),
     Case("sums of columns, 1024 x 1024", ((1024, 1024),), lambda x: topi.sum(x, 0)),
     Case("sums of rows, 1024 x 1024", ((1024, 1024),), lambda x: topi.sum(x, 1)),
-    Case("sums of rows of 16", ((40000, 16),), lambda x: topi.sum(x, 1)),
-    Case("sums of rows of 7", ((100000, 7),), lambda x: topi.sum(x, 1)),
+    Case("sums of rows of 16", ((40000, 16),), lambda x: topi.sum(x, 1), limit=_JOINS),
+    Case("sums of rows of 7", ((100000, 7),), lambda x: topi.sum(x, 1), limit=_JOINS),
     Case("sum of all, 1024 x 1024", ((1024, 1024),), topi.sum),
     Case("sums over the middle, 32 x 256 x 64", ((32, 256, 64),), lambda x: topi.sum(x, 1)),
-    Case("places of the largest, 512 x 1000", ((512, 1000),), lambda x: topi.argmax(x, 1)),
+    Case("places of the largest, 512 x 1000", ((512, 1000),), lambda x: topi.argmax(x, 1),
+         limit="two comparisons a vector, and joining a row's lanes"),
+    Case("places of the largest, 10 x 50257", ((10, 50257),), lambda x: topi.argmax(x, 1),
+         limit="two comparisons a vector"),
     Case("means of images, 2048 x 7 x 7", ((1, 2048, 7, 7),),
          lambda x: topi.nn.adaptive_pool(x, (1, 1), "avg")),
     Case("means of images, 256 x 56 x 56", ((1, 256, 56, 56),),
          lambda x: topi.nn.adaptive_pool(x, (1, 1), "avg")),
     Case("max pool 3 x 3 by 2, 64 x 112 x 112", ((1, 64, 112, 112),),
-         lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")),
+         lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max"),
+         limit="three instructions a maximum, and storing every second column apart"),
     Case("nearest, 64 x 56 x 56 to 112", (IMAGE,), _resized("nearest_neighbor", "asymmetric")),
     Case("bilinear, 64 x 56 x 56 to 112", (IMAGE,), _resized("linear", "half_pixel")),
     *[_cast("float32", name) for name in ("float16", "bfloat16", "int8", "uint8", "int32", "bool")],
     *[_cast(name, "float32") for name in ("float16", "bfloat16", "int8", "uint8", "int64", "bool")],
-    Case("sum of float16", ((1000, 1000),) * 2, topi.add, ("float16",)),
-    Case("sum of bfloat16", ((1000, 1000),) * 2, topi.add, ("bfloat16",)),
+    Case("sum of float16", ((1000, 1000),) * 2, topi.add, ("float16",), "conversions"),
+    Case("sum of bfloat16", ((1000, 1000),) * 2, topi.add, ("bfloat16",), "conversions"),
     Case("comparison", ((1000, 1000),) * 2, topi.greater),
     Case("choice", ((1000, 1000),) * 3, topi.where, ("bool", "float32")),
     Case("choice by columns", ((1, 1000), (1000, 1000), (1, 1)), topi.where, ("bool", "float32")),
@@ -221,7 +230,8 @@ def main() -> None:
     shares = []
     for case in chosen(CASES, options.only):
         shares.append(share_of(case, f"{options.target} -num-cores=1"))
-        print(f"{shares[-1]:7.1%}  {case.name}", flush=True)
+        limit = f" ({case.limit})" if case.limit else ""
+        print(f"{shares[-1]:7.1%}  {case.name}{limit}", flush=True)
     print(f"{statistics.geometric_mean(shares):7.1%}  geometric mean; least {min(shares):.1%}")
 
 
