@@ -13,7 +13,15 @@ import numpy as np
 
 import weft
 from weft import relax, topi
-from weft.cli.demo_mlp import BATCH, Parameters, from_fx, map_linear, map_relu, register_library
+from weft.cli.demo_mlp import (
+    BATCH,
+    Parameters,
+    from_fx,
+    map_linear,
+    map_relu,
+    register_library,
+    scheduled,
+)
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
@@ -176,6 +184,17 @@ def tensor_expressions(parameters: Parameters) -> Any:
 
 def operators(parameters: Parameters) -> Any:
     """High-level operators, lowered to TensorIR."""
+    passes = [relax.transform.LegalizeOps(), relax.transform.FuseTIR()]
+    return weft.ir.transform.Sequential(passes)(graph(parameters))
+
+
+def scheduled_operators(parameters: Parameters) -> Any:
+    """The same operators, as ``weft.compile`` compiles them."""
+    return scheduled(graph(parameters))
+
+
+def graph(parameters: Parameters) -> Any:
+    """High-level operators, nothing done to them."""
     p, x, builder = start(parameters)
     op = relax.op
     with builder.function("main", [x]):
@@ -191,8 +210,7 @@ def operators(parameters: Parameters) -> Any:
                     value = builder.emit(op.nn.relu(value))
             out = builder.emit_output(op.nn.softmax(value))
         builder.emit_func_output(out)
-    passes = [relax.transform.LegalizeOps(), relax.transform.FuseTIR()]
-    return weft.ir.transform.Sequential(passes)(builder.get())
+    return builder.get()
 
 
 def library_bound(parameters: Parameters) -> Any:

@@ -163,6 +163,16 @@ def tensor_expressions(parameters: Parameters) -> Any:
 
 def operators(parameters: Parameters) -> Any:
     """High-level operators; dense and add are fused, all is lowered, each group one function."""
+    return fuse_and_lower(graph(parameters))
+
+
+def scheduled_operators(parameters: Parameters) -> Any:
+    """The same operators, as ``weft.compile`` compiles them."""
+    return scheduled(graph(parameters))
+
+
+def graph(parameters: Parameters) -> Any:
+    """High-level operators, nothing done to them."""
     p = {name: relax.const(value, "float32") for name, value in parameters.items()}
     x = relax.Var("x", relax.TensorStructInfo((BATCH, 784), "float32"))
     builder = relax.BlockBuilder()
@@ -175,7 +185,7 @@ def operators(parameters: Parameters) -> Any:
             lv4 = builder.emit(relax.op.add(lv3, p["b1"]))
             out = builder.emit_output(lv4)
         builder.emit_func_output(out)
-    return fuse_and_lower(builder.get())
+    return builder.get()
 
 
 def from_torch(parameters: Parameters) -> Any:
@@ -273,6 +283,12 @@ def fuse_and_lower(mod: Any) -> Any:
     """Group dense with add, lower operators to TensorIR, make each group one TensorIR function."""
     passes = [FuseDenseAdd(), relax.transform.LegalizeOps(), relax.transform.FuseTIR()]
     return weft.ir.transform.Sequential(passes)(mod)
+
+
+def scheduled(mod: Any) -> Any:
+    """weft's own passes, and its default schedules for this processor."""
+    with weft.target.Target("llvm"):
+        return relax.get_pipeline("weft")(mod)
 
 
 def register_library() -> None:
