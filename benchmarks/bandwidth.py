@@ -227,12 +227,16 @@ def main() -> None:
     parser.add_argument("--target", default="llvm", help="what to compile for (default: llvm)")
     options = parser.parse_args()
     set_num_threads(1)
-    shares = []
+    shares: dict[Case, float] = {}
     for case in chosen(CASES, options.only):
-        shares.append(share_of(case, f"{options.target} -num-cores=1"))
+        shares[case] = share_of(case, f"{options.target} -num-cores=1")
         limit = f" ({case.limit})" if case.limit else ""
-        print(f"{shares[-1]:7.1%}  {case.name}{limit}", flush=True)
-    print(f"{statistics.geometric_mean(shares):7.1%}  geometric mean; least {min(shares):.1%}")
+        print(f"{shares[case]:7.1%}  {case.name}{limit}", flush=True)
+    of_memory = [share for case, share in shares.items() if not case.limit]
+    for text, found in (("all rows", [*shares.values()]), ("memory limits", of_memory)):
+        if found:
+            mean = statistics.geometric_mean(found)
+            print(f"{mean:7.1%}  geometric mean of {text}; least {min(found):.1%}")
 
 
 if __name__ == "__main__":
