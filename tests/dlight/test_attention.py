@@ -35,9 +35,12 @@ def function_of(shapes, **options):
     return func
 
 
-def scheduled(func, target=SMALL):
-    """The function by the program, every step checked; None where it is for others."""
-    schedule = tir.Schedule(func)
+def scheduled(func, target=SMALL, debug_mask="none"):
+    """The function by the program; None where it is for others.
+
+    ``debug_mask="all"`` checks every step, which takes ten times as long, and replays the trace.
+    """
+    schedule = tir.Schedule(func, debug_mask=debug_mask)
     return schedule.mod["main"] if attention.schedule(schedule, machine_of(target)) else None
 
 
@@ -69,7 +72,7 @@ CASES = {
 def test_results(case):
     shapes, options = CASES[case]
     func = function_of(shapes, **options)
-    made = scheduled(func)
+    made = scheduled(func, debug_mask="all")
     assert made is not None
     arrays = [RNG.standard_normal(shape).astype("float32") for shape in shapes]
     out = [np.full(shapes[0], 7, "float32") for _ in range(4)]
@@ -113,7 +116,7 @@ def test_not_a_number_reaches_the_queries_that_see_it(target):
 def test_symbolic_lengths():
     n, m = tir.Var("n", "int64"), tir.Var("m", "int64")
     func = function_of(shapes_of(n, m, heads=4))
-    made = scheduled(func)
+    made = scheduled(func, debug_mask="all")
     assert made is not None
     built = weft.build(made, SMALL)["main"]
     for queries, keys in ((1, 1), (8, 4), (13, 9)):
@@ -154,9 +157,9 @@ def test_queries_are_transposed_in_registers():
 
 def test_trace_can_be_replayed():
     func = function_of(shapes_of(13, 7))
-    schedule = tir.Schedule(func)
+    schedule = tir.Schedule(func, debug_mask="none")
     assert attention.schedule(schedule, machine_of(SMALL))
-    again = tir.Schedule(func)
+    again = tir.Schedule(func, debug_mask="none")
     schedule.trace.apply_to_schedule(again, remove_postproc=False)
     weft.ir.assert_structural_equal(again.mod, schedule.mod)
 
