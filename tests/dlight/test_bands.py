@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from tests.dlight.test_default import floats, results_of
+from tests.dlight.test_default import assert_results_are_kept, floats, results_of
 from weft import te, tir, topi
 from weft.dlight.cpu import bands, default
 from weft.dlight.nest import Nest, blocks_of
@@ -50,13 +50,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_kept(name):
-    tensors = CASES[name]()
-    shapes = [[int(extent) for extent in tensor.shape] for tensor in tensors]
-    arrays = [floats(*shape) for shape in shapes[:-1]]
-    func = te.create_prim_func(tensors)
-    _, expected, interpreted, native = results_of(func, arrays, shapes[-1])
-    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+    assert_results_are_kept(CASES[name]())
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])

@@ -47,6 +47,15 @@ def results_of(func, arrays, shape, dtype="float32"):
     return made, out[0], out[1], given[-1].numpy()
 
 
+def assert_results_are_kept(tensors):
+    """Of inputs and the result: the same as written, scheduled and native, on random floats."""
+    shapes = [[int(extent) for extent in tensor.shape] for tensor in tensors]
+    arrays = [floats(*shape) for shape in shapes[:-1]]
+    _, expected, interpreted, native = results_of(te.create_prim_func(tensors), arrays, shapes[-1])
+    np.testing.assert_allclose(interpreted, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
+
+
 def floats(*shape):
     return RNG.normal(size=shape).astype("float32")
 

@@ -42,6 +42,10 @@ from weft.tir.stmt import (
 
 LAYOUT_FREE_PLACEHOLDERS = "layout_free_placeholders"
 LAYOUT_FREE_BUFFERS = "layout_free_buffers"
+"""The attribute of functions that says which parameters are weights."""
+LAYOUT_REWRITE_PREPROC = "meta_schedule.layout_rewrite_preproc"
+"""The annotation of blocks that lay weights out anew: SplitLayoutRewritePreproc moves them to where
+the model is built."""
 
 
 @deep_recursion

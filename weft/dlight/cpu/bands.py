@@ -15,7 +15,7 @@ from typing import Final
 
 from weft.dlight.cpu import tiled
 from weft.dlight.cpu.elementwise import run_in_parallel
-from weft.dlight.cpu.windows import even
+from weft.dlight.cpu.tiles import even
 from weft.dlight.nest import Access, Nest, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect

@@ -19,6 +19,7 @@ from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
+from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, BufferLoad, Cast, Mul, Var
 from weft.tir.schedule.random_variable import BlockRV
@@ -186,7 +187,7 @@ def _panels(
     rest = [one for one in copies if one not in own]
     if not found.is_weight:
         return [*rest, panel]
-    sch.annotate(panel, tiled.PREPROC, True)
+    sch.annotate(panel, LAYOUT_REWRITE_PREPROC, True)
     return rest
 
 

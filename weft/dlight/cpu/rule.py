@@ -6,12 +6,10 @@ from weft.dlight.apply import ScheduleRule
 from weft.dlight.cpu import default
 from weft.target.machine import machine_of
 from weft.target.target import Target
+from weft.te.primfunc import LAYOUT_FREE_BUFFERS
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.stmt import BlockRealize
-
-LAYOUT_FREE = "layout_free_buffers"
-"""The attribute that says which parameters are weights (AttachAttrLayoutFreeBuffers)."""
 
 
 class Default(ScheduleRule):
@@ -32,6 +30,6 @@ class Default(ScheduleRule):
         root = func.body.block if isinstance(func.body, BlockRealize) else None
         if target.kind.name != "llvm" or root is None or root.name_hint != "root":
             return None
-        free = {int(index) for index in func.attrs.get(LAYOUT_FREE, ())}
+        free = {int(index) for index in func.attrs.get(LAYOUT_FREE_BUFFERS, ())}
         weights = {func.buffer_map[param] for at, param in enumerate(func.params) if at in free}
         return default.schedule(Schedule(func, debug_mask="none"), machine_of(target), weights)

@@ -22,6 +22,7 @@ from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
+from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
@@ -29,8 +30,6 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.prefetch_next import PREFETCH_NEXT
 
-PREPROC = "meta_schedule.layout_rewrite_preproc"
-"""The annotation of a copy that SplitLayoutRewritePreproc moves to where the model is built."""
 _UNROLLED: Final = 100
 """Multiply-adds of vectors in a reduction that is unrolled as a whole."""
 _STEPS: Final = 4
@@ -288,7 +287,7 @@ def _panel(
     )  # fmt: skip
     if load.buffer not in weights:
         return copy
-    sch.annotate(copy, PREPROC, True)
+    sch.annotate(copy, LAYOUT_REWRITE_PREPROC, True)
     return None
 
 

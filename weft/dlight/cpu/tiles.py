@@ -200,3 +200,12 @@ def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:
     beside = 0 if work.once else vectors
     loads = beside + (rows if work.shared else products)
     return max(products / machine.fma_ports, loads / _LOADS, _CHAIN)
+
+
+def even(size: int, most: int) -> int:
+    """The size of the parts, of at most ``most``, that differ least.
+
+    >>> even(56, 30), even(7, 4)
+    (28, 4)
+    """
+    return -(-size // -(-size // max(most, 1)))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import run_in_parallel
 from weft.dlight.cpu.tiled import mark_tile
+from weft.dlight.cpu.tiles import even
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
@@ -191,15 +192,6 @@ def _rows(tall: int, row: int, machine: Machine) -> int:
     rows = max([rows for rows in range(1, tall + 1) if tall % rows == 0 and rows <= held])
     repeats = rows < _LOWEST and tall * row <= machine.l2 * _FILLED
     return tall if repeats else rows  # windows of few rows see most of their pixels again
-
-
-def even(size: int, most: int) -> int:
-    """The size of the parts, of at most ``most``, that differ least.
-
-    >>> even(56, 30), even(7, 4)
-    (28, 4)
-    """
-    return -(-size // -(-size // max(most, 1)))
 
 
 def _pad(sch: Schedule, pad: BlockRV, apart: int) -> None:

@@ -22,6 +22,15 @@ function_pass = function_pass_decorator(Function)
 with ``transform_function``."""
 
 
+class UnfusedFunctions(PyExprMutator):
+    """A mutator that leaves alone what another compiler takes, or what is fused already."""
+
+    def visit_function_(self, op: Function) -> Any:
+        """A function that is neither is rewritten."""
+        taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
+        return op if taken else super().visit_function_(op)
+
+
 class _Blocks(PyExprMutator):
     def __init__(self, function: Callable[..., Any], mod: IRModule, ctx: PassContext) -> None:
         super().__init__()

@@ -22,11 +22,10 @@ from weft import topi
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass
 from weft.relax import op as relax_op
-from weft.relax.expr import Call, Expr, Function
-from weft.relax.expr_functor import PyExprMutator
+from weft.relax.expr import Call, Expr
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import constant_value
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 
 _FORMS: Final = {
     Op.get("relax.nn.conv1d_transpose"): (relax_op.nn.conv1d, "NCW", "IOW"),
@@ -67,12 +66,7 @@ class _Axis:
         return self.low % self.stride
 
 
-class _Rewriter(PyExprMutator):
-    def visit_function_(self, op: Function) -> Any:
-        """Functions that another compiler takes, or that are fused already, stay."""
-        taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
-        return op if taken else super().visit_function_(op)
-
+class _Rewriter(UnfusedFunctions):
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
         axes = _axes(made)

@@ -25,12 +25,11 @@ from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.passes import make_module_pass
+from weft.te.primfunc import LAYOUT_FREE_BUFFERS, LAYOUT_REWRITE_PREPROC
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, SeqStmt, Stmt
 from weft.tir.stmt_functor import renew_defs
-
-ANNOTATION = "meta_schedule.layout_rewrite_preproc"
 
 _CALL_TIR = Op.get("relax.call_tir")
 
@@ -75,7 +74,7 @@ def _split(func: PrimFunc) -> _Split | None:
 
 
 def _is_marked(block: Block) -> bool:
-    value: Any = dict(block.annotations or {}).get(ANNOTATION)
+    value: Any = dict(block.annotations or {}).get(LAYOUT_REWRITE_PREPROC)
     return bool(value.value if isinstance(value, IntImm) else value)
 
 
@@ -98,7 +97,7 @@ def _rewrites(func: PrimFunc, stmts: list[Stmt]) -> list[_Rewrite] | None:
 
 class _Unmark(Mutator):
     def visit_Block(self, block: Block) -> Any:
-        rest = {k: v for k, v in (block.annotations or {}).items() if k != ANNOTATION}
+        rest = {k: v for k, v in (block.annotations or {}).items() if k != LAYOUT_REWRITE_PREPROC}
         return self.visit_default(block).with_(annotations=rest)
 
 
@@ -136,7 +135,7 @@ def _root(stmts: list[Stmt], allocated: list[Buffer]) -> BlockRealize:
 
 
 def _attrs(func: PrimFunc, suffix: str) -> dict[str, Any]:
-    attrs = {k: v for k, v in func.attrs.items() if k != "layout_free_buffers"}
+    attrs = {k: v for k, v in func.attrs.items() if k != LAYOUT_FREE_BUFFERS}
     if "global_symbol" in attrs:
         attrs["global_symbol"] = f"{attrs['global_symbol']}{suffix}"
     return attrs

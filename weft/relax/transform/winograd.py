@@ -22,10 +22,9 @@ from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass, PassContext
-from weft.relax.expr import Call, Constant, Function, Tuple, Var
-from weft.relax.expr_functor import PyExprMutator
+from weft.relax.expr import Call, Constant, Tuple, Var
 from weft.relax.lattice import tensor_dims
-from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 from weft.relax.transform.winograd_cost import best_form, gain, growth
 from weft.relax.transform.winograd_error import error_of
 from weft.target.machine import Machine, machine_of
@@ -66,7 +65,7 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
     return make_module_pass("UseWinograd", run)
 
 
-class _Finder(PyExprMutator):
+class _Finder(UnfusedFunctions):
     """Changes nothing; finds the convolutions, and how they are computed best."""
 
     def __init__(self, mod: IRModule, machine: Machine) -> None:
@@ -77,15 +76,18 @@ class _Finder(PyExprMutator):
         self.held: list[Constant] = []
         """What keys have the identity of."""
 
-    def affordable(self) -> set[_Key]:
-        """The convolutions whose weights may grow, within a share of the size of all constants."""
+    def affordable(self) -> dict[_Key, Form]:
+        """The convolutions whose weights may grow, within a share of the size of all constants.
+
+        Each with the form that is computed fastest.
+        """
         limit = max(sum(self.sizes.values()) // _SHARE_OF_WEIGHTS, _FREE_GROWTH)
         wanted = {key: (gain(best, self.machine), growth(best)) for key, best in self.best.items()}
-        chosen = set()
+        chosen = {}
         for key in sorted(wanted, key=lambda key: -wanted[key][0] / wanted[key][1]):
             if wanted[key][1] <= limit:
                 limit -= wanted[key][1]
-                chosen.add(key)
+                chosen[key] = self.best[key]
         return chosen
 
     def visit_constant_(self, op: Constant) -> Any:
@@ -93,11 +95,6 @@ class _Finder(PyExprMutator):
         self.held.append(op)
         self.sizes[id(op)] = op.data._array.nbytes
         return op
-
-    def visit_function_(self, op: Function) -> Any:
-        """Functions that another compiler takes, or that are fused already, stay."""
-        taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
-        return op if taken else super().visit_function_(op)
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
@@ -122,10 +119,10 @@ class _Replacer(_Finder):
     """Has the convolutions that are affordable computed by Winograd's algorithm."""
 
     def __init__(
-        self, mod: IRModule, machine: Machine, tolerance: float, affordable: set[_Key]
+        self, mod: IRModule, machine: Machine, tolerance: float, affordable: dict[_Key, Form]
     ) -> None:
         super().__init__(mod, machine)
-        self.tolerance, self.allowed = tolerance, affordable
+        self.tolerance, self.fastest = tolerance, affordable
         self.known: dict[_Key, tuple[Form, Constant] | None] = {}
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
@@ -144,21 +141,18 @@ class _Replacer(_Finder):
         """The form to use and its weights; None where the direct algorithm is to be used."""
         key = id(weights), form
         if key not in self.known:
-            self.known[key] = self.tried(form, weights) if key in self.allowed else None
+            self.known[key] = self.tried(self.fastest.get(key), weights)
         return self.known[key]
 
-    def tried(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
-        """The fastest form whose error is small enough."""
-        tiles = TILES
-        while tiles:
-            best = best_form(form, self.machine, tiles)
-            if best is None:
-                return None
+    def tried(self, best: Form | None, weights: Constant) -> tuple[Form, Constant] | None:
+        """The fastest form whose error is small enough: ``best``, or one of smaller tiles."""
+        while best is not None:
             plain = _in_order(weights.data.numpy())
             made = transformed_weights(plain, best.tile)
             if error_of(plain, made) <= self.tolerance:
                 return best, Constant(in_panels(made, best.panel))
-            tiles = tuple([tile for tile in tiles if tile < best.tile])
+            smaller = tuple([tile for tile in TILES if tile < best.tile])
+            best = best_form(best, self.machine, smaller) if smaller else None
         return None
 
 

@@ -127,7 +127,7 @@ class _Simplify(StmtMutator):
             if condition.value:
                 return self.visit(stmt.then_case)
             return Evaluate(0) if stmt.else_case is None else self.visit(stmt.else_case)
-        more = known if known is not condition else True
+        more = known if known is not condition else IntImm("bool", 1)
         with self.analyzer.constraint_scope(condition), self.analyzer.constraint_scope(more):
             then_case = self.visit(stmt.then_case)
         else_case = stmt.else_case

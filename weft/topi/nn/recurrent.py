@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import extern, reduce_axis
+from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
@@ -26,8 +27,6 @@ from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
 from weft.topi.simplify import simplified
 
-PREPROC: Final = "meta_schedule.layout_rewrite_preproc"
-"""The annotation of blocks that lay weights out anew (SplitLayoutRewritePreproc)."""
 Part = Callable[[int], PrimExpr]
 """What the data, or the state, adds to a gate."""
 Cell = Callable[[Part, Part, PrimExpr, Any], PrimExpr]
@@ -75,7 +74,7 @@ def _turned(weight: Tensor) -> Tensor:
     """The weights of the state, (hidden, gates * hidden); laid out so once where they are known."""
     return compute_ax(
         [weight.shape[1], weight.shape[0]], lambda k, g: weight(g, k), "recurrent_turned",
-        tag=tag.INJECTIVE, attrs={PREPROC: True},
+        tag=tag.INJECTIVE, attrs={LAYOUT_REWRITE_PREPROC: True},
     )  # fmt: skip
 
 
