@@ -41,6 +41,9 @@ types: $(STAMP)
 house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house
 
+# Many tests start a Python of their own: they need not compile weft each, wherever that is set.
+test slow: export PYTHONDONTWRITEBYTECODE =
+
 test: lint types house
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house -m "not slow"
 
