@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 
@@ -15,6 +16,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # `make test` gives the same verdict twice; the fuzzers of tests/fuzz print and take their seeds.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+# A shell that starts tests in the background has them ignore Ctrl-C, and all that they start too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The heap of a test process is large and hardly any of it is garbage: walk it seldom.
 gc.set_threshold(50_000, 20, 20)

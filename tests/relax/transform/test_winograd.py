@@ -221,14 +221,15 @@ def test_weights_grow_within_a_limit_first_where_most_is_gained(monkeypatch):
                 value = builder.emit(relax.op.nn.conv2d(value, weight, padding=1))
             out = builder.emit_output(value)
         builder.emit_func_output(out)
-    counts = []
-    for limit in (0, 27 * 4 * 64 * 64, 27 * 4 * (64 * 64 + 64 * 128), 8 << 20):
+    mod, channels = builder.get(), 64 * 64 + 64 * 128 + 128 * 128
+    small, large = 7 * 4, 27 * 4  # bytes that F(2x2) and F(4x4) add for a pair of channels
+    tiles = {}
+    for limit in (0, small * 64 * 64, small * channels, large * channels):
         monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
-        monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1 << 40)
-        counts.append(len(replaced(builder.get())[1]))
-    assert counts == [0, 1, 2, 3]
-    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1)  # as much as there is
+        monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 0.0)
+        tiles[limit] = replaced(mod)[1]
+    assert [*tiles.values()] == [[], [2], [2, 2, 2], [4, 4, 4]]
+    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 1.0)  # as much as there is
     monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", 0)
-    sizes = 9 * 4 * (64 * 64 + 64 * 128 + 128 * 128)
-    assert 27 * 4 * (64 * 64 + 64 * 128) > sizes > 27 * 4 * 64 * 64
-    assert len(replaced(builder.get())[1]) == 1
+    assert small * channels < 9 * 4 * channels < large * 64 * 64 + small * (channels - 64 * 64)
+    assert replaced(mod)[1] == [2, 2, 2]

@@ -4,16 +4,17 @@ Before: ``y = conv2d(x, w)`` of stride and dilation one over blocks of channels 
 constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` are the transformed
 weights, computed here. What follows element by element is fused behind it as behind the operator.
 
-Which convolutions: those where ``winograd_cost`` counts fewer cycles, in the tiles that it chooses,
-as many as the memory for larger weights allows, those first that gain most for a byte of it, and
-where the error of the real weights on random data is at most ``TOLERANCE`` of each filter's
-largest result; larger tiles are less exact, so smaller ones are tried next. The option
+Which convolutions: those where ``winograd_cost`` counts fewer cycles, as many and in as large tiles
+as the memory for larger weights allows, what gains most for a byte of it first, and where the error
+of the real weights on random data is at most ``TOLERANCE`` of each filter's largest result; larger
+tiles are less exact, so smaller ones are tried next. The option
 ``PassContext(config={"relax.winograd": False})`` leaves all convolutions direct.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy.typing as npt
@@ -38,7 +39,7 @@ OPTION: Final = "relax.winograd"
 _CONV2D: Final = Op.get("relax.nn.conv2d")
 _CALL_TIR: Final = Op.get("relax.call_tir")
 _Key = tuple[int, Form]
-_SHARE_OF_WEIGHTS: Final = 8
+_SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this part of the size of all constants."""
 _FREE_GROWTH: Final = 6 << 20
 """Bytes by which they may grow anyhow."""
@@ -66,12 +67,12 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
 
 
 class _Finder(UnfusedFunctions):
-    """Changes nothing; finds the convolutions, and how they are computed best."""
+    """Changes nothing; finds the convolutions, and how they are computed best in each tile."""
 
     def __init__(self, mod: IRModule, machine: Machine) -> None:
         super().__init__(mod)
         self.machine = machine
-        self.best: dict[_Key, Form] = {}
+        self.forms: dict[_Key, list[Form]] = {}
         self.sizes: dict[int, int] = {}
         self.held: list[Constant] = []
         """What keys have the identity of."""
@@ -79,16 +80,28 @@ class _Finder(UnfusedFunctions):
     def affordable(self) -> dict[_Key, Form]:
         """The convolutions whose weights may grow, within a share of the size of all constants.
 
-        Each with the form that is computed fastest.
+        Each with the form in which it is computed: step by step, what saves most cycles for a byte
+        more, be it one more convolution or larger tiles of one that is chosen.
         """
-        limit = max(sum(self.sizes.values()) // _SHARE_OF_WEIGHTS, _FREE_GROWTH)
-        wanted = {key: (gain(best, self.machine), growth(best)) for key, best in self.best.items()}
-        chosen = {}
-        for key in sorted(wanted, key=lambda key: -wanted[key][0] / wanted[key][1]):
-            if wanted[key][1] <= limit:
-                limit -= wanted[key][1]
-                chosen[key] = self.best[key]
+        limit = max(int(sum(self.sizes.values()) * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
+        chosen: dict[_Key, Form] = {}
+        while steps := [*self._steps(chosen, limit)]:
+            _, more, key, form = max(steps, key=lambda step: step[0])
+            limit -= more
+            chosen[key] = form
         return chosen
+
+    def _steps(
+        self, chosen: dict[_Key, Form], limit: int
+    ) -> Iterator[tuple[float, int, _Key, Form]]:
+        """What would be faster for at most so many bytes: cycles for a byte, bytes, and which."""
+        for key, forms in self.forms.items():
+            now = chosen.get(key)
+            for form in forms:
+                more = growth(form) - (growth(now) if now else 0)
+                saved = gain(form, self.machine) - (gain(now, self.machine) if now else 0)
+                if saved > 0 and more <= limit:
+                    yield saved / max(more, 1), more, key, form
 
     def visit_constant_(self, op: Constant) -> Any:
         """Constants are counted."""
@@ -104,9 +117,8 @@ class _Finder(UnfusedFunctions):
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
         """What a convolution becomes."""
-        best = best_form(form, self.machine)
-        if best is not None:
-            self.best[id(weights), form] = best
+        best = [best_form(form, self.machine, (tile,)) for tile in TILES]
+        self.forms[id(weights), form] = [one for one in best if one is not None]
         return call
 
     def constant(self, arg: Any) -> Constant | None:
