@@ -77,8 +77,9 @@ def emit_module(
     has_maximum = options.triple.startswith("aarch64")
     cores = machine.num_cores or 0
     context = ModuleContext(
-        checks, contract, cores, bits, is_avx512, is_avx512, is_avx512, has_maximum, fuses
-    )
+        checks, contract, num_cores=cores, vector_bits=bits, scales=is_avx512, masked=is_avx512,
+        any_bits=is_avx512, has_maximum=has_maximum, fuses=fuses,
+    )  # fmt: skip
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

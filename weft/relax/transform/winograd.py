@@ -84,22 +84,23 @@ class _Finder(UnfusedFunctions):
         more, be it one more convolution or larger tiles of one that is chosen.
         """
         limit = max(int(sum(self.sizes.values()) * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
+        worth = {form: (gain(form, self.machine), growth(form))
+                 for forms in self.forms.values() for form in forms}  # fmt: skip
         chosen: dict[_Key, Form] = {}
-        while steps := [*self._steps(chosen, limit)]:
+        while steps := [*self._steps(chosen, limit, worth)]:
             _, more, key, form = max(steps, key=lambda step: step[0])
             limit -= more
             chosen[key] = form
         return chosen
 
     def _steps(
-        self, chosen: dict[_Key, Form], limit: int
+        self, chosen: dict[_Key, Form], limit: int, worth: dict[Form, tuple[float, int]]
     ) -> Iterator[tuple[float, int, _Key, Form]]:
         """What would be faster for at most so many bytes: cycles for a byte, bytes, and which."""
         for key, forms in self.forms.items():
-            now = chosen.get(key)
+            now, held = worth[chosen[key]] if key in chosen else (0.0, 0)
             for form in forms:
-                more = growth(form) - (growth(now) if now else 0)
-                saved = gain(form, self.machine) - (gain(now, self.machine) if now else 0)
+                saved, more = worth[form][0] - now, worth[form][1] - held
                 if saved > 0 and more <= limit:
                     yield saved / max(more, 1), more, key, form
 
