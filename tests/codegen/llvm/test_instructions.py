@@ -2,7 +2,9 @@
 
 import pytest
 
+import weft
 from weft.codegen.llvm.instructions import NEEDED, check_instructions
+from weft.script import tir as T
 from weft.support.errors import CodegenError
 from weft.target.host import LLVMOptions
 from weft.target.instruction_sets import PROCESSORS
@@ -39,6 +41,8 @@ def test_features(cpu, features, legal):
         ("avx512.mask.scalef.ps.128", "+avx512f", "avx512vl"),
         ("avx512.mask.scalef.ps.512", "+avx512bw", ""), ("sse42.crc32.32.8", "", "crc32"),
         ("ssse3.pshuf.b.128", "+sse4.2", ""), ("ssse3.pshuf.b.128", "", "ssse3"),
+        ("avx512.pternlog.d.256", "+avx512f,+avx512vl", ""), ("avx512.max.pd.512", "+avx512f", ""),
+        ("avx512.pternlog.q.128", "+avx512f", "avx512vl"),
     ],
 )  # fmt: skip
 def test_what_names_need(name, features, missing):
@@ -48,6 +52,23 @@ def test_what_names_need(name, features, missing):
         return
     with pytest.raises(CodegenError, match=rf"{name} needs {missing}\b.* -mattr=\+{missing}$"):
         check_instructions(text, options("x86-64", features))
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["-mcpu=haswell -mattr=+avx512f,+avx512vl", "-mcpu=znver4 -mattr=-avx512bw",
+     "-mcpu=x86-64-v4 -mattr=-avx512dq", "-mcpu=knl"],
+)  # fmt: skip
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_what_lowering_calls_itself_is_there_with_a_part_of_avx512(target, lanes):
+    """A maximum, which asks for AVX-512's own instructions where they are."""
+
+    @T.prim_func
+    def main(x: T.Buffer((lanes,), "float32"), y: T.Buffer((lanes,), "float32")):
+        for i in T.vectorized(lanes):
+            y[i] = T.max(x[i], y[i])
+
+    assert "maxps" in weft.build(main, f"llvm {target}").get_source("asm")
 
 
 def test_other_text_is_not_looked_at():
