@@ -1,8 +1,9 @@
 """What building a small model and calling it cost: ``python benchmarks/model_call.py``.
 
 1. One call of ``vm["main"](x)`` whose kernels have nothing to do (one input, four bound weights),
-   with NDArrays and with torch tensors in and out: median of 10,000 calls in microseconds, beside
-   two calls of torch (a bare ctypes call is in call_overhead.py).
+   with NDArrays and with torch tensors in and out, and of a compiled model of four elements on
+   arrays and tensors: median of 10,000 calls in microseconds, beside two calls of torch (a bare
+   ctypes call is in call_overhead.py).
 2. Building the FashionMNIST perceptron in fresh processes: with an empty object cache, again with
    what the first build left there (both load the compiler first), and once more in one process.
 """
@@ -88,6 +89,10 @@ def calls() -> dict[str, float]:
     found["vm['main'](x), torch in and out"] = median_us(
         lambda: torch.from_dlpack(machine["main"](tensor))
     )
+    model = weft.compile(torch.nn.ReLU(), (tensor,))
+    array = tensor.numpy()
+    found["compiled ReLU, numpy in and out"] = median_us(lambda: model(array))
+    found["compiled ReLU, torch in and out"] = median_us(lambda: model(tensor))
     identity = torch.nn.Identity()
     add = torch.add
     found["torch.nn.Identity()(x)"] = median_us(lambda: identity(tensor))

@@ -32,11 +32,19 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _get_pointer.restype = ctypes.c_void_p
 
 
+def capsule_pointer(value: object, name: bytes) -> int | None:
+    """What a capsule of that name points to; None for anything else."""
+    pointer: int | None = _get_pointer(value, name) if _is_valid(value, name) else None
+    return pointer
+
+
 def _header(capsule: object) -> DLTensor:
-    if _is_valid(capsule, _UNVERSIONED):
-        return DLTensor.from_address(_get_pointer(capsule, _UNVERSIONED))
-    if _is_valid(capsule, _VERSIONED):
-        return DLTensor.from_address(_get_pointer(capsule, _VERSIONED) + _VERSIONED_OFFSET)
+    unversioned = capsule_pointer(capsule, _UNVERSIONED)
+    if unversioned is not None:
+        return DLTensor.from_address(unversioned)
+    versioned = capsule_pointer(capsule, _VERSIONED)
+    if versioned is not None:
+        return DLTensor.from_address(versioned + _VERSIONED_OFFSET)
     raise IRTypeError("expected a fresh DLPack capsule, got one that was consumed, or none at all")
 
 

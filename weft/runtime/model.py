@@ -22,7 +22,8 @@ from weft.runtime.module import Module
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.profiling import Report
 from weft.runtime.registry import PackedFunc
-from weft.runtime.signature import Signature, check_range, rebuild
+from weft.runtime.signature import Signature, Tree, check_range, rebuild
+from weft.runtime.tensor_call import TensorCall
 from weft.runtime.threads import exchange_own_count, own_num_threads
 from weft.runtime.timing import BenchmarkResult, Evaluator
 from weft.runtime.vm import Executable, VirtualMachine
@@ -74,18 +75,34 @@ class CompiledModel(Executable):
         self._plain = signature.is_plain
         self._writes = bool(signature.states or signature.written)
         self._is_direct = self._plain and not self._writes and not self._ranges
+        self._tensor_call: TensorCall = self._make_tensor_call
         states_at = {state.input for state in signature.states}
         self._given_at = [i for i in range(len(signature.inputs)) if i not in states_at]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model; see the class."""
-        if self._is_direct and not kwargs and _are_ready_tensors(args, len(self.signature.inputs)):
-            return self._returned(self._outputs(args), to_torch)  # most calls
+        if self._is_direct and not kwargs and self.machine.instrument is None:
+            result = self._tensor_call(*args)  # most calls
+            if result is not NotImplemented:
+                return result
         given = self._given(args, kwargs)
         if self.signature.states:
             with self._lock:  # a state is read, computed and written as one step
                 return self._run(given)
         return self._run(given)
+
+    def _make_tensor_call(self, *args: Any) -> Any:
+        """The first calls: on tensors of torch decide how such calls run from now on."""
+        torch = sys.modules.get("torch")
+        if torch is None or not args or type(args[0]) is not torch.Tensor:
+            return NotImplemented
+        machine, tree = self.machine, self.signature.result
+        made = machine.make_tensor_call(self.entry, torch.Tensor, self.num_threads)
+        if made is None:
+            self._is_direct = False
+            return NotImplemented
+        self._tensor_call = made if tree == ("leaf", 0) else _rebuilding(made, tree)
+        return self._tensor_call(*args)
 
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
         """The inputs of ``main`` as the caller and the model hold them."""
@@ -281,18 +298,16 @@ def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[
     return None
 
 
-def _are_ready_tensors(values: Sequence[Any], count: int) -> bool:
-    """Whether these are ``count`` tensors of torch, at least one, that need no copy."""
-    torch = sys.modules.get("torch")
-    if torch is None or not values or len(values) != count:
-        return False
-    tensor, strided = torch.Tensor, torch.strided
-    for value in values:
-        if type(value) is not tensor or value.is_nested or value.layout is not strided:
-            return False
-        if value.is_neg() or not value.is_contiguous():
-            return False
-    return True
+def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:
+    """A native call whose outputs are given in the model's own structure."""
+
+    def rebuilt(*args: Any) -> Any:
+        outputs = call(*args)
+        if outputs is NotImplemented:
+            return outputs
+        return rebuild(tree, outputs if type(outputs) is tuple else (outputs,))
+
+    return rebuilt
 
 
 def _ready(value: Any) -> Any:

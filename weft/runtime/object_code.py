@@ -16,6 +16,7 @@ from weft.runtime.parallel_ir import parallel_ir
 from weft.runtime.parts import digest_of, part_object
 from weft.runtime.processor import Processor, surely_has, this_processor
 from weft.runtime.spec import FunctionSpec
+from weft.runtime.tensor_call_ir import tensor_call_ir
 from weft.support.errors import ArtifactTargetError
 
 
@@ -40,7 +41,8 @@ class ObjectCode:
 
 
     def parts(self) -> dict[str, bytes]:
-        """Object code of the runtime's own parts that this code calls, by the digest of their text.
+        """Object code of the runtime's own parts that this code calls, and of the one that calls
+        it with a framework's tensors, by the digest of their text.
 
         None of them where the code is for another kind of processor than this machine's.
         """
@@ -51,6 +53,7 @@ class ObjectCode:
         texts = [parallel_ir()] if {PARALLEL, TEAM} & undefined else []
         if undefined & BUILTINS:
             texts.append(BUILTINS_IR)
+        texts.append(tensor_call_ir())
         found = {digest_of(text): part_object(text) for text in texts}
         made = [read_object(part) for part in found.values()]
         same = all(part is not None and part.machine == file.machine for part in made)

@@ -50,7 +50,7 @@ class _Services:
             return ctypes.c_int32.from_address(loaded.address(name))
 
         self.shared, self.fork_state = variable("weft_thread_count"), variable("weft_fork_state")
-        variable("weft_own_count_key").value = _own_key()
+        variable("weft_own_count_key").value = own_count_key()
         variable("weft_team_key").value = _new_key()
 
 
@@ -62,7 +62,7 @@ def _new_key(destructor: object = None) -> int:
 
 
 @functools.cache
-def _own_key() -> int:
+def own_count_key() -> int:
     """The pthread key of the address of a thread's own number of threads; -1: none."""
     _LIBC.pthread_setspecific.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
     _LIBC.calloc.restype = ctypes.c_void_p
@@ -100,7 +100,7 @@ class _Own(threading.local):
     """
 
     def __init__(self) -> None:
-        key = _own_key()
+        key = own_count_key()
         address = _LIBC.calloc(1, ctypes.sizeof(ctypes.c_int32)) if key >= 0 else None
         if address is None or _LIBC.pthread_setspecific(key, address):
             self.count = ctypes.c_int32()  # native code uses the number of the process

@@ -33,6 +33,7 @@ from weft.runtime.object_code import ObjectCode
 from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.signature import Signature
+from weft.runtime.tensor_call import TensorCall, make_tensor_call
 from weft.runtime.timing import Evaluator
 from weft.support.errors import (
     IRIndexError,
@@ -248,6 +249,17 @@ class VirtualMachine:
                 made = Interpreted(self, function)
             self._callables[name] = made
         return made
+
+    def make_tensor_call(
+        self, name: str, tensor_class: type, threads: int | None
+    ) -> TensorCall | None:
+        """The native call of a function on a framework's tensors (weft.runtime.tensor_call)."""
+        entry = self._function(name).native
+        if entry is None or not self._native or self.instrument is not None:
+            return None
+        executable = self.executable
+        constants = executable.program.constants
+        return make_tensor_call(entry, executable.hosts[name], constants, tensor_class, threads)
 
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function by name."""
