@@ -11,6 +11,7 @@ DECLARATIONS = """
 declare i32 @weft_raise(i32, ptr, i64, i64)
 declare i32 @weft_call_packed(ptr, ptr, i32, ptr)
 declare i32 @weft_parallel(ptr, ptr, i64, i32)
+declare i32 @weft_parallel_brief(ptr, ptr, i64, i32)
 declare i32 @weft_team(ptr, ptr, i64, i32)
 """
 

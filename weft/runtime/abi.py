@@ -19,6 +19,7 @@ returns the same code at once.
     i32 weft_raise(i32 kind, ptr text, i64 a, i64 b)
     i32 weft_call_packed(ptr name, ptr args, i32 nargs, ptr result)
     i32 weft_parallel(ptr body, ptr context, i64 n, i32 threads)
+    i32 weft_parallel_brief(ptr body, ptr context, i64 n, i32 threads)
     i32 weft_team(ptr body, ptr context, i64 1, i32 threads)
 
 ``weft_raise`` makes a fault and returns its fresh code, never 0. ``text`` is UTF-8 ending in NUL;
@@ -32,7 +33,8 @@ a fault code when the function is not registered or raised; the wrapper raises t
 ``weft_parallel`` cuts ``0 .. n`` in contiguous parts and runs ``i32 body(ptr context, i64 begin,
 i64 end)`` once for each part, on at most ``threads`` threads (0: the configured number; -k: that
 number, but at most k). It returns 0, or the first fault code that a part returned. A nested call
-runs serially. ``weft_team`` runs ``body(context, 0, 1)`` and returns its code; the threads of all
+runs serially. ``weft_parallel_brief`` does the same, and takes only threads that are awake, but for
+now and then: for loops that are shorter than waking one. ``weft_team`` runs ``body(context, 0, 1)`` and returns its code; the threads of all
 ``weft_parallel`` that it calls are taken once, for all of them.
 
 **Layouts** (natural C alignment, little endian, 64-bit pointers) ::
@@ -59,7 +61,10 @@ from weft.support.errors import IRTypeError
 RAISE: Final = "weft_raise"
 CALL_PACKED: Final = "weft_call_packed"
 PARALLEL: Final = "weft_parallel"
+PARALLEL_BRIEF: Final = "weft_parallel_brief"
 TEAM: Final = "weft_team"
+THREADED: Final = frozenset({PARALLEL, PARALLEL_BRIEF, TEAM})
+"""The services that start threads."""
 
 
 class FaultKind(IntEnum):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from weft.runtime.abi import CALL_PACKED, PARALLEL, RAISE, TEAM, address_of
+from weft.runtime.abi import CALL_PACKED, RAISE, THREADED, address_of
 from weft.runtime.builtins_ir import BUILTINS, builtin_address
 from weft.runtime.calls import CALL_PACKED_ADDRESS
 from weft.runtime.elf import read_object
@@ -116,9 +116,9 @@ def _bind_services(undefined: frozenset[str] | None, name: str) -> None:
     if undefined is None:
         parallel_symbol()
         return
-    if {PARALLEL, TEAM} & undefined:
+    if undefined & THREADED:
         parallel_symbol()
-    services = {RAISE, CALL_PACKED, PARALLEL, TEAM, "_GLOBAL_OFFSET_TABLE_"}
+    services = THREADED | {RAISE, CALL_PACKED, "_GLOBAL_OFFSET_TABLE_"}
     missing = []
     for symbol in sorted(undefined - services):
         if bind_external(symbol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.runtime.abi import PARALLEL, TEAM
+from weft.runtime.abi import THREADED
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.elf import read_object
 from weft.runtime.native import NativeFunction, NativeLibrary
@@ -50,7 +50,7 @@ class ObjectCode:
         if file is None:
             return {}
         undefined = file.symbol_names()[1]
-        texts = [parallel_ir()] if {PARALLEL, TEAM} & undefined else []
+        texts = [parallel_ir()] if undefined & THREADED else []
         if undefined & BUILTINS:
             texts.append(BUILTINS_IR)
         texts.append(tensor_call_ir())

@@ -1,7 +1,8 @@
 """The native side of parallel loops, in LLVM IR text (design.md 3.8, docs/design/0012-teams.md).
 
 ``weft_parallel(body, context, n, threads)`` hands contiguous parts of ``0 .. n`` to a team
-(weft.runtime.team_ir); ``weft_team`` takes one for a function with several such loops. The text
+(weft.runtime.team_ir); ``weft_parallel_brief`` does so too, and does not wait for sleepers;
+``weft_team`` takes a team for a function with several such loops. The text
 is also what exported C programs carry. Threading state is in globals that Python sets:
 ``weft_thread_count``, ``weft_fork_state`` (0 threads, 1 serial, 2 serial and say so once), and two
 pthread keys (-1: none): ``weft_own_count_key``, the address of the calling thread's count, and
@@ -69,6 +70,16 @@ define internal i32 @allowed_threads(i32 %threads) {
 }
 
 define i32 @weft_parallel(ptr %body, ptr %context, i64 %n, i32 %threads) {
+  %code = call i32 @run_loop(ptr %body, ptr %context, i64 %n, i32 %threads, i1 false)
+  ret i32 %code
+}
+
+define i32 @weft_parallel_brief(ptr %body, ptr %context, i64 %n, i32 %threads) {
+  %code = call i32 @run_loop(ptr %body, ptr %context, i64 %n, i32 %threads, i1 true)
+  ret i32 %code
+}
+
+define internal i32 @run_loop(ptr %body, ptr %context, i64 %n, i32 %threads, i1 %brief) {
 entry:
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %count, label %empty
@@ -103,7 +114,7 @@ check.nested:
   br i1 %serves, label %serial, label %in.team
 in.team:
   %team.code = call i32 @run_in_team(ptr %own, ptr %body, ptr %context, i64 %n, i64 %parts,
-                                     i64 @PIECES@)
+                                     i64 @PIECES@, i1 %brief)
   ret i32 %team.code
 alone:
   %parts32 = trunc i64 %parts to i32
@@ -114,7 +125,8 @@ serial:
   %serial.code = call i32 %body(ptr %context, i64 0, i64 %n)
   ret i32 %serial.code
 run:
-  %code = call i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %parts, i64 1)
+  %code = call i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %parts, i64 1,
+                                i1 %brief)
   call void @give_back(ptr %team)
   ret i32 %code
 }

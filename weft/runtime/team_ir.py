@@ -31,6 +31,9 @@ _SPINS: Final = 4000
 _YIELDS: Final = 1000
 """Times that a worker without work lets others run before it sleeps: less than a millisecond."""
 
+_SELDOM: Final = 16
+"""Brief loops for which workers that sleep are woken once: waking one takes as long as several."""
+
 _TEAM_FIELDS: Final = {
     "body": "ptr",
     "context": "ptr",
@@ -44,7 +47,8 @@ _TEAM_FIELDS: Final = {
     "threads": "i32",  # that take part
     "hired": "i32",  # workers that there are
     "taken": "i32",
-    "line": "[9 x i32]",  # so that what is claimed begins on a cache line
+    "skipped": "i32",  # brief loops for which nobody was woken
+    "line": "[8 x i32]",  # so that what is claimed begins on a cache line
     "claimed": f"[{MOST_THREADS} x [8 x i64]]",  # of each part, on a cache line of its own
     "workers": f"[{MOST_THREADS} x ptr]",  # the first is the leader, who is none of them
 }
@@ -193,7 +197,7 @@ done:
 
 ; a parallel loop: the leader gives it out, takes part, and waits for what others claimed
 define internal i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %wanted,
-                                i64 %most) {
+                                i64 %most, i1 %brief) {
 entry:
   %busy.at = field team.busy
   %threads.at = field team.threads
@@ -244,11 +248,18 @@ reset:
 start:
   store atomic i32 %number, ptr %number.at seq_cst, align 4
   %parts32 = trunc i64 %parts to i32
+  br i1 %brief, label %seldom, label %always
+seldom:
+  call void @wake_seldom(ptr %team, i32 %parts32)
+  br label %help
+always:
   call void @wake(ptr %team, i32 %parts32)
+  br label %help
+help:
   call void @claim_pieces(ptr %team, i64 0, i32 %number)
   br label %wait
 wait:
-  %looks = phi i32 [ 0, %start ], [ %looks.next, %again ]
+  %looks = phi i32 [ 0, %help ], [ %looks.next, %again ]
   %left = load atomic i32, ptr %left.at acquire, align 4
   %complete = icmp eq i32 %left, 0
   br i1 %complete, label %end, label %again
@@ -275,7 +286,7 @@ def team_ir(services: str) -> str:
     structs = {"team": _TEAM_FIELDS, "worker": WORKER_FIELDS}
     values = {
         "MOST": MOST_THREADS, "TEAMS": _TEAMS, "PIECES": _PIECES, "SPINS": _SPINS,
-        "IDLE": _SPINS + _YIELDS, "DECLARE": declared, "PAUSE": pause,
+        "SELDOM": _SELDOM, "IDLE": _SPINS + _YIELDS, "DECLARE": declared, "PAUSE": pause,
         **{f"{name.upper()}_TYPES": ", ".join(of.values()) for name, of in structs.items()},
     }  # fmt: skip
 

@@ -14,7 +14,7 @@ import threading
 import warnings
 from typing import Final
 
-from weft.runtime.abi import PARALLEL, TEAM, NoticeFunction, address_of
+from weft.runtime.abi import PARALLEL, THREADED, NoticeFunction, address_of
 from weft.runtime.externals import add_symbol
 from weft.runtime.faults import store_fault
 from weft.runtime.parallel_ir import parallel_ir
@@ -37,14 +37,14 @@ def default_num_threads() -> int:
 
 
 class _Services:
-    """The compiled ``weft_parallel`` and ``weft_team``, and what they read."""
+    """The compiled services that start threads, and what they read."""
 
     def __init__(self) -> None:
         add_symbol("weft_fork_notice", _NOTICE_ADDRESS)
         loaded = load_part(parallel_ir())
         # its threads look for work until the process has ended, so the code is never given back
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
-        self.parallel, self.team = loaded.address(PARALLEL), loaded.address(TEAM)
+        self.addresses = {name: loaded.address(name) for name in THREADED}
 
         def variable(name: str) -> ctypes.c_int32:
             return ctypes.c_int32.from_address(loaded.address(name))
@@ -163,10 +163,10 @@ def parallel_symbol() -> int:
             services = _Services()
             services.shared.value = _shared_count()
             services.fork_state.value = 2 if _forked else 0
-            add_symbol(PARALLEL, services.parallel)
-            add_symbol(TEAM, services.team)
+            for name, address in services.addresses.items():
+                add_symbol(name, address)
             _services = services
-        return _services.parallel
+        return _services.addresses[PARALLEL]
 
 
 def _notice() -> int:

@@ -204,6 +204,36 @@ done:
   ret void
 }
 
+; wake the workers of a team of so many threads at every @SELDOM@th brief loop at which they sleep:
+; then loops in quick succession find them awake, and a single one is not kept waiting
+define internal void @wake_seldom(ptr %team, i32 %threads) {
+entry:
+  %hired.at = field team.hired
+  %hired = load i32, ptr %hired.at
+  %alone = icmp eq i32 %hired, 0
+  br i1 %alone, label %done, label %look
+look:
+  %worker.at = call ptr @place_of(ptr %team, i32 1)
+  %worker = load ptr, ptr %worker.at
+  %sleeping.at = field worker.sleeping
+  %sleeping = load atomic i32, ptr %sleeping.at seq_cst, align 4
+  %awake = icmp eq i32 %sleeping, 0
+  br i1 %awake, label %done, label %count
+count:
+  %skipped.at = field team.skipped
+  %skipped = load i32, ptr %skipped.at
+  %more = add i32 %skipped, 1
+  store i32 %more, ptr %skipped.at
+  %rest = urem i32 %more, @SELDOM@
+  %due = icmp eq i32 %rest, 0
+  br i1 %due, label %call, label %done
+call:
+  call void @wake(ptr %team, i32 %threads)
+  br label %done
+done:
+  ret void
+}
+
 define internal void @call_worker(ptr %worker) {
   %mutex = field worker.mutex
   %called = field worker.called

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from weft.codegen.llvm.work import SMALLEST_WORK, cycles_of
+from weft.codegen.llvm.work import cycles_of, smallest_work
 from weft.script import tir as T
 
 
@@ -27,13 +27,37 @@ def product(rows, depth, columns):
     return func
 
 
-def forks(func, target="llvm -mcpu=skylake-avx512 -vector-width=512"):
+WIDE = "llvm -mcpu=skylake-avx512 -vector-width=512"
+
+
+def forks(func, target=WIDE):
     return "weft.parallel." in weft.build(func, target=target).get_source("ll")
 
 
-def test_a_perceptron_of_one_row_stays_serial():
-    assert not forks(product(1, 784, 128))
-    assert forks(product(64, 784, 128))
+def test_a_perceptron_of_one_row_is_a_brief_loop():
+    assert not forks(product(1, 784, 64))
+    assert not forks(product(1, 100, 128))
+    brief, long = product(1, 784, 128), product(64, 784, 128)
+    assert forks(brief)
+    assert forks(long)
+    assert "weft_parallel_brief(" in weft.build(brief, target=WIDE).get_source("ll")
+    assert "weft_parallel_brief(" not in weft.build(long, target=WIDE).get_source("ll")
+
+
+def test_what_writes_more_must_take_longer():
+    def copy(number):
+        @T.prim_func
+        def func(a: T.Buffer((number,), "float32"), b: T.Buffer((number,), "float32")):
+            local = T.alloc_buffer((1 << 20,), "float32", scope="local")
+            for i in range(number):
+                local[i] = a[i]
+                b[i] = local[i]
+
+        return func.body
+
+    assert [smallest_work(copy(number)) for number in (0, 100, 1000, 5000)] == [
+        8_000, 8_400, 12_000, 14_000,
+    ]  # fmt: skip
 
 
 def test_narrower_vectors_make_more_work():
@@ -82,7 +106,7 @@ def test_functions_of_mathematics_count_more():
             a[i] = T.exp(a[i])
 
     assert cycles_of(exponential.body, 256) > 5 * cycles_of(plain.body, 256)
-    assert cycles_of(plain.body, 256) < SMALLEST_WORK
+    assert cycles_of(plain.body, 256) < smallest_work(plain.body)
 
 
 def test_symbolic_extents_and_branches():

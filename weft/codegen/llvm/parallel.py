@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.context import symbol
 from weft.codegen.llvm.types import llvm_type
-from weft.codegen.llvm.work import SMALLEST_WORK, cycles_of
+from weft.codegen.llvm.work import BRIEF_WORK, cycles_of, smallest_work
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.runtime.abi import PARALLEL, TEAM
+from weft.runtime.abi import PARALLEL, PARALLEL_BRIEF, TEAM
 from weft.tir import expr as e
 from weft.tir import stmt as s
 
@@ -37,7 +37,7 @@ def worthwhile(em: Emitter, stmt: Any) -> bool:
         return False
     if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
         return False
-    return cycles_of(stmt, em.context.vector_bits) >= SMALLEST_WORK
+    return cycles_of(stmt, em.context.vector_bits) >= smallest_work(stmt)
 
 
 def calls_in(stmt: Any) -> list[Any]:
@@ -60,11 +60,16 @@ def leads_team(context: ModuleContext, func: PrimFunc) -> bool:
 def emit_in_team(em: Emitter, body: Any) -> None:
     """A body whose parallel loops share the threads of one region."""
     once = s.For(e.Var("once", "int64"), IntImm("int64", 0), IntImm("int64", 1), _PARALLEL, body)
-    emit(em, once, TEAM)
+    _emit(em, once, TEAM)
 
 
-def emit(em: Emitter, stmt: Any, service: str = PARALLEL) -> None:
-    """The body function, the part function, and the call of weft_parallel or weft_team."""
+def emit(em: Emitter, stmt: Any) -> None:
+    """The body function, the part function, and the call that runs it in parallel."""
+    is_brief = cycles_of(stmt, em.context.vector_bits) < BRIEF_WORK
+    _emit(em, stmt, PARALLEL_BRIEF if is_brief else PARALLEL)
+
+
+def _emit(em: Emitter, stmt: Any, service: str) -> None:
     em.tables.bind_loop(em, stmt)
     mark = em.bounds.mark()
     em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from weft.codegen.llvm.mathlib import FUNCTIONS
 from weft.ir.expr import IntImm
-from weft.ir.functor import Visitor
+from weft.ir.functor import Visitor, collect
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
@@ -15,8 +15,10 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 
-SMALLEST_WORK: Final = 14_000
-"""Cycles below which a fork saves too little, since what two cores wrote lies apart."""
+BRIEF_WORK: Final = 60_000
+"""Cycles below which a loop ends sooner without a thread that has to be woken."""
+_SMALLEST, _LARGEST = 8_000, 14_000
+"""Cycles below which a fork saves too little: of a loop that writes next to nothing, of any."""
 _UNKNOWN: Final = 64
 """Iterations of a loop whose extent is symbolic."""
 _FUNCTION: Final = 20
@@ -27,6 +29,16 @@ _SMALL: Final = 1 << 20
 """Bytes of a tensor that is taken to lie in the second cache."""
 _NEAR, _FAR = 32, 8
 """Bytes that come from the second cache in a cycle, and from beyond it."""
+
+
+def smallest_work(stmt: Any) -> int:
+    """Cycles below which a fork of a loop saves too little, since what two cores wrote lies apart.
+
+    What comes next reads half of it from the other core: a cycle for each byte, about.
+    """
+    buffers = {store.buffer for store in collect(stmt, s.BufferStore)}
+    written = sum([_bytes_of(buffer) for buffer in buffers if buffer.scope() != "local"])
+    return min(_SMALLEST + written, _LARGEST)
 
 
 def cycles_of(stmt: Any, vector_bits: int) -> float:
@@ -76,10 +88,15 @@ def _memory(buffer: Buffer, vectors: int, dtype: DataType) -> float:
     """Cycles in which memory gives or takes so many vectors."""
     if buffer.scope() == "local":
         return 0.0
-    sizes = [size.value for size in buffer.shape if isinstance(size, IntImm)]
-    nbytes = math.prod(sizes) * (_UNKNOWN ** (len(buffer.shape) - len(sizes))) * dtype.bits // 8
-    rate = _NEAR if nbytes <= _SMALL else _FAR
+    rate = _NEAR if _bytes_of(buffer) <= _SMALL else _FAR
     return max(dtype.bits * dtype.lanes / 8 / rate, vectors / 2)
+
+
+def _bytes_of(buffer: Buffer) -> int:
+    """The size of a tensor, about where it is symbolic."""
+    sizes = [size.value for size in buffer.shape if isinstance(size, IntImm)]
+    unknown = _UNKNOWN ** (len(buffer.shape) - len(sizes))
+    return math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8
 
 
 class _Counter(Visitor):
