@@ -16,6 +16,7 @@ from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.block_channels import BlockChannels
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.compute_prim_value import ComputePrimValue
+from weft.relax.transform.concatenate_in_place import ConcatenateInPlace
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.decompose_ops import DecomposeOpsForInference
 from weft.relax.transform.dequantize_after_product import DequantizeAfterProduct
@@ -207,6 +208,7 @@ WEFT: tuple[Pass, ...] = (
     ScheduleGeneratedFunctions(cpu.Winograd(), cpu.Default()),  # vectors, tiles, threads
     SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
     FoldConstant(),  # which runs now, once
+    ConcatenateInPlace(),  # once kernels are scheduled, for results that are whole
     DeadCodeElimination(),  # those kernels
 )
 """What ``weft.compile`` does to a graph."""

@@ -1,0 +1,150 @@
+"""ConcatenateInPlace: kernels write what is concatenated where the result has it.
+
+Before::
+
+    a = R.call_tir(cls.conv2d, (x, w), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
+    b = R.call_tir(cls.conv2d1, (x, v), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
+    y = R.call_tir(cls.concatenate, (a, b), out_sinfo=R.Tensor((1, 8, 8, 8, 16)))
+
+After, with PrimFuncs that write one half of their last argument::
+
+    lv = R.call_tir(cls.conv2d_part, (x, w), out_sinfo=R.Tensor((1, 8, 8, 8, 16)))
+    y = R.call_tir_inplace(cls.conv2d1_part, (x, v, lv), inplace_indices=[2], ...)
+
+A copy reads and writes all of the result, which takes as long as a product with few steps. Every
+part must be what a kernel of the same block writes and nothing else reads. Kernels are scheduled
+before, so that schedules see results that are whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.ir.transform import PassContext
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.concatenation import concatenated_axis, extents_along, into_part
+from weft.relax.expr import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    Tuple,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.base import call_tir, call_tir_inplace
+from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.tir.function import PrimFunc
+
+CALL_TIR = Op.get("relax.call_tir")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a kernel writes of a concatenation: the PrimFunc that does it, and the result."""
+
+    kernel: PrimFunc
+    whole: Any
+    is_last: bool
+
+
+class _Joiner(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.counts: dict[Var, int] = {}
+        self.axes: dict[Any, int | None] = {}
+        self.parts: dict[Var, _Part] = {}
+        self.started: dict[Var, Var] = {}
+        """Concatenations of which some parts are written, and the variable that holds them."""
+
+    def visit_function_(self, op: Function) -> Any:
+        self.counts = dict(uses(op))
+        return super().visit_function_(op)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer, self.parts = self.parts, {}
+        kernels = [binding for binding in block.bindings if _is_kernel(binding, self.mod)]
+        calls: dict[Var, Any] = {binding.var: binding.value for binding in kernels}
+        for binding in kernels:
+            self.parts.update(self.parts_of(binding, calls))
+        made = super().visit_dataflow_block_(block)
+        self.parts = outer
+        return made
+
+    def parts_of(self, whole: Any, calls: dict[Var, Any]) -> dict[Var, _Part]:
+        """The kernels that can write their part of a concatenation; empty if not all can."""
+        callee, given = whole.value.args[0], whole.value.args[1].fields
+        axis = self.axis_of(callee)
+        if axis is None or not all(self.is_free(one, calls) for one in given):
+            return {}
+        *sizes, extent = extents_along(self.mod[callee], axis)
+        last = [var for var in calls if var in set(given)][-1]
+        found, begin = {}, 0
+        for var, size in zip(given, sizes, strict=True):
+            kernel = into_part(self.mod[calls[var].args[0]], axis, begin, extent)
+            if kernel is None:
+                return {}
+            found[var] = _Part(kernel, whole, var is last)
+            begin += size
+        return found
+
+    def axis_of(self, callee: Any) -> int | None:
+        """The axis along which a PrimFunc concatenates; asked once each."""
+        if callee not in self.axes:
+            self.axes[callee] = concatenated_axis(self.mod[callee])
+        return self.axes[callee]
+
+    def is_free(self, var: Any, calls: dict[Var, Any]) -> bool:
+        """Whether a kernel of this block writes a tensor that one call reads, once."""
+        is_inside = isinstance(var, DataflowVar) and var in calls and self.counts.get(var) == 1
+        return is_inside and var not in {part.whole.var for part in self.parts.values()}
+
+    def visit_binding(self, binding: Binding) -> None:
+        part = self.parts.get(binding.var)
+        if part is not None and isinstance(binding, VarBinding):
+            self.write(binding, part)
+        elif self.started.pop(binding.var, None) is None:
+            super().visit_binding(binding)
+
+    def write(self, binding: VarBinding, part: _Part) -> None:
+        """Emit the kernel of a part in the memory of the whole."""
+        call = self.visit_expr(binding.value)
+        arguments, info = list(call.args[1].fields), part.whole.value.struct_info
+        gvar = self.builder_.add_func(part.kernel, f"{call.args[0].name_hint}_part")
+        held = self.started.get(part.whole.var)
+        if held is None:
+            made = call_tir(gvar, Tuple(arguments), info)
+        else:
+            made = call_tir_inplace(gvar, Tuple([*arguments, held]), [len(arguments)], info)
+        made = self.builder_.normalize(made)
+        if part.is_last:
+            self.reemit(part.whole, part.whole.var, made)
+            self.started[part.whole.var] = part.whole.var
+        else:
+            self.started[part.whole.var] = self.builder_.emit(made)
+
+
+def _is_kernel(binding: Binding, mod: IRModule) -> bool:
+    """Whether a binding is one tensor that a PrimFunc writes, given tensors only."""
+    value: Any = binding.value
+    if not isinstance(binding, VarBinding) or getattr(value, "op", None) is not CALL_TIR:
+        return False
+    if len(value.args) != 2 or not isinstance(value.args[1], Tuple):
+        return False
+    func = mod[value.args[0]]
+    return isinstance(func, PrimFunc) and len(func.params) == len(value.args[1].fields) + 1
+
+
+def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+    return mutate_module(mod, _Joiner(mod))
+
+
+def ConcatenateInPlace() -> Any:  # noqa: N802 - a pass
+    """The pass that lets kernels write into the tensor that their results are put together in."""
+    return make_module_pass("ConcatenateInPlace", _run)
