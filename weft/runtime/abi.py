@@ -34,8 +34,8 @@ a fault code when the function is not registered or raised; the wrapper raises t
 i64 end)`` once for each part, on at most ``threads`` threads (0: the configured number; -k: that
 number, but at most k). It returns 0, or the first fault code that a part returned. A nested call
 runs serially. ``weft_parallel_brief`` does the same, and takes only threads that are awake, but for
-now and then: for loops that are shorter than waking one. ``weft_team`` runs ``body(context, 0, 1)`` and returns its code; the threads of all
-``weft_parallel`` that it calls are taken once, for all of them.
+now and then: for loops that are shorter than waking one. ``weft_team`` runs ``body(context, 0, 1)``
+and returns its code; the threads of all loops that it starts are taken once, for all of them.
 
 **Layouts** (natural C alignment, little endian, 64-bit pointers) ::
 
