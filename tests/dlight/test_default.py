@@ -184,6 +184,9 @@ CASES = {
         (2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])
     ),
     "sum of rows": of_one((6, 33), lambda x: topi.sum(x, axis=1)),
+    "sum of long rows": of_one((5, 133), lambda x: topi.sum(x, axis=1)),
+    "mean of images": of_one((2, 8, 3, 3), lambda x: topi.nn.adaptive_pool(x, (1, 1), "avg")),
+    "mean of few images": of_one((2, 3, 3, 3), lambda x: topi.nn.adaptive_pool(x, (1, 1), "avg")),
     "lower triangle": of_one((19, 21), lambda x: topi.trilu(x, 0, False)),
     "sum of columns": of_one((33, 6), lambda x: topi.sum(x, axis=0)),
     "sum of many columns": of_one((9, 1030), lambda x: topi.sum(x, axis=0)),

@@ -88,9 +88,9 @@ LOWER_TIR: tuple[Pass, ...] = (
     FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     FillTails(),  # while guards are where blocks put them, on indices that are simple
-    VectorizeReduction(),  # while an accumulation is one statement of its loop
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
+    VectorizeReduction(),  # once tails are loops of their own, whose rows are not joined together
     TransposeTile(),  # once tails are loops of their own, while the nest is two plain loops
     SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
     VectorizeLoop(),

@@ -13,7 +13,7 @@ from weft.script import tir as T
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate
 from weft.tir.transform import VectorizeReduction
-from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 
 RNG = np.random.default_rng(3)
 
@@ -134,3 +134,51 @@ def test_of_equal_values_and_of_nan_the_right_one_counts(compute, last, dtype):
     if not last:
         numpy = np.argmax if compute is topi.argmax else np.argmin
         np.testing.assert_array_equal(out[0], numpy(data, 1))
+
+
+def rows_together(name, dtype, rows, size, count):
+    """A reduction of rows, so many of them together; the last rows are fewer."""
+    x = te.placeholder((rows, size), dtype, name="x")
+    func = te.create_prim_func([x, REDUCTIONS[name](x, axis=1)])
+    sch = tir.Schedule(func)
+    [name] = [block.name_hint for block in collect(sch.mod["main"].body, tir.Block)
+              if block.init is not None]  # fmt: skip
+    block = sch.get_block(name)
+    row, steps = sch.get_loops(block)
+    _, inner = sch.split(row, [None, count])
+    sch.decompose_reduction(block, steps)
+    sch.annotate(steps, VECTOR_REDUCTION, [count, 2])
+    sch.annotate(inner, ROWS_TOGETHER, 1)
+    return func, sch.mod["main"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("name", ["sum", "product", "largest"])
+def test_rows_whose_lanes_are_joined_together(name, dtype):
+    """Of nine rows, two rounds together and one row alone; sizes with and without rests."""
+    for size, count in ((1, 4), (7, 4), (8, 4), (21, 2)):
+        func, made = rows_together(name, dtype, 9, size, count)
+        data = RNG.integers(-2, 3, (9, size)).astype(dtype)
+        lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+        together = [item for item in collect(lowered.body, Allocate)
+                    if item.buffer_var.name.endswith("_rows")]  # fmt: skip
+        assert len(together) == 1
+        out = [np.zeros(9, func.buffer_map[func.params[1]].dtype) for _ in range(3)]
+        run(func, data, out[0])
+        run(lowered, data, out[1])
+        weft.build(made)["main"](data, out[2])
+        np.testing.assert_array_equal(out[1], out[0])
+        np.testing.assert_array_equal(out[2], out[0])
+
+
+def test_rows_that_start_from_what_others_leave_stay_apart():
+    @T.prim_func
+    def main(x: T.Buffer((4, 8), "float32"), s: T.Buffer((5,), "float32")):
+        for r in T.serial(4, annotations={ROWS_TOGETHER: 1}):
+            s[r + 1] = s[r]
+            for k in T.serial(8, annotations={VECTOR_REDUCTION: [4, 1]}):
+                s[r + 1] = s[r + 1] + x[r, k]
+
+    data, out = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(5, "float32")
+    run(VectorizeReduction()(weft.IRModule({"main": main}))["main"], data, out)
+    np.testing.assert_array_equal(out[1:], np.cumsum(data.sum(1)))

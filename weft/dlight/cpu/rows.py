@@ -21,13 +21,17 @@ from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+from weft.tir.transform.fold_rows import fold_limit
+from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 
 _CHAINS: Final = 4
 """Vectors that a long reduction accumulates in, so that one addition need not wait for another."""
 _LONG: Final = 16
 """Steps after which twice as many vectors pay for pairs, as of places and values: a comparison
 takes longer to wait for than an addition, but what the vectors hold must be joined."""
+_LEAST: Final = 4
+_SHORT: Final = 128
+"""Steps of a short row: joining its lanes takes as long as what they accumulate."""
 
 
 def schedule(
@@ -44,6 +48,9 @@ def schedule(
     if count is None:
         return False
     summed = [*reductions, *([] if nest.is_spatial else [result])]
+    together = _together(sch, nest, reductions, others, count, machine)
+    if together:
+        return _rows_together(sch, nest, reductions, count, together, machine)
     loops = sch.get_loops(result)
     depth = min(count, 1)
     if count:
@@ -60,6 +67,51 @@ def schedule(
     for block in [*apart, *([result] if nest.is_spatial else [])]:
         spatial = Nest(sch, block)
         vectorize_inside(sch, spatial, spatial.spatial[-1], depth, machine)
+    return True
+
+
+def _together(
+    sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
+    count: int, machine: Machine,
+) -> int:  # fmt: skip
+    """How many rows have their lanes joined together; 0 for each row by itself.
+
+    Rows of one short reduction and one result, which is computed for all of them at once where it
+    is another block: then they must lie along one axis.
+    """
+    summed = [*reductions, *([] if nest.is_spatial else [nest.rv])]
+    rows = [nest.extent(axis) for axis in nest.spatial if nest.extent(axis) != 1]
+    if len(summed) != 1 or others or not rows or None in rows or len(rows) > count:
+        return 0
+    block = Nest(sch, summed[0])
+    steps = [axis for axis in block.reduced if block.extent(axis) != 1]
+    size = product([block.extent(axis) for axis in steps])
+    if size is None or not _LEAST <= size <= _SHORT or len(_contiguous(block, steps)) < len(steps):
+        return 0
+    if len(block.stores) > 1:
+        return 0
+    limit = fold_limit(block.stores[0].buffer.dtype.bits)
+    most = min(machine.lanes(), limit, 1 << (size.bit_length() - 1))
+    along = product(rows) if nest.rv is block.rv else rows[-1]
+    fits = along is not None and (along % most == 0 if nest.is_spatial else along >= most)
+    return most if fits else 0
+
+
+def _rows_together(
+    sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], count: int, together: int,
+    machine: Machine,
+) -> bool:  # fmt: skip
+    """Reduce so many rows, then join the lanes of all of them, then compute their results."""
+    outer, inner = sch.split(sch.fuse(*sch.get_loops(nest.rv)[:count]), [None, together])
+    for block in reductions:
+        sch.compute_at(block, outer)
+        inside = loops_of(sch, Nest(sch, block), 1)
+        sch.fuse(*[inside[axis] for axis in Nest(sch, block).spatial if axis in inside])
+        sch.vectorize(inner)
+    run_in_parallel(sch, [outer], machine)
+    [block] = reductions or [nest.rv]
+    _accumulate(sch, block, 2, machine, together)
+    sch.annotate(sch.get_loops(block)[1], ROWS_TOGETHER, 1)
     return True
 
 
@@ -135,8 +187,13 @@ def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
     return [known[block] for block in reversed(listed) if block in known]
 
 
-def _accumulate(sch: Schedule, block: BlockRV, depth: int, machine: Machine) -> None:
-    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one."""
+def _accumulate(
+    sch: Schedule, block: BlockRV, depth: int, machine: Machine, together: int = 0
+) -> None:
+    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one.
+
+    Where the lanes of so many rows are joined ``together``, vectors have no more lanes than that.
+    """
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, depth)
     steps = [axis for axis in nest.reduced if axis in loops]
@@ -148,7 +205,8 @@ def _accumulate(sch: Schedule, block: BlockRV, depth: int, machine: Machine) -> 
     inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
     sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
     if flat:
-        shape = _vectors(extent_of(sch, inner), len(nest.stores), machine)
+        lanes = min(machine.lanes(), together or machine.lanes())
+        shape = _vectors(extent_of(sch, inner), len(nest.stores), lanes)
         if shape[0] > 1:
             sch.annotate(inner, VECTOR_REDUCTION, shape)
 
@@ -169,9 +227,9 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
     return found
 
 
-def _vectors(size: int | None, values: int, machine: Machine) -> list[int]:
+def _vectors(size: int | None, values: int, lanes: int) -> list[int]:
     """Lanes of a vector, and vectors that accumulate so many values side by side."""
-    lanes, chains = machine.lanes(), _CHAINS
+    chains = _CHAINS
     if size is not None and values > 1 and size >= 2 * chains * lanes * _LONG:
         return [lanes, 2 * chains]
     while size is not None and lanes > 1 and lanes > size:

@@ -23,7 +23,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.transpose_tile import TRANSPOSE
-from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.tir.transform.wide_index import widened
 
 
@@ -146,7 +146,7 @@ def _uses(expr: PrimExpr, variables: Sequence[Var]) -> bool:
 
 def _is_vector(loop: For) -> bool:
     """Whether what the loop reads or stores becomes vectors."""
-    marks = (VECTOR_REDUCTION, TRANSPOSE)
+    marks = (VECTOR_REDUCTION, ROWS_TOGETHER, TRANSPOSE)
     return loop.kind is ForKind.VECTORIZED or any(mark in loop.annotations for mark in marks)
 
 

@@ -34,16 +34,19 @@ from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import GT, LT, BufferLoad, Select, Var
+from weft.tir.expr import GT, LT, Add, BufferLoad, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
+from weft.tir.transform.fold_rows import fold_limit, fold_rows
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.unroll_loop import renewed
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
 """The annotation of a serial loop: lanes of a vector, and vectors that accumulate side by side."""
+ROWS_TOGETHER: Final = "tir.rows_together"
+"""The annotation of a loop over rows around one such loop: their lanes are joined together."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class _Update:
 
     def start(self, place: PrimExpr) -> Stmt:
         """Set one lane; a maximum starts from what is there, which it takes in again at the end."""
-        values: list[Any] = list(self.form.reducer.identity_element)
+        values: list[Any] = self._nothing
         if self.first is not None:
             values = self.first(place)
         elif self.any_start:
@@ -71,9 +74,13 @@ class _Update:
         stores = zip(self.lanes, values, strict=True)
         return seq(*[BufferStore(buffer, value, [place]) for buffer, value in stores])
 
-    def accumulate(self, place: PrimExpr) -> Stmt:
-        """What the loop does, in one lane."""
-        return self._combine(self.lanes, [place], self.form.operands, self.step)
+    def accumulate(self, place: PrimExpr, is_new: PrimExpr | None = None) -> Stmt:
+        """What the loop does, in one lane; nothing where it is not new and would count twice."""
+        operands = self.form.operands
+        if is_new is not None and not self.any_start and self.origin is None:
+            pairs = zip(operands, self._nothing, strict=True)
+            operands = [op.select(is_new, operand, nothing) for operand, nothing in pairs]
+        return self._combine(self.lanes, [place], operands, self.step)
 
     def settle(self, place: PrimExpr) -> Stmt | None:
         """A lane of a choice learns its own place."""
@@ -86,10 +93,21 @@ class _Update:
         """One lane takes in another."""
         return self._combine(self.lanes, [place], [BufferLoad(b, [other]) for b in self.lanes])
 
-    def finish(self) -> Stmt:
-        """The result takes in the first lane."""
-        first = [BufferLoad(buffer, [op.const(0, "int64")]) for buffer in self.lanes]
-        return self._combine(self.form.buffers, self.form.indices, first)
+    def finish(self, place: PrimExpr, results: Buffer | None = None) -> Stmt:
+        """The result takes in a lane, or an element of ``results``."""
+        found = self.lanes if results is None else (results,)
+        operands = [BufferLoad(buffer, [place]) for buffer in found]
+        return self._combine(self.form.buffers, self.form.indices, operands)
+
+    @property
+    def _nothing(self) -> list[Any]:
+        """What changes nothing. For sums that is -0.0, as 0.0 changes -0.0: LLVM adds no -0.0."""
+        reducer = self.form.reducer
+        pairs = zip(reducer.identity_element, reducer.result, strict=True)
+        return [
+            op.const(-0.0, value.dtype) if value.dtype.is_float and isinstance(result, Add)
+            else value for value, result in pairs
+        ]  # fmt: skip
 
     def _combine(
         self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any],
@@ -112,27 +130,92 @@ class _Update:
 
 class _Reductions(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
+        if ROWS_TOGETHER in loop.annotations:
+            loop = _without(loop, ROWS_TOGETHER)
+            made = _rows_together(loop)
+            if made is not None:
+                return made
         found: For = self.visit_default(loop)
-        shape = found.annotations.get(VECTOR_REDUCTION)
-        if shape is None or found.kind is not ForKind.SERIAL:
+        if VECTOR_REDUCTION not in found.annotations or found.kind is not ForKind.SERIAL:
             return found
-        rest = {key: value for key, value in found.annotations.items() if key != VECTOR_REDUCTION}
-        plain = found.with_(annotations=rest)
-        lanes, chains = [int(number) for number in shape]
-        return _in_lanes(plain, lanes, chains) or plain
+        lanes = _lanes_of(found)
+        return _without(found, VECTOR_REDUCTION) if lanes is None else lanes.statement()
 
 
-def _in_lanes(loop: For, lanes: int, chains: int) -> Stmt | None:
+def _without(loop: For, mark: str) -> For:
+    """The loop without one of its annotations."""
+    rest = {key: value for key, value in loop.annotations.items() if key != mark}
+    return loop.with_(annotations=rest)
+
+
+def _lanes_of(loop: For) -> _Lanes | None:
     """The loop in vectors; None if it is of another form."""
     items = stmt_list(loop.body)
+    lanes, chains = [int(number) for number in loop.annotations[VECTOR_REDUCTION]]
     updates = [_update_of(loop, item, lanes * chains) for item in items]
     if lanes < 2 or not any(updates) or not _is_lane_wise(loop.loop_var, items, updates):
         return None
-    made = _Lanes(loop, lanes, chains, items, updates).statement()
-    for update in updates:
-        for buffer in () if update is None else update.lanes:
-            made = allocate(buffer, made)
-    return made
+    return _Lanes(_without(loop, VECTOR_REDUCTION), lanes, chains, items, updates)
+
+
+def _rows_together(loop: For) -> Stmt | None:
+    """Rows that are summed, each in lanes of its own, and joined together; None of another form.
+
+    As many rows as a vector has lanes at the end. Before, of four rows, and after::
+
+        for r in range(4):
+            s[r] = 0
+            for k in range(5): s[r] = s[r] + x[r, k]  # tir.vector_reduction
+
+        for r in T.vectorized(4): s[r] = 0
+        for r in T.unroll(4): (the lanes of row r) s_rows[r * 4 : r * 4 + 4] = s_lanes[0:4]
+        (fold_rows) s_results[0:4] = the sums of s_rows[0:4], s_rows[4:8], ...
+        for r in T.vectorized(4): s[r] = s[r] + s_results[r]
+    """
+    *before, last = stmt_list(loop.body)
+    if not isinstance(loop.extent, IntImm) or not op.is_const_int(loop.min, 0):
+        return None
+    if not isinstance(last, For) or VECTOR_REDUCTION not in last.annotations:
+        return None
+    found, count = _lanes_of(last), loop.extent.value
+    update = None if found is None or len(found.items) != 1 else found.updates[0]
+    if found is None or update is None or len(update.lanes) != 1:
+        return None
+    [own], [result] = update.lanes, update.form.buffers
+    if not all(_starts(item, result) for item in before) or found.lanes % count:
+        return None
+    if not 1 < count <= fold_limit(own.dtype.bits):
+        return None
+    if loop.loop_var not in collect(list(update.form.indices), Var):
+        return None
+    rows = decl_buffer((count * count,), own.dtype, f"{result.name}_rows", scope="local")
+    results = decl_buffer((count,), own.dtype, f"{result.name}_results", scope="local")
+
+    def kept(lane: PrimExpr) -> Stmt:
+        place = op.add(op.multiply(loop.loop_var, count), lane)
+        return BufferStore(rows, BufferLoad(own, [lane]), [place])
+
+    parts = [
+        *([loop.with_(kind=ForKind.VECTORIZED, body=seq(*before))] if before else []),
+        loop.with_(kind=ForKind.UNROLLED, body=found.statement(count, kept)),
+        fold_rows(update.form.reducer, rows, results),
+        loop.with_(kind=ForKind.VECTORIZED, body=update.finish(loop.loop_var, results)),
+    ]
+    return _allocated([rows, results], renewed(seq(*parts)))
+
+
+def _starts(item: Stmt, buffer: Buffer) -> bool:
+    """Whether a statement stores what depends on no memory in the buffer."""
+    if not isinstance(item, BufferStore) or item.buffer is not buffer:
+        return False
+    return not collect(item.value, BufferLoad)
+
+
+def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+    """A statement with memory for buffers around it."""
+    for buffer in buffers:
+        body = allocate(buffer, body)
+    return body
 
 
 def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
@@ -227,8 +310,8 @@ class _Lanes:
     items: Sequence[Stmt]
     updates: Sequence[_Update | None]
 
-    def statement(self) -> Stmt:
-        """All parts in a row."""
+    def statement(self, until: int = 1, kept: Callable[[PrimExpr], Stmt] | None = None) -> Stmt:
+        """All parts in a row; ``kept`` takes ``until`` lanes, if not the result the first one."""
         extent, round_size = self.loop.extent, self.lanes * self.chains
         rounds = op.floordiv(extent, round_size)
         singles = op.floordiv(op.floormod(extent, round_size), self.lanes)
@@ -243,12 +326,14 @@ class _Lanes:
             settled = self._each(lambda update, j: update.settle(j))
             parts.append(self._vector(round_size, settled))
         width = round_size
-        while width > 1:
+        while width > until:
             half = width // 2
             parts.append(self._vector(half, self._fold(half)))
             width = half
-        ends = [update.finish() for update in self.updates if update is not None]
-        return seq(*[part for part in parts if part is not None], *ends)
+        end = kept or self._each(lambda update, j: update.finish(j))
+        parts.append(self._vector(until, end))
+        made = seq(*[part for part in parts if part is not None])
+        return _allocated([lane for update in self._found for lane in update.lanes], made)
 
     def _number(self, value: int) -> IntImm:
         return IntImm(self.loop.loop_var.dtype, value)
@@ -261,21 +346,26 @@ class _Lanes:
         return For(lane, self._number(0), self._number(lanes), ForKind.VECTORIZED, body(lane))
 
     def _each(self, make: Callable[[_Update, PrimExpr], Stmt | None]) -> Callable[[PrimExpr], Stmt]:
-        found = [update for update in self.updates if update is not None]
-        return lambda place: seq(*[make(update, place) for update in found])
+        return lambda place: seq(*[make(update, place) for update in self._found])
+
+    @property
+    def _found(self) -> list[_Update]:
+        return [update for update in self.updates if update is not None]
 
     def _fold(self, half: int) -> Callable[[PrimExpr], Stmt]:
         return self._each(lambda update, j: update.fold(j, op.add(j, half)))
 
     def _body(
-        self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None
-    ) -> Stmt:
+        self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None,
+        is_new: PrimExpr | None = None,
+    ) -> Stmt:  # fmt: skip
         """What iteration ``start + place`` does, its accumulations in the lane ``place``.
 
-        ``origin`` is ``start`` from the loop's first number on, where that is at hand.
+        ``origin`` is ``start`` from the loop's first number on, where that is at hand; ``is_new``
+        says whether the iteration was not before.
         """
         made = [
-            item if update is None else update.accumulate(place)
+            item if update is None else update.accumulate(place, is_new)
             for item, update in zip(self.items, self.updates, strict=True)
         ]
         value = op.add(self.loop.min, start)
@@ -285,8 +375,7 @@ class _Lanes:
 
     @property
     def _origins(self) -> list[Var]:
-        found = [update.origin for update in self.updates if update is not None]
-        return [var for var in found if var is not None]
+        return [update.origin for update in self._found if update.origin is not None]
 
     def _rounds(self, count: PrimExpr) -> Stmt | None:
         """``chains`` vectors at a time."""
@@ -334,12 +423,25 @@ class _Lanes:
         at = op.multiply(singles, self.lanes)
         if isinstance(self.loop.extent, IntImm):
             count = self.loop.extent.value % self.lanes
+            is_alone = len(self._found) == len(self.items)
+            if count and is_alone and self.loop.extent.value > self.lanes:
+                return self._last(done, at, count)
             body = self._vector(count, lambda lane: self._body(done, op.add(at, lane)))
             return body if count else None
         left, done = Var(self._name, self.loop.loop_var.dtype), op.add(done, at)
         known = {self.loop.loop_var: op.add(self.loop.min, op.add(done, left))}
         body = renewed(substitute(self.loop.body, known))
         return For(left, self._number(0), op.subtract(self.loop.extent, done), ForKind.SERIAL, body)
+
+    def _last(self, done: PrimExpr, at: PrimExpr, count: int) -> Stmt:
+        """The rest in a whole vector that ends with it: its first lanes were there before."""
+        back = self.lanes - count
+
+        def body(lane: PrimExpr) -> Stmt:
+            start = op.subtract(done, back)
+            return self._body(start, op.add(at, lane), is_new=op.greater_equal(lane, back))
+
+        return self._vector(self.lanes, body)
 
     @property
     def _name(self) -> str:

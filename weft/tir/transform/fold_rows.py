@@ -1,0 +1,89 @@
+"""Folding the partial results of several rows at once, each in the lanes of a vector of its own.
+
+Joining the lanes of one row takes a shuffle and an operation for each halving, most of whose lanes
+are of no use. Two rows at a time, the lower halves of both make one vector and the upper halves
+another, and one operation joins them: of ``n`` rows of ``n`` lanes, ``n - 1`` operations and twice
+as many shuffles leave one vector, which has the result of each row in its lane. That is how SSE3's
+``haddps`` sums four rows, and the tree of a transpose (Stone, "Parallel processing with the perfect
+shuffle", 1971) whose every step joins what it has interleaved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, CommReducer, Ramp, Shuffle, Var
+from weft.tir.stmt import BufferStore, LetStmt, Stmt
+from weft.tir.transform.transpose_tile import interleaved
+from weft.tir.transform.vectorize_loop import Vectorizer
+
+_BITS: Final = 128
+"""Of a vector, within which one instruction interleaves elements."""
+
+
+def fold_limit(bits: int) -> int:
+    """Rows that are folded at once at most: two groups of lanes that one instruction interleaves.
+
+    >>> fold_limit(32), fold_limit(64)
+    (8, 4)
+    """
+    return 2 * _BITS // bits
+
+
+def fold_rows(reducer: CommReducer, rows: Buffer, results: Buffer) -> Stmt:
+    """Store in lane ``r`` of the results what the lanes of row ``r`` come to.
+
+    ``rows`` has ``n * n`` elements, of ``n`` rows one after the other, and ``results`` has ``n``, a
+    power of two and no more than ``fold_limit``. The reducer is one of single values.
+    """
+    count = int(results.shape[0])
+    group = min(count, _BITS // rows.dtype.bits)
+    fold = _Fold(reducer, count)
+    vectors = [
+        fold.bound(BufferLoad(rows, [_ramp(row * count, count)])) for row in range(count)
+    ]
+    within = interleaved(count, group)
+    groups = [fold.of(vectors[at : at + group], within) for at in range(0, count, group)]
+    lower = [*range(group), *range(count, count + group)]
+    value = fold.of(groups, (lower, [lane + group for lane in lower]))
+    body: Stmt = BufferStore(results, value, [_ramp(0, count)])
+    for var, value in reversed(fold.lets):
+        body = LetStmt(var, value, body)
+    return body
+
+
+def _ramp(start: int, lanes: int) -> Ramp:
+    return Ramp(IntImm("int64", start), IntImm("int64", 1), lanes)
+
+
+class _Fold:
+    """Vectors of ``count`` lanes, joined two at a time; ``lets`` are the values, in order."""
+
+    def __init__(self, reducer: CommReducer, count: int) -> None:
+        self.reducer, self.count = reducer, count
+        self.lets: list[tuple[Var, PrimExpr]] = []
+
+    def of(self, vectors: Sequence[PrimExpr], orders: Sequence[list[int]]) -> PrimExpr:
+        """What the vectors come to, each two of them joined as the lanes in both orders are."""
+        while len(vectors) > 1:
+            half = len(vectors) // 2
+            pairs = zip(vectors[:half], vectors[half:], strict=True)
+            vectors = [self._joined(pair, orders) for pair in pairs]
+        return vectors[0]
+
+    def _joined(self, pair: Sequence[PrimExpr], orders: Sequence[list[int]]) -> PrimExpr:
+        vectorizer = Vectorizer(Var("lane", "int64"), IntImm("int64", 0), self.count)
+        values = (*self.reducer.lhs, *self.reducer.rhs)
+        for value, order in zip(values, orders, strict=True):
+            vectorizer.values[id(value)] = self.bound(Shuffle(pair, order))
+        [result] = self.reducer.result
+        return self.bound(vectorizer.visit(result))
+
+    def bound(self, value: PrimExpr) -> PrimExpr:
+        """A variable of the value."""
+        var = Var(f"folded_{len(self.lets)}", value.dtype)
+        self.lets.append((var, value))
+        return var
