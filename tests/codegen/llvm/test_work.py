@@ -6,6 +6,8 @@ import pytest
 
 import weft
 from weft.codegen.llvm.work import cycles_of, smallest_work
+from weft.script import ir as I
+from weft.script import relax as R
 from weft.script import tir as T
 
 
@@ -92,6 +94,38 @@ def test_tensors_beyond_the_second_cache_take_longer():
 
     assert cycles_of(read.body, 512) == 100 * (8 + 2)
     assert cycles_of(read_near.body, 512) == 100 * (2 + 2)
+
+
+def test_names_and_shuffles_count_like_what_they_are_bound_to():
+    @T.prim_func
+    def stored(a: T.Buffer((32,), "float32"), b: T.Buffer((32,), "float32"), n: T.int32):
+        b[0:16] = T.exp(a[0:16])
+
+    @T.prim_func
+    def named(a: T.Buffer((32,), "float32"), b: T.Buffer((32,), "float32"), n: T.int32):
+        with T.LetStmt(n + 1):
+            with T.LetStmt(T.exp(a[0:16])) as value:
+                b[0:16] = value
+
+    @T.prim_func
+    def shuffled(a: T.Buffer((32,), "float32"), b: T.Buffer((32,), "float32"), n: T.int32):
+        b[0:16] = T.Shuffle([T.exp(a[0:16]), a[16:32], a[16:32]], [1] * 16)
+
+    plain, other, more = [cycles_of(func.body, 512) for func in (stored, named, shuffled)]
+    assert plain == other
+    assert more == plain + 2 * 2 + 2 * 0.5  # two loads, two registers put to the first
+
+
+@pytest.mark.parametrize(("heads", "expected"), [(1, False), (12, True)])
+def test_transposes_in_registers_fork(heads, expected):
+    @I.ir_module
+    class Transposed:
+        @R.function
+        def main(x: R.Tensor((heads, 128, 64), "float32")) -> R.Tensor((heads, 64, 128), "float32"):
+            return R.permute_dims(x, axes=[0, 2, 1])
+
+    found = weft.compile(Transposed, target=WIDE + " -num-cores=2", cache=False)
+    assert ("weft.parallel." in found.get_source("ll")) is expected
 
 
 def test_functions_of_mathematics_count_more():

@@ -64,10 +64,21 @@ def cycles_of(stmt: Any, vector_bits: int) -> float:
         return _UNKNOWN * cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.BufferStore):
         return _cycles_of_store(stmt, vector_bits)
+    if isinstance(stmt, s.LetStmt):
+        return _cycles_of_value(stmt.value, vector_bits) + cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.Evaluate):
         return 0.0 if isinstance(stmt.value, IntImm) else _CALL
     body = getattr(stmt, "body", None)
     return 1.0 if body is None else cycles_of(body, vector_bits)
+
+
+def _cycles_of_value(value: Any, vector_bits: int) -> float:
+    """What a name is bound to; numbers of places are free."""
+    if value.dtype.lanes == 1 and not value.dtype.is_float:
+        return 0.0
+    counter = _Counter(vector_bits)
+    counter.visit(value)
+    return counter.cycles
 
 
 def _cycles_of_store(stmt: s.BufferStore, vector_bits: int) -> float:
@@ -119,6 +130,11 @@ class _Counter(Visitor):
     def visit_BufferLoad(self, expr: e.BufferLoad) -> None:
         """What memory takes; its place is not computed apart."""
         self.cycles += _memory(expr.buffer, self.vectors(expr), expr.dtype)
+
+    def visit_Shuffle(self, expr: e.Shuffle) -> None:
+        """An operation for each register that is put to the first."""
+        self.cycles += self.vectors(expr) / 2 * max(len(expr.vectors) - 1, 1)
+        self.visit_default(expr)
 
     def visit_Call(self, expr: e.Call) -> None:
         """A function of mathematics, or one operation."""
