@@ -91,7 +91,27 @@ def test_what_is_picked_in_one_order_is_computed_with_before(becomes):
     def expected(a: T.Buffer((2, 8), "float32"), c: T.Buffer((8,), "float32")):
         c[0:8] = T.Shuffle(
             [a[0, 0:4] * T.Broadcast(T.float32(3), 4) + a[1, 0:4]], [0, 0, 1, 1, 2, 2, 3, 3]
-        ) - T.Shuffle([a[0, 0:2]], [0, 0, 0, 0, 1, 1, 1, 1])
+        ) - T.Shuffle([a[0, 0:4]], [0, 0, 0, 0, 1, 1, 1, 1])
+
+    becomes(ShuffleLoad(), before, expected)
+
+
+def test_neighbours_are_read_by_one_run_where_that_is_no_wider(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((2, 40), "float32"), c: T.Buffer((8,), "float32")):
+        c[0:8] = (
+            a[0, (T.Ramp(3, 1, 8) // T.Broadcast(2, 8)) + T.Broadcast(1, 8)]
+            + a[1, T.Ramp(3, 1, 8) // T.Broadcast(2, 8)]
+            + a[0, (T.Ramp(3, 1, 8) // T.Broadcast(2, 8)) + T.Broadcast(7, 8)]
+        )
+
+    @T.prim_func
+    def expected(a: T.Buffer((2, 40), "float32"), c: T.Buffer((8,), "float32")):
+        c[0:8] = (
+            T.Shuffle([a[0, 1:9]], [1, 2, 2, 3, 3, 4, 4, 5])
+            + T.Shuffle([a[1, 1:9]], [0, 1, 1, 2, 2, 3, 3, 4])
+            + T.Shuffle([a[0, 8:16]], [0, 1, 1, 2, 2, 3, 3, 4])
+        )
 
     becomes(ShuffleLoad(), before, expected)
 

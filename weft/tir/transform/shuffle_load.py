@@ -12,12 +12,15 @@ After::
     y[i * 16:i * 16 + 16] = T.Shuffle([x[i * 8:i * 8 + 8]], [0, 0, 1, 1, 2, 2, ... 7, 7])
 
 An index that depends on nothing, as the columns of an image that is resized in unrolled vectors,
-may hold any arithmetic, which the reference interpreter carries out. Sums and products of what is
-picked in one order are computed before it is picked. Runs when loops are unrolled.
+may hold any arithmetic, which the reference interpreter carries out. What a statement picks from
+rows of one buffer is the same run for neighbours, as the pixels on both sides of a new one, where
+that is no wider. Sums and products of what is picked in one order are computed before it is picked:
+once for the neighbours, too. Runs when loops are unrolled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Final
 
@@ -50,7 +53,7 @@ from weft.tir.expr import (
 )
 from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler
-from weft.tir.stmt import For
+from weft.tir.stmt import BufferStore, For, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 _APART: Final = (2, 3, 4)
@@ -58,11 +61,28 @@ _APART: Final = (2, 3, 4)
 _VECTORS: Final = 4
 """Vectors that a run may fill: from more it takes as long to pick as to gather."""
 
+_Span = tuple[int, int]
+"""The first element, and the one after the last."""
+
 
 class _Shuffles(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
+        self.spans: dict[Buffer, list[_Span]] = {}
+        """Of the statement at hand: what is read of rows of buffers where lanes are constants."""
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        """What a statement picks from the same elements, as neighbours of pixels, is one run."""
+        found: dict[Buffer, list[_Span]] = {}
+        for load in collect(store.value, BufferLoad):
+            places = _constants(load.indices[-1]) if _is_picked(load) else None
+            if places is not None:
+                found.setdefault(load.buffer, []).append((min(places[1]), max(places[1]) + 1))
+        self.spans = {buffer: _together(spans) for buffer, spans in found.items()}
+        made: Stmt = self.visit_default(store)
+        self.spans = {}
+        return made
 
     def visit_For(self, loop: For) -> For:
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
@@ -71,15 +91,11 @@ class _Shuffles(StmtMutator):
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         found: BufferLoad = self.visit_default(load)
-        if found.dtype.lanes == 1 or found.buffer.dtype.lanes > 1 or found.predicate is not None:
+        if _is_vector(found) and isinstance(found.indices[-1], Ramp):
+            return self._apart(found, found.indices[-1])
+        if not _is_picked(found):
             return found
-        *outer, last = found.indices
-        if any(index.dtype.lanes != 1 for index in outer):
-            return found
-        if isinstance(last, Ramp):
-            return self._apart(found, last)
-        if _is_simple(found.buffer, last):
-            return found
+        last = found.indices[-1]
         places = _constants(last) or self._differences(last)
         return found if places is None else self._picked(found, *places)
 
@@ -126,7 +142,12 @@ class _Shuffles(StmtMutator):
 
     def _picked(self, load: BufferLoad, first: PrimExpr, places: list[int]) -> PrimExpr:
         """The run of memory that holds all ``first + places``, and the lanes of it."""
-        low, span = min(places), max(places) - min(places) + 1
+        low, end = min(places), max(places) + 1
+        if op.is_const_int(first, 0):
+            known = self.spans.get(load.buffer, [])
+            held = [span for span in known if span[0] <= low and end <= span[1]]
+            low, end = held[0] if held else (low, end)
+        span = end - low
         if span > _VECTORS * len(places):
             return load
         start = self.analyzer.simplify(op.add(first, low))
@@ -144,11 +165,40 @@ class _Shuffles(StmtMutator):
 
     def _width(self, buffer: Buffer, start: PrimExpr, span: int) -> int:
         """How many elements are read: a power of two where the row holds as many."""
-        width = 1 << (span - 1).bit_length()
+        width = _width_of(span)
         size = buffer.shape[-1]
         if isinstance(start, IntImm):
             return width if isinstance(size, IntImm) and width <= size.value else span
         return width if self.analyzer.can_prove(op.less_equal(op.add(start, width), size)) else span
+
+
+def _width_of(span: int) -> int:
+    """The lanes of a run of so many elements: a power of two.
+
+    >>> _width_of(1), _width_of(9)
+    (1, 16)
+    """
+    return 1 << (span - 1).bit_length()
+
+
+def _together(spans: Sequence[_Span]) -> list[_Span]:
+    """Spans that hold all of these, several where one as wide as the widest of them does.
+
+    >>> _together([(8, 17), (7, 16), (40, 48)])
+    [(7, 17), (40, 48)]
+    """
+    found: list[_Span] = []
+    widest = 0
+    for low, end in sorted(spans):
+        widest = max(widest, _width_of(end - low))
+        first, last = found[-1] if found else (low, low)
+        joined = (first, max(last, end))
+        if found and _width_of(joined[1] - first) <= widest:
+            found[-1] = joined
+        else:
+            found.append((low, end))
+            widest = _width_of(end - low)
+    return found
 
 
 def _before(side: PrimExpr, width: int) -> PrimExpr | None:
@@ -158,6 +208,18 @@ def _before(side: PrimExpr, width: int) -> PrimExpr | None:
     if isinstance(side, Shuffle) and len(side.vectors) == 1:
         return side.vectors[0] if side.vectors[0].dtype.lanes == width else None
     return None
+
+
+def _is_vector(load: BufferLoad) -> bool:
+    """Whether a load has lanes in its last index only, all of which are read."""
+    if load.dtype.lanes == 1 or load.buffer.dtype.lanes > 1 or load.predicate is not None:
+        return False
+    return all(index.dtype.lanes == 1 for index in load.indices[:-1])
+
+
+def _is_picked(load: BufferLoad) -> bool:
+    """Whether the lanes of a load may be known, and are no run already."""
+    return _is_vector(load) and not _is_simple(load.buffer, load.indices[-1])
 
 
 def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
