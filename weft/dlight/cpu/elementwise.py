@@ -19,7 +19,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.target.machine import Machine
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.expr import BufferLoad, Call, Cast, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
@@ -32,6 +32,10 @@ _FEW: Final = 4
 _SHARES: Final = 64
 """A part that other rows read again has an element for so many bytes of the first cache: most of
 it is for what streams past."""
+_IMAGES: Final = 4
+_ROW: Final = 256
+"""Images whose rows, of so many elements at most, are computed one after the other: the place of
+the second is known by then. Of more images, rows would meet in the same places of the cache."""
 _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
@@ -50,6 +54,8 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     part = _part(nest, size, is_alone, machine)
     part = _held(size, machine) if again else part
     part = machine.lanes() if beside else part
+    if not again and not beside and part is None and size is not None and size <= _ROW:
+        outer, again = _placed_together(sch, nest, outer)
     if part is not None:
         around, inner = sch.split(inner, [None, part])
         sch.reorder(around, *again, *beside, inner)
@@ -114,6 +120,33 @@ def _order(
     sch.reorder(*outer, *again, *[of_parts[part] for part in beside], *inner)
     fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
     return outer, again, fused, [of_parts[part] for part in beside]
+
+
+def _placed_together(
+    sch: Schedule, nest: Nest, outer: list[LoopRV]
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """Rows of a few images one after the other, where the place of a row is computed by floats.
+
+    That takes longer than to compute on the row, as in images that are resized; rows that are only
+    moved need nothing else meanwhile. Returns the outer loops, and those inside of them.
+    """
+    if len(outer) < 2 or isinstance(nest.stores[0].value, BufferLoad):
+        return outer, []
+    loops = loops_of(sch, nest)
+    casts = [
+        cast for cast in collect(nest.block.body, Cast)
+        if cast.value.dtype.is_float and not cast.dtype.is_float and not collect(cast, BufferLoad)
+    ]  # fmt: skip
+    placed = [sch.get(loops[axis]) for axis in set(collect(casts, Var)) if axis in loops]
+    if sch.get(outer[-1]) not in placed or sch.get(outer[-2]) in placed:
+        return outer, []
+    images = extent_of(sch, outer[-2]) or 1
+    some = max(count for count in range(1, _IMAGES + 1) if images % count == 0)
+    if some == 1:
+        return outer, []
+    around, image = sch.split(outer[-2], [None, some])
+    sch.reorder(around, outer[-1], image)
+    return [*outer[:-2], around, outer[-1]], [image]
 
 
 def _reads_again(places: Places, part: Part, last: Part) -> bool:
