@@ -31,6 +31,17 @@ def test_bits_of_constants(name):
         assert Analyzer().simplify(call(name, a, b)).value == PYTHON[name](a, b)
 
 
+def test_absolute_values():
+    analyzer = Analyzer()
+    for value in (-7, 0, 3, -(1 << 31)):
+        found = analyzer.simplify(call("fabs", value)).value
+        assert found == (abs(value) if abs(value) < 1 << 31 else value)
+    assert isinstance(analyzer.simplify(call("fabs", X)), Call)
+    analyzer.bind(X, Range(0, 9))
+    assert analyzer.simplify(call("fabs", X)) is X
+    assert isinstance(analyzer.simplify(call("fabs", X - 5)), Call)
+
+
 def test_counts_of_bits():
     for value in (-1, 0, 1, 8, 255, -(1 << 31)):
         text = f"{value % (1 << 32):032b}"

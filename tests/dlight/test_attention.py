@@ -113,17 +113,23 @@ def test_not_a_number_reaches_the_queries_that_see_it(target):
     assert np.flatnonzero(broken[:, 1]).tolist() == list(range(18, 37))
 
 
-def test_symbolic_lengths():
+@pytest.mark.parametrize("options", [{}, {"causal_mask": "BottomRight"}], ids=["all", "causal"])
+def test_symbolic_lengths(options):
     n, m = tir.Var("n", "int64"), tir.Var("m", "int64")
-    func = function_of(shapes_of(n, m, heads=4))
+    func = function_of(shapes_of(n, m, heads=4), **options)
     made = scheduled(func, debug_mask="all")
     assert made is not None
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    for allocation in collect(lowered.body, tir.Allocate):  # of all queries, nothing
+        assert n not in collect(list(allocation.extents), tir.Var)
     built = weft.build(made, SMALL)["main"]
     for queries, keys in ((1, 1), (8, 4), (13, 9)):
         shapes = shapes_of(queries, keys, heads=4)
         arrays = [RNG.standard_normal(shape).astype("float32") for shape in shapes]
-        want = np.zeros(shapes[0], "float32")
+        want, interpreted = np.zeros((2, *shapes[0]), "float32")
         run(func, *arrays, want)
+        run(lowered, *arrays, interpreted)
+        np.testing.assert_allclose(interpreted, want, rtol=1e-4, atol=1e-5)
         given = [weft.nd.array(array) for array in (*arrays, np.zeros_like(want))]
         built(*given)
         np.testing.assert_allclose(given[-1].numpy(), want, rtol=1e-4, atol=1e-5)

@@ -100,6 +100,16 @@ def _ones(call: Any, simplifier: RewriteSimplifier) -> Any:
     return fold.const(call.dtype, (value.value % (1 << value.dtype.bits)).bit_count())
 
 
+def _abs(call: Any, simplifier: RewriteSimplifier) -> Any:
+    """The absolute value of a constant, or of an integer that is not negative."""
+    value = call.args[0]
+    if type(value) is IntImm:
+        return op.abs(value)
+    if not value.dtype.is_int or value.dtype.lanes != 1 or has_data(value):
+        return None
+    return value if simplifier.range_of(value)[0] >= 0 else None
+
+
 def _ceil(call: Any, simplifier: RewriteSimplifier) -> Any:
     """``ceil(log2(c))``: what launch heuristics compute."""
     inner = call.args[0]
@@ -121,4 +131,5 @@ _RULES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "tir.clz": _leading_zeros,
     "tir.popcount": _ones,
     "tir.ceil": _ceil,
+    "tir.fabs": _abs,
 }

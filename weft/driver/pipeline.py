@@ -80,7 +80,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     LowerInitBlock(),  # needs the reduction axes, which the next pass removes
     ConvertBlocksToOpaque(),
     LowerMatchBuffer(),  # needs axes replaced, so that regions speak of loops only
-    CompactBufferAllocation(),  # last user of block scopes
+    CompactBufferAllocation(is_strict=False),  # last user of block scopes; tiles are registers
     LowerOpaqueBlock(),  # blocks end here: plain loops, branches, allocations
     SerializeThreads(),  # a CPU has no threads of a GPU; from here on there are loops only
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64

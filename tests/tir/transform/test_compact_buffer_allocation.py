@@ -232,3 +232,40 @@ def test_vectors_count_from_their_first_lane_to_the_last(becomes):
     out = np.zeros((4, 8), "int32")
     run(made, out)
     np.testing.assert_array_equal(out, np.repeat(np.arange(4), 8).reshape(4, 8))
+
+
+def _tiles_of_unknown_extent(first):
+    """``t`` has n elements, of which each tile uses four from ``first`` on."""
+
+    @T.prim_func
+    def main(x: T.handle, c: T.handle):
+        n = T.int32()
+        source = T.match_buffer(x, (n,), "int32")
+        result = T.match_buffer(c, (n,), "int32")
+        for tile in range((n + 3) // 4):
+            with T.block("tile"):
+                T.reads()
+                T.writes()
+                t = T.alloc_buffer((n,), "int32")
+                for j in range(4):
+                    if tile * 4 + j < n:
+                        t[first * tile + j] = source[tile * 4 + j] + 1
+                for j in range(4):
+                    if tile * 4 + j < n:
+                        result[tile * 4 + j] = t[first * tile + j]
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("is_strict", "first", "kept"), [(False, 4, True), (True, 4, False), (False, 0, False)]
+)
+def test_of_an_unknown_extent_the_part_of_an_iteration_is_kept(is_strict, first, kept):
+    before = weft.IRModule({"main": _tiles_of_unknown_extent(first)})
+    after = CompactBufferAllocation(is_strict)(before)["main"]
+    [buffer] = [b for block in collect(after.body, Block) for b in block.alloc_buffers]
+    assert [getattr(extent, "value", "n") for extent in buffer.shape] == [4 if kept else "n"]
+    for size in (4, 7, 0):
+        x, c = np.arange(size, dtype="int32"), np.zeros(size, "int32")
+        run(after, x, c)
+        np.testing.assert_array_equal(c, x + 1)

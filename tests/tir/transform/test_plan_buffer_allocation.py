@@ -298,6 +298,35 @@ def test_a_guard_that_only_keeps_a_tail_inside_the_buffer_is_none(bound, owner):
     np.testing.assert_array_equal(result.numpy(), expected)
 
 
+@pytest.mark.parametrize(("most", "owner"), [(3, ""), (2, "root")])
+def test_tiles_of_an_unknown_extent_cover_it_if_they_are_enough(most, owner):
+    @T.prim_func
+    def main(x: T.handle, c: T.handle):
+        n = T.int32()
+        source = T.match_buffer(x, (5, n), "int32")
+        result = T.match_buffer(c, (5, n), "int32")
+        t = T.alloc_buffer((5, n), "int32")
+        for row in range(5):
+            for tile, j in T.grid((n + most) // 4, 4):
+                with T.block("t"):
+                    u, v = T.axis.spatial(5, row), T.axis.spatial(n, tile * 4 + j)
+                    T.where(tile * 4 + j < n)
+                    t[u, v] = source[u, v] + 1
+            for j in range(n):
+                with T.block("c"):
+                    u, v = T.axis.remap("SS", [row, j])
+                    result[u, v] = t[u, v] * 2
+
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": main}))["main"]
+    assert [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers] == [
+        owner
+    ]
+    for size in (0, 4, 9) if owner == "" else (0, 4):
+        x, c = np.arange(5 * size, dtype="int32").reshape(5, size), np.zeros((5, size), "int32")
+        run(after, x, c)
+        np.testing.assert_array_equal(c, (x + 1) * 2)
+
+
 def test_the_tile_of_a_product_with_tails_stays_small():
     schedule = tir.Schedule(_product(17, 100, 40))
     block, result = schedule.get_block("C"), schedule.get_block("E")

@@ -28,6 +28,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.fill_tails import FILL_TAIL
 from weft.tir.transform.prefetch_next import PREFETCH_NEXT
 
 _UNROLLED: Final = 100
@@ -99,8 +100,11 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         return None
     if any(load not in reused and load.buffer not in weights for load in strided):
         return None  # copying costs as much as computing
+    # Panels end with zeros: of columns whose number nobody knows the last vectors need no guard.
+    panels = reused if nest.extent(column) is None else []
     packed += [
-        load for load in contiguous if load.buffer in weights and _can_pack(nest, load, column)
+        load for load in contiguous
+        if (load in panels or load.buffer in weights) and _can_pack(nest, load, column)
     ]  # fmt: skip
     outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
     steps = sorted(
@@ -171,6 +175,8 @@ def schedule(
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
+    if panels and nest.extent(roles.column) is None:
+        sch.annotate(block, FILL_TAIL, 1)
     part = in_parts(sch, nest, roles.steps)
     place_tile(sch, nest, roles, (block, result), sizes, machine)
     around = loops_around(sch, result, roles)

@@ -2,14 +2,17 @@
 
 Needs opaque blocks. For each dimension the accessed interval is estimated over the loops inside
 the allocating block; if its extent is a smaller constant, the dimension shrinks and indices shift
-by the interval's lower end. The annotation ``buffer_dim_align`` (of ``storage_align``) becomes
-strides. Before: ``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that
-uses ``B[i, 0:128]``. After: ``B = alloc_buffer((1, 128))`` with ``B[0, j]``.
+by the interval's lower end. Without ``is_strict`` a part of a dimension of unknown extent counts
+as smaller, so that tiles of it may be registers, and its last tile whole vectors. The annotation
+``buffer_dim_align`` (of ``storage_align``) becomes strides. Before:
+``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that uses ``B[i, 0:128]``. After:
+``B = alloc_buffer((1, 128))`` with ``B[0, j]``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
@@ -308,7 +311,7 @@ class _Shrink(Mutator):
         return BufferRegion(plan[0], ranges)
 
 
-def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
+def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFunc:
     """The function with its allocations compacted."""
     gather = _Gather()
     gather.visit(func.body)
@@ -324,7 +327,7 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
             continue
         if id(buffer.data) in shared or not buffer.shape:
             continue
-        usage.plan = _plan(usage, analyzer) or usage.plan
+        usage.plan = _plan(usage, analyzer, is_strict) or usage.plan
     for key, usage in gather.usages.items():
         if usage.plan is not None:
             buffer, shifts = usage.plan
@@ -364,13 +367,28 @@ def _strides(
     return Array(strides[::-1])
 
 
-def _plan(usage: _Usage, analyzer: Analyzer) -> tuple[Buffer, list[PrimExpr]] | None:
+def _is_part(
+    low: PrimExpr, count: int, extent: PrimExpr, analyzer: Analyzer, is_strict: bool
+) -> bool:
+    """Whether ``count`` elements from ``low`` on are what to keep of a dimension.
+
+    Of an unknown extent that may be fewer than they are, unless ``is_strict``: those of one
+    iteration of a loop outside, whose place differs from iteration to iteration.
+    """
+    if not is_strict and not isinstance(extent, IntImm) and collect(low, Var):
+        return True
+    return analyzer.can_prove(op.const(count, extent.dtype) < extent)
+
+
+def _plan(
+    usage: _Usage, analyzer: Analyzer, is_strict: bool
+) -> tuple[Buffer, list[PrimExpr]] | None:
     buffer = usage.buffer
     shape: list[PrimExpr] = []
     shifts: list[PrimExpr] = []
     for axis, extent in enumerate(buffer.shape):
         region = _accessed(usage, axis, analyzer)
-        if region is None or not analyzer.can_prove(op.const(region[1], extent.dtype) < extent):
+        if region is None or not _is_part(*region, extent, analyzer, is_strict):
             shape.append(extent)
             shifts.append(IntImm(extent.dtype, 0))
         else:
@@ -382,5 +400,11 @@ def _plan(usage: _Usage, analyzer: Analyzer) -> tuple[Buffer, list[PrimExpr]] | 
 
 
 def CompactBufferAllocation(is_strict: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass ``tir.CompactBufferAllocation``."""
-    return make_pass("CompactBufferAllocation", compact_buffer_allocation)
+    """The pass ``tir.CompactBufferAllocation``.
+
+    A buffer never grows with ``is_strict``. Without it, one of unknown extent becomes as large as
+    the region that one iteration of a loop outside accesses, which may be more.
+    """
+    return make_pass(
+        "CompactBufferAllocation", partial(compact_buffer_allocation, is_strict=is_strict)
+    )

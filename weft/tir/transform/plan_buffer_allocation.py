@@ -212,7 +212,7 @@ def _is_later(first: _Access, access: _Access, depth: int, buffer: Buffer) -> bo
     return _is_private(loop, shared[-1], buffer, [first, access])
 
 
-def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]:
+def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, PrimExpr]]:
     """By axis ``(first, extent)`` of what stores of one block set one after the other.
 
     They are at constant places of one dimension that follow each other, and agree in the rest.
@@ -235,7 +235,7 @@ def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, int]]
     places = [access.indices[axis] for access in accesses[:count] if access.indices]
     values = [place.value if isinstance(place, IntImm) else None for place in places]
     follows = values[0] is not None and values == list(range(values[0], values[0] + count))
-    return {axis: (places[0], count)} if follows else {}
+    return {axis: (places[0], op.const(count, places[0].dtype))} if follows else {}
 
 
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
@@ -251,40 +251,44 @@ def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer)
     )
 
 
-def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, int] | None:
-    """``(first, extent)`` of the elements that ``index`` takes over loops; None if with gaps."""
+def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
+    """``(first, extent)`` of the elements that ``index`` takes over loops; None if with gaps.
+
+    The loop with the longest steps may be of unknown extent.
+    """
     if collect(index, (BufferLoad, Call)):
         return None
     found = detect_linear_equation(index, [loop.loop_var for loop in loops])
     strides = [one.value if isinstance(one, IntImm) else 0 for one in found[:-1]]
     if not found or not all(stride > 0 for stride in strides):
         return None
-    count = 1
+    count: PrimExpr = op.const(1, index.dtype)
     for stride, loop in sorted(zip(strides, loops, strict=True), key=lambda pair: pair[0]):
-        starts_at_0 = isinstance(loop.min, IntImm) and loop.min.value == 0
-        if stride > count or not starts_at_0 or not isinstance(loop.extent, IntImm):
+        if not op.is_const_int(loop.min, 0) or not isinstance(count, IntImm):
             return None
-        if loop.extent.value < 1:
+        if stride > count.value or (isinstance(loop.extent, IntImm) and loop.extent.value < 1):
             return None
-        count += stride * (loop.extent.value - 1)
+        count = op.add(count, op.multiply(op.subtract(loop.extent, 1), stride))
     return found[-1], count
 
 
-def _is_whole(first: PrimExpr, count: int, extent: PrimExpr) -> bool:
+def _is_whole(first: PrimExpr, count: PrimExpr, extent: PrimExpr) -> bool:
     """Whether an interval holds a whole dimension."""
-    return op.is_const_int(first, 0) and isinstance(extent, IntImm) and count >= extent.value
+    return op.is_const_int(first, 0) and Analyzer().can_prove(op.greater_equal(count, extent))
 
 
-def _stays(access: _Access, axis: int, first: PrimExpr, extent: int) -> bool:
+def _stays(access: _Access, axis: int, first: PrimExpr, extent: PrimExpr) -> bool:
     """Whether an access is proved to lie in ``[first, first + extent)`` along one dimension."""
     assert access.indices is not None
+    if not isinstance(extent, IntImm):
+        return False
     analyzer = Analyzer()
     for item in access.path:
         if isinstance(item, For):
             analyzer.bind(item.loop_var, Range.from_min_extent(item.min, item.extent))
     distance = analyzer.simplify(op.subtract(access.indices[axis], first))
     bound = analyzer.const_int_bound(distance)
-    return bool(bound.min_value >= 0 and bound.max_value < extent)
+    return bool(bound.min_value >= 0 and bound.max_value < extent.value)
 
 
 def _covers(loop: For, extent: PrimExpr) -> bool:
