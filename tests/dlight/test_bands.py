@@ -9,7 +9,7 @@ import weft
 from tests.dlight.test_default import assert_results_are_kept, floats, results_of
 from weft import te, tir, topi
 from weft.dlight.cpu import bands, default
-from weft.dlight.nest import Nest, blocks_of
+from weft.dlight.nest import Nest, blocks_of, loops_of
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
@@ -66,6 +66,22 @@ def test_what_is_padded_stays_in_the_first_cache(cpu, size, stride):
     allocated = [np.prod([int(extent) for extent in one.extents]) * 4
                  for one in collect(lowered, Allocate)]  # fmt: skip
     assert max(allocated) <= 32768
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_step_along_rows_is_outermost(stride):
+    """Inside, LLVM would unroll that step and spill accumulators for pixels that others share."""
+    func = te.create_prim_func(depthwise(2, 14, 28, 16, 3, stride, 1))
+    machine = machine_of(weft.target.Target("llvm -mcpu=skylake-avx512"))
+    sch = default.schedule(tir.Schedule(func, debug_mask="none"), machine, ())
+    [block] = [one for one in blocks_of(sch) if sch.get(one).name_hint.endswith("_update")]
+    nest = Nest(sch, block)
+    order = [sch.get(loop) for loop in sch.get_loops(block)]
+    down, along = [
+        order.index(sch.get(loop)) for axis, loop in loops_of(sch, nest).items()
+        if axis in nest.reduced and nest.extent(axis) == 3
+    ]  # fmt: skip
+    assert along < down
 
 
 def test_windows_without_columns_are_left_to_others():

@@ -91,7 +91,7 @@ def schedule(
     if roles is None or axes is None or roles.packed:
         return False
     outer, tall, row, column = tuple(axes[:-3]), axes[-3], axes[-2], axes[-1]
-    steps = roles.steps
+    steps = tuple(sorted(roles.steps, key=lambda axis: not _slides(nest, axis, row)))
     band = _band(nest, machine, bool(padded))
     if result is None:
         result = sch.cache_write(block, 0, "local")
@@ -115,6 +115,15 @@ def schedule(
     for pad in padded:
         _pad(sch, pad)
     return True
+
+
+def _slides(nest: Nest, axis: Var, row: Var) -> bool:
+    """Whether an axis of the window walks along a row: what it meets, other pixels meet too.
+
+    LLVM, where it unrolls such an axis, keeps what they share and spills accumulators for it.
+    """
+    places = [collect(index, Var) for load in nest.loads for index in load.indices]
+    return any(axis in place and row in place for place in places)
 
 
 def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
