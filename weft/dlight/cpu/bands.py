@@ -4,7 +4,7 @@ A vector holds the channels of a pixel. A tile is some pixels of a row, or of a 
 stay in registers over the window; each step loads a vector of data for each of them, which keeps
 the load ports as busy as the multiply-adds. What limits such a kernel is memory, so that an image
 is never padded as a whole: bands of rows are, each just before its windows are taken, as many rows
-as the first cache holds.
+as the first cache holds, or more, where those would be copied again and again for few results.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ _WIDEST: Final = 4
 """Vectors of the channels of a pixel at most."""
 _FILLED: Final = 0.75
 """The share of the first cache that a band may take."""
+_ENOUGH: Final = 1.25
+"""Rows copied for each row of the image with which such a band is high enough."""
+_HIGHER: Final = 0.125
+"""The share of the second cache that a band may take where that of the first one repeats more: the
+rows of a window, which are in the first one, move on by one row of results at a time."""
+_PARTS: Final = 4
+"""Bands for each core at least, where they are higher than the first cache asks for."""
 _ELEMENT: Final = 4
 """Bytes of an element, near enough."""
 
@@ -140,16 +147,27 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
     [load] = [load for load in nest.loads if _is_window(nest, load, axes)][:1]
     height, width = [int(size) for size in load.buffer.shape[-3:-1]]
     step = (load.step(axes[-3]) or 1) // (width * channels)
+    bands = product([nest.extent(axis) for axis in axes[:-3]]) or 1
     row = width * channels * _ELEMENT
     for tile in (high, 1):
         # A last band that is cut off would not surely be padded before its windows are taken.
         sizes = [*[rows for rows in range(tile, tall, tile) if tall % rows == 0], tall]
         copied = [(tall // rows * (height - (tall - rows) * step), rows) for rows in sizes]
-        most = int(machine.l1 * _FILLED) // row
-        fitting = [(total, rows) for total, rows in copied if total * rows // tall <= most]
-        if fitting:
-            return Band(columns, tile, min(fitting)[1])
+        near = _held(copied, tall, int(machine.l1 * _FILLED) // row)
+        some = [pair for pair in copied if bands * tall // pair[1] >= _PARTS * machine.cores]
+        far = _held(some, tall, int(machine.l2 * _HIGHER) // row)
+        if near and (near[0][0] <= height * _ENOUGH or not far):
+            return Band(columns, tile, near[0][1])
+        if far:
+            return Band(columns, tile, min([*near, *far])[1])
     return Band(columns, 1, 1)
+
+
+def _held(
+    copied: Sequence[tuple[int, int]], tall: int, most: int
+) -> list[tuple[int, int]]:
+    """The ``(rows copied in all, rows of results)`` of bands of ``most`` rows, fewest first."""
+    return sorted(pair for pair in copied if pair[0] * pair[1] // tall <= most)
 
 
 def _pad(sch: Schedule, pad: BlockRV) -> None:
