@@ -65,7 +65,7 @@ def padded_bytes(cpu, size, stride, cores):
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
-@pytest.mark.parametrize(("size", "stride"), [(28, 2), (26, 2), (14, 1), (13, 1)])
+@pytest.mark.parametrize(("size", "stride"), [(28, 2), (26, 2), (20, 2), (14, 1), (13, 1)])
 def test_what_is_padded_stays_in_the_first_cache(cpu, size, stride):
     assert padded_bytes(cpu, size, stride, 2) <= 32768
 

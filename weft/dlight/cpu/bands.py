@@ -154,7 +154,11 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
         sizes = [*[rows for rows in range(tile, tall, tile) if tall % rows == 0], tall]
         copied = [(tall // rows * (height - (tall - rows) * step), rows) for rows in sizes]
         near = _held(copied, tall, int(machine.l1 * _FILLED) // row)
-        some = [pair for pair in copied if bands * tall // pair[1] >= _PARTS * machine.cores]
+        # Tiles of several rows are of small images, which higher bands make slower.
+        some = [
+            pair for pair in copied
+            if high == 1 and bands * tall // pair[1] >= _PARTS * machine.cores
+        ]  # fmt: skip
         far = _held(some, tall, int(machine.l2 * _HIGHER) // row)
         if near and (near[0][0] <= height * _ENOUGH or not far):
             return Band(columns, tile, near[0][1])
