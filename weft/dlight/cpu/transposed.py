@@ -5,7 +5,8 @@ registers and stored in vectors along the other (TransposeTile). Axes that follo
 memory on both sides are one, and an axis whose quotient and remainder are axes of what is read is
 two, so that a change between ``NCHW`` and blocks of channels is a transpose of pixels and channels
 of one block. Tiles follow each other along what is read: few pages are read at once, and what
-is written stays in cache until its lines are whole. Where rows are powers of two apart, a tile
+is written are whole lines; where it is not, along what is written, so that the tile which writes
+the rest of a line comes next. Where rows are powers of two apart, a tile
 reads whole lines at once, since those of its rows have few places in the cache.
 """
 
@@ -53,7 +54,8 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     beside: list[LoopRV] = []
     if row_tiles and lane_tiles and _size(lanes) % (width * _BESIDE) == 0:
         lane_tiles, beside = [[loop] for loop in sch.split(lane_tiles[0], [None, _BESIDE])]
-    outer += [*lane_tiles, *row_tiles]
+    is_whole = _size(lanes) % width == 0  # else two tiles write the line between them, soon after
+    outer += [*lane_tiles, *row_tiles] if is_whole else [*row_tiles, *lane_tiles]
     sch.reorder(*outer, *beside, row, lane)
     sch.annotate(row, TRANSPOSE, _at_once(nest, parts, rows, lanes, machine))
     sch.vectorize(lane)
