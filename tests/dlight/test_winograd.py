@@ -24,6 +24,14 @@ FORMS = {
     "bands": Form(4, 1, (1, 1, 1, 1), (1, 2, 6, 7, 4), 4, 4, 4),
     "bands of images": Form(2, 2, (1, 0, 0, 1), (2, 1, 4, 3, 4), 8, 4, 8),
     "one band": Form(2, 4, (0, 1, 0, 1), (2, 2, 5, 4, 4), 8, 4, 4),
+    "bands of a kernel": Form(4, 1, (1, 1, 1, 1), (1, 2, 6, 7, 4), 8, 4, 4, takes_kernel=True),
+    "a kernel in one panel": Form(2, 2, (1, 0, 0, 1), (2, 1, 4, 3, 4), 8, 4, 8, takes_kernel=True),
+    "one band of a kernel": Form(
+        2, 4, (0, 1, 0, 1), (2, 2, 5, 4, 4), 16, 4, 8, takes_kernel=True
+    ),
+    "a panel of a whole way": Form(
+        2, 2, (1, 1, 1, 1), (1, 32, 4, 2, 4), 16, 8, 8, takes_kernel=True
+    ),
     "blocks wider than vectors": Form(2, 2, (1, 1, 1, 1), (1, 1, 4, 5, 8), 8, 8, 8),
 }
 
@@ -40,7 +48,8 @@ def test_results_are_kept(name):
     form = FORMS[name]
     func = winograd_function(form)
     made = scheduled(func)
-    arrays = [RNG.normal(size=shape).astype("float32") for shape in (form.data, form.weights)]
+    weights = form.kernel if form.takes_kernel else form.weights
+    arrays = [RNG.normal(size=shape).astype("float32") for shape in (form.data, weights)]
     shape = (form.data[0], form.filters // form.block, *form.size, form.block)
     out = [np.full(shape, np.nan, "float32") for _ in range(3)]
     run(func, *arrays, out[0])
@@ -83,6 +92,14 @@ def test_products_keep_their_tile_in_registers(cpu, register, panel, rows):
     inner = max(even, key=lambda body: len(found[body]))
     assert len(set(found[inner])) == rows * 2
     assert "rsp" not in inner  # no spills
+
+
+def test_only_a_panel_of_the_kernel_is_transformed_at_once():
+    form = Form(4, 2, (1, 1, 1, 1), (1, 8, 8, 8, 4), 16, 4, 8, takes_kernel=True)
+    lowered = lower_tir()(weft.IRModule({"main": scheduled(winograd_function(form))}))["main"]
+    [weights] = [decl.buffer for decl in collect(lowered.body, DeclBuffer)
+                 if decl.buffer.name == "weights"]  # fmt: skip
+    assert [int(extent) for extent in weights.shape] == [36, 1, 32, 8]
 
 
 def test_other_functions_are_left_to_other_rules():

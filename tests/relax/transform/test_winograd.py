@@ -15,13 +15,17 @@ from weft.relax.transform import FoldConstant
 from weft.relax.transform import winograd as pass_of_winograd
 from weft.relax.transform.block_channels import BlockChannels
 from weft.relax.transform.winograd import UseWinograd
-from weft.relax.transform.winograd_cost import best_form, cycles, direct_cycles
+from weft.relax.transform.winograd_cost import best_form, cycles, direct_cycles, growth
 from weft.relax.transform.winograd_error import error_of
 from weft.target.machine import machine_of
 from weft.topi.nn.winograd import Form, transformed_weights
 
 RNG = np.random.default_rng(8)
 TARGET = weft.target.Target("llvm -mcpu=x86-64-v3 -num-cores=2")
+
+
+KERNEL = "kernel"
+"""Stands for the tile of a function that transforms the kernel itself."""
 
 
 def weights_of(filters, channels, window=3):
@@ -50,9 +54,9 @@ def replaced(mod, tolerance=5e-5):
     """The module, and the sizes of the tiles of its convolutions."""
     with TARGET:
         made = Sequential([BlockChannels(), FoldConstant(), UseWinograd(tolerance)])(mod)
-    sides = [int(func.buffer_map[func.params[1]].shape[0])
+    given = [func.buffer_map[func.params[1]].shape
              for func in made.functions.values() if isinstance(func, tir.PrimFunc)]  # fmt: skip
-    return made, [side - 2 for side in sides]
+    return made, [KERNEL if len(shape) == 6 else int(shape[0]) - 2 for shape in given]
 
 
 def native(mod, *arrays, target=TARGET, **options):
@@ -209,6 +213,41 @@ def test_large_images_win_and_small_ones_with_many_channels_do_not(target):
     assert best_form(Form(2, 1, (1, 1, 1, 1), (1, 4, 0, 7, 16), 64, 16, 16), machine) is None
 
 
+class WithoutKernels(pass_of_winograd._Finder):
+    """As if no function took the kernel."""
+
+    def affordable(self):
+        self.forms = {key: [form for form in forms if not form.takes_kernel]
+                      for key, forms in self.forms.items()}  # fmt: skip
+        return super().affordable()
+
+
+def test_functions_take_the_kernel_where_weights_may_not_grow(monkeypatch):
+    mod = network((1, 256, 14, 14), weights_of(256, 256))
+    monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 0.0)
+    for limit, expected in ((0, KERNEL), (7 * 4 * 256 * 256, 2)):
+        monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
+        made, tiles = replaced(mod)
+        assert tiles == [expected]
+    sizes = [const.data.numpy().nbytes for const in collect(made, relax.Constant)]
+    assert max(sizes) == 16 * 4 * 256 * 256
+    monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", 0)
+    sizes = [const.data.numpy().nbytes for const in collect(replaced(mod)[0], relax.Constant)]
+    assert max(sizes) == 9 * 4 * 256 * 256
+    data = RNG.normal(size=(1, 256, 14, 14)).astype("float32")
+    wanted = run(mod, "main", data)
+    np.testing.assert_allclose(native(mod, data), wanted, rtol=0, atol=5e-5 * np.abs(wanted).max())
+
+
+def test_a_kernel_is_not_transformed_again_for_each_band():
+    machine = machine_of("llvm -mcpu=x86-64-v3 -num-cores=2 -l2-cache-bytes=1048576")
+    for size, block in ((14, 16), (28, 16), (56, 4)):
+        form = Form(2, 1, (1, 1, 1, 1), (1, block, size, size, 16), 16 * block, 16, 16, True)
+        found = best_form(form, machine)
+        assert found is None or (found.takes_kernel and found.is_whole)
+        assert growth(form) == 0
+
+
 def test_weights_grow_within_a_limit_first_where_most_is_gained(monkeypatch):
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorStructInfo((1, 64, 56, 56), "float32"))
@@ -224,6 +263,7 @@ def test_weights_grow_within_a_limit_first_where_most_is_gained(monkeypatch):
     mod, channels = builder.get(), 64 * 64 + 64 * 128 + 128 * 128
     small, large = 7 * 4, 27 * 4  # bytes that F(2x2) and F(4x4) add for a pair of channels
     tiles = {}
+    monkeypatch.setattr(pass_of_winograd, "_Finder", WithoutKernels)
     for limit in (0, small * 64 * 64, small * channels, large * channels):
         monkeypatch.setattr(pass_of_winograd, "_FREE_GROWTH", limit)
         monkeypatch.setattr(pass_of_winograd, "_SHARE_OF_WEIGHTS", 0.0)

@@ -65,3 +65,19 @@ def test_the_stages_are_a_convolution(name):
     assert transformed.shape == form.weights
     run(winograd_function(form), in_blocks(data, block), transformed, found)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_a_function_may_transform_the_kernel(tile):
+    form = Form(tile, 2, (1, 1, 1, 1), (1, 2, 7, 6, 2), 8, 2, 4, takes_kernel=True)
+    data = RNG.normal(size=(1, 4, 7, 6)).astype("float32")
+    weights = RNG.normal(size=(8, 4, 3, 3)).astype("float32")
+    expected = in_blocks(convolution(data, weights, form.padding), form.block)
+    found = np.full(expected.shape, np.nan, "float32")
+    kernel = weights.reshape(4, 2, 2, 2, 3, 3).transpose(0, 2, 4, 5, 3, 1)
+    assert kernel.shape == form.kernel
+    run(winograd_function(form), in_blocks(data, 2), np.ascontiguousarray(kernel), found)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    [panels] = [buffer for buffer in winograd_function(form).body.block.alloc_buffers
+                if buffer.name == "weights"]  # fmt: skip
+    assert tuple(map(int, panels.shape)) == (form.side**2, *form.weights[2:])

@@ -3,7 +3,8 @@
 The stages are those of ``weft.topi.nn.winograd``, known by their annotation. Bands run in parallel,
 and inside of one the data is transformed row by row, then come the products of all places, then
 each tile of results with what follows element by element (bias, activation, residual). Where there
-is one band only, each of the three parts is a parallel loop of its own. Vectors run over the
+is one band only, each of the three parts is a parallel loop of its own. Where the function takes
+the kernel, panels of weights are made of it as they are needed. Vectors run over the
 channels of a block; a product keeps a tile of accumulators in registers as ``tiled`` does.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from weft.dlight.apply import ScheduleRule
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
@@ -34,11 +36,17 @@ from weft.topi.nn.winograd import (
     STAGES,
     TILE_LINES,
     TILES,
+    WEIGHTS,
 )
 
 logger = logging.getLogger(__name__)
 
 Stages = Mapping[str, BlockRV]
+
+_WAY: Final = 1024
+"""Elements apart, lines fall to the same few places of the first cache."""
+_LINE: Final = 16
+"""Elements of a cache line."""
 
 
 class Winograd(ScheduleRule):
@@ -62,7 +70,7 @@ class Winograd(ScheduleRule):
 
 
 def stages_of(sch: Schedule) -> Stages | None:
-    """The block of each stage; None if the function has not each of them once."""
+    """The block of each stage; None if the function has not each of them once, but for weights."""
     found = {}
     for block in blocks_of(sch):
         stage = dict(sch.get(block).annotations or {}).get(STAGE)
@@ -70,7 +78,7 @@ def stages_of(sch: Schedule) -> Stages | None:
             if str(stage) in found:
                 return None
             found[str(stage)] = block
-    return found if set(found) == set(STAGES) else None
+    return found if set(found) - {WEIGHTS} == set(STAGES) else None
 
 
 def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
@@ -79,7 +87,7 @@ def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
     if final is None or _shape(sch, stages[TILES])[3] == 1:
         return False
     band = _tile_result(sch, stages, final, machine)
-    _multiply(sch, stages[PRODUCTS], band, machine)
+    _multiply(sch, stages, band, machine)
     _transform_data(sch, stages, band, machine)
     return True
 
@@ -140,13 +148,17 @@ def _loops(sch: Schedule, block: BlockRV, depth: int = 0) -> list[LoopRV | None]
     return [found.get(axis.var) for axis in nest.axes]
 
 
-def _multiply(sch: Schedule, block: BlockRV, band: LoopRV | None, machine: Machine) -> None:
+def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:
     """The products of each place, a tile of accumulators in registers at a time."""
+    block = stages[PRODUCTS]
     rows = _rows(sch, block, machine)
     write = sch.cache_write(block, 0, "local")
     if band is not None:
         sch.compute_at(write, band)
     *outer, tile, vector = sch.get_loops(write)
+    shared = outer
+    if WEIGHTS in stages:
+        shared, outer = _panels_first(sch, write, outer)
     around, inner = sch.split(tile, [None, rows])
     sch.compute_at(block, around)
     depth = len(outer) + 1
@@ -154,13 +166,38 @@ def _multiply(sch: Schedule, block: BlockRV, band: LoopRV | None, machine: Machi
     steps = [loop for loop in (channels, places) if loop is not None]
     tail = [loop for loop in (tile_loop, columns) if loop is not None]
     sch.reorder(*steps, *tail)
-    if band is None:
-        _parallel(sch, outer, machine)
+    last = _parallel(sch, shared, machine) if band is None else shared[-1]
     for loop in (inner, *tail[:-1]):
         sch.unroll(loop)
     for loop in (vector, tail[-1]):
         sch.vectorize(loop)
     sch.decompose_reduction(block, steps[0])
+    if WEIGHTS in stages:
+        _transform_weights(sch, stages[WEIGHTS], last)
+
+
+def _panels_first(
+    sch: Schedule, write: BlockRV, outer: Sequence[LoopRV]
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """The loops outside of a panel's places, and all of them, once panels are before places."""
+    panels = _shape(sch, write)[4]
+    *around, high, wide = outer[:-1] if panels > 1 else outer
+    if panels > 1:
+        sch.reorder(outer[-1], high, wide)
+        around.append(outer[-1])
+    return around, [*around, high, wide]
+
+
+def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
+    """Weights that the function transforms: a panel of them, just before all its products."""
+    *_, depth, panel = _shape(sch, block)
+    sch.compute_at(block, around)
+    if depth * panel % _WAY == 0:
+        sch.storage_align(block, 0, 0, _WAY, _LINE)
+    *_, channels, filters = sch.get_loops(block)
+    blocks, vector = sch.split(filters, [None, sch.get(block).reads[0].buffer.shape[-1]])
+    sch.reorder(blocks, channels, vector)
+    sch.vectorize(vector)
 
 
 def _rows(sch: Schedule, block: BlockRV, machine: Machine) -> int:

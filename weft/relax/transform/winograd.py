@@ -2,10 +2,12 @@
 
 Before: ``y = conv2d(x, w)`` of stride and dilation one over blocks of channels (``NCHW16c``), with
 constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` are the transformed
-weights, computed here. What follows element by element is fused behind it as behind the operator.
+weights, computed here, or the kernel, which the function transforms itself. What follows element by
+element is fused behind it as behind the operator.
 
 Which convolutions: those where ``winograd_cost`` counts fewer cycles, as many and in as large tiles
-as the memory for larger weights allows, what gains most for a byte of it first, and where the error
+as the memory for larger weights allows, what gains most for a byte of it first (a function that
+transforms the kernel itself needs none), and where the error
 of the real weights on random data is at most ``TOLERANCE`` of each filter's largest result; larger
 tiles are less exact, so smaller ones are tried next. The option
 ``PassContext(config={"relax.winograd": False})`` leaves all convolutions direct.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy.typing as npt
@@ -118,7 +121,8 @@ class _Finder(UnfusedFunctions):
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
         """What a convolution becomes."""
-        best = [best_form(form, self.machine, (tile,)) for tile in TILES]
+        kinds = [form, replace(form, takes_kernel=True)]
+        best = [best_form(kind, self.machine, (tile,)) for kind in kinds for tile in TILES]
         self.forms[id(weights), form] = [one for one in best if one is not None]
         return call
 
@@ -161,9 +165,11 @@ class _Replacer(_Finder):
         """The fastest form whose error is small enough: ``best``, or one of smaller tiles."""
         while best is not None:
             plain = _in_order(weights.data.numpy())
-            made = transformed_weights(plain, best.tile)
+            within = "float32" if best.takes_kernel else "float64"
+            made = transformed_weights(plain, best.tile, within)
             if error_of(plain, made) <= self.tolerance:
-                return best, Constant(in_panels(made, best.panel))
+                panels = weights if best.takes_kernel else Constant(in_panels(made, best.panel))
+                return best, panels
             smaller = tuple([tile for tile in TILES if tile < best.tile])
             best = best_form(best, self.machine, smaller) if smaller else None
         return None

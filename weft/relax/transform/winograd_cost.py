@@ -23,14 +23,16 @@ _SPILLED: Final = 2.0
 """The same for what is written and read again soon."""
 _PER_VECTOR: Final = 2.5
 """Cycles of a transform for each vector that it stores, loads and additions in it."""
+_PER_LINE: Final = 12.0
+"""The same for each cache line of a kernel, and of weights made of it, each in another place."""
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
 _GAIN: Final = 1.2
 """How much less the count must be: results are less exact, and weights larger."""
-_ELEMENT: Final = 4
-"""Bytes of a number."""
+_ELEMENT, _LINE = 4, 64
+"""Bytes of a number, and of a cache line."""
 
 
 def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> Form | None:
@@ -60,11 +62,13 @@ def gain(form: Form, machine: Machine) -> float:
 
 
 def growth(form: Form) -> int:
-    """Bytes by which transformed weights are larger than the kernel.
+    """Bytes by which transformed weights are larger than the kernel; 0 where that is taken.
 
     >>> growth(Form(4, 1, (1, 1, 1, 1), (1, 1, 9, 9, 2), 3, 3, 3))
     648
     """
+    if form.takes_kernel:
+        return 0
     channels = form.data[1] * form.data[4]
     return (form.side**2 - WINDOW * WINDOW) * channels * form.filters * _ELEMENT
 
@@ -78,6 +82,8 @@ def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
     for tile in tiles:
         down = replace(form, tile=tile).down
         rows = {count for count in range(1, down + 1) if down % count == 0} | {down * form.data[0]}
+        if form.takes_kernel:  # once, not for each band
+            rows = {down * form.data[0]}
         for count in sorted(rows):
             for panel in panels:
                 made = replace(form, tile=tile, rows=count, panel=panel)
@@ -102,7 +108,9 @@ def cycles(form: Form, machine: Machine) -> float:
     channels, side = form.data[1] * form.data[4], form.side
     panels = form.filters // form.panel
     each = _tile_steps(tiles, form.panel, machine) * channels * panels * side * side / _SHARE
-    weights = side * side * channels * form.filters * _ELEMENT
+    each += _kernel_transform(form)
+    places = WINDOW * WINDOW if form.takes_kernel else side * side
+    weights = places * channels * form.filters * _ELEMENT
     work = count * (each + _transforms(form, machine) + _spilled(form, machine))
     work += _streamed(weights, machine) * (count if weights > machine.l2 // 2 else 1)
     idle = 1.0 if form.is_whole else -(-count // machine.cores) * machine.cores / count
@@ -133,6 +141,14 @@ def _transforms(form: Form, machine: Machine) -> float:
     places = side * side + form.tile * side + form.tile * form.tile
     out = form.filters // form.block * -(-form.block // machine.lanes()) * tiles * places
     return _PER_VECTOR * (into + out)
+
+
+def _kernel_transform(form: Form) -> float:
+    """Cycles in which a function makes all weights of the kernel."""
+    if not form.takes_kernel:
+        return 0.0
+    lines = form.data[1] * form.data[4] * -(-form.filters * _ELEMENT // _LINE)
+    return _PER_LINE * lines * (form.side**2 + WINDOW * WINDOW)
 
 
 def _spilled(form: Form, machine: Machine) -> float:

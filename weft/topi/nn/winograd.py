@@ -12,6 +12,9 @@ tiles          (image, band, filters / b, tile, m, m, b)                and alon
 result         (batch, filters / b, height, width, b)                   without what is beyond edges
 =============  =======================================================  ===========================
 
+Where the function takes the kernel itself, the stage ``weights`` makes of it, place by place,
+((m + 2) (m + 2), filters / p, channels, p), what ``transformed_weights`` makes before.
+
 A band is so many rows of tiles that what belongs to it stays in a cache; ``tile`` counts the tiles
 of a band. Where one band holds all rows of all images, image and band have an extent of one. a is
 the block of the data's channels, b that of the result's, p the filters in a panel of the weights.
@@ -45,11 +48,11 @@ from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
 
 STAGE: Final = "weft.winograd"
 """The annotation of a block: which stage it is."""
-PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT = (
-    "pixels", "lines", "data", "products", "lines of tile", "tiles", "result"
+PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
+    "pixels", "lines", "data", "weights", "products", "lines of tile", "tiles", "result"
 )  # fmt: skip
 STAGES: Final = (PIXELS, LINES, DATA, PRODUCTS, TILE_LINES, TILES, RESULT)
-"""The values of the annotation, in the order in which the stages run."""
+"""The values of the annotation, in the order in which the stages run; ``WEIGHTS`` may be one."""
 _INDEX: Final = "int64"
 
 
@@ -70,6 +73,8 @@ class Form:
     """The block of the result's channels."""
     panel: int
     """Filters in a panel of the weights: a multiple of ``block`` that divides ``filters``."""
+    takes_kernel: bool = False
+    """Whether the function takes the kernel, and transforms it; else the transformed weights."""
 
     @property
     def side(self) -> int:
@@ -109,22 +114,31 @@ class Form:
         channels = self.data[1] * self.data[4]
         return self.side, self.side, self.filters // self.panel, channels, self.panel
 
+    @property
+    def kernel(self) -> tuple[int, int, int, int, int, int]:
+        """The shape of the kernel, in blocks of channels and of filters."""
+        _, blocks, _, _, a = self.data
+        return self.filters // self.block, blocks, WINDOW, WINDOW, a, self.block
 
-def transformed_weights(weights: npt.NDArray[Any], tile: int) -> npt.NDArray[Any]:
+
+def transformed_weights(
+    weights: npt.NDArray[Any], tile: int, within: str = "float64"
+) -> npt.NDArray[Any]:
     """Weights (filters, channels, 3, 3) as (m + 2, m + 2, channels, filters) in their dtype.
 
-    Computed in float64. What does not fit into the dtype becomes infinite or not a number.
+    Computed in the dtype ``within``, float32 as a function that takes the kernel does. What does
+    not fit into the dtype becomes infinite or not a number.
 
     >>> transformed_weights(np.ones((4, 2, 3, 3), "float32"), 2).shape
     (4, 4, 2, 4)
     """
     by_tap = np.array(matrices(tile).weights)
-    both = np.kron(by_tap, by_tap)  # (places, taps) of two axes at once
+    both = np.kron(by_tap, by_tap).astype(within)  # (places, taps) of two axes at once
     filters, channels = weights.shape[:2]
     taps = weights.transpose(2, 3, 1, 0).reshape(WINDOW * WINDOW, channels * filters)
     side = tile + WINDOW - 1
     with np.errstate(all="ignore"):
-        made = (both @ taps.astype("float64")).astype(weights.dtype)
+        made = (both @ taps.astype(within)).astype(weights.dtype)
     return made.reshape(side, side, channels, filters)
 
 
@@ -143,7 +157,8 @@ def winograd_function(form: Form, dtype: str = "float32") -> PrimFunc:
     """The function of data, transformed weights and result.
 
     The data is (n, c / a, h, w, a), the weights are what ``transformed_weights`` and ``in_panels``
-    make, the result is (n, filters / b, h', w', b).
+    make, or where the function takes the kernel, (filters / b, c / a, 3, 3, a, b); the result is
+    (n, filters / b, h', w', b).
     """
     return _Function(form, dtype).made()
 
@@ -159,7 +174,8 @@ class _Function:
         filters, side = form.filters // form.block, form.side
         lines = (images, bands, form.rows, blocks, side, width, a)
         shapes: dict[str, tuple[int, ...]] = {
-            "x": form.data, "weights": form.weights, PIXELS: lines, LINES: lines,
+            "x": form.data, "kernel": form.kernel, PIXELS: lines, LINES: lines,
+            WEIGHTS: (side * side, *form.weights[2:]) if form.takes_kernel else form.weights,
             DATA: (images, bands, side, side, blocks, tiles, a),
             PRODUCTS: (images, bands, side, side, form.filters // form.panel, tiles, form.panel),
             TILE_LINES: (images, bands, filters, tiles, form.tile, side, form.block),
@@ -173,11 +189,14 @@ class _Function:
 
     def made(self) -> PrimFunc:
         """The function of all stages."""
-        stages = (self.pixels(), self.lines(), self.data(), self.products(), self.tile_lines(),
-                  self.tiles(), self.result())  # fmt: skip
-        inside = [self.buffers[name] for name in STAGES[:-1]]
+        stages = [self.pixels(), self.lines(), self.data(), self.products(), self.tile_lines(),
+                  self.tiles(), self.result()]  # fmt: skip
+        inside, given = [self.buffers[name] for name in STAGES[:-1]], WEIGHTS
+        if self.form.takes_kernel:
+            stages.insert(0, self.weights())
+            inside, given = [self.buffers[WEIGHTS], *inside], "kernel"
         root = Block([], [], [], "root", seq(*stages), None, inside)
-        arguments = [self.buffers[name] for name in ("x", "weights", RESULT)]
+        arguments = [self.buffers[name] for name in ("x", given, RESULT)]
         params = [Var(f"var_{buffer.name}", "handle") for buffer in arguments]
         body = BlockRealize([], IntImm("bool", 1), root)
         attrs = Attrs({"tir.noalias": True})
@@ -271,9 +290,28 @@ class _Function:
 
         return self.stage(DATA, self.axes(DATA, "nbi.ctk"), body)
 
+    def weights(self) -> Stmt:
+        """The kernel's windows transformed, down the lines and along them."""
+        form, a = self.form, self.form.data[4]
+        by_tap = matrices(form.tile).weights
+
+        def body(f: Var, c: Var, p: Var) -> list[Stmt]:
+            filters = f * form.panel + p
+            place, inside = (filters // form.block, c // a), (c % a, filters % form.block)
+            lines = []
+            for x in range(WINDOW):
+                taps = [self.load("kernel", *place, y, x, *inside) for y in range(WINDOW)]
+                lines.append(_of_taps(by_tap, taps))
+            made = [_of_taps(by_tap, line) for line in zip(*lines, strict=True)]
+            places = [one for row in made for one in row]
+            return [self.store(WEIGHTS, one, i, f, c, p) for i, one in enumerate(places)]
+
+        return self.stage(WEIGHTS, self.axes(WEIGHTS, ".fcp"), body)
+
     def products(self) -> Stmt:
         """Sums over the channels, of each place by itself."""
         _, blocks, _, _, a = self.form.data
+        side = self.form.side
 
         def init(*at: Var) -> Stmt:
             return self.store(PRODUCTS, op.const(0, self.dtype), *at[:-2])
@@ -281,7 +319,8 @@ class _Function:
         def body(*at: Var) -> list[Stmt]:
             n, b, i, j, f, t, p, c, k = at
             number = self.load(DATA, n, b, i, j, c, t, k)
-            weight = self.load("weights", i, j, f, c * a + k, p)
+            place = (i * side + j,) if self.form.takes_kernel else (i, j)
+            weight = self.load(WEIGHTS, *place, f, c * a + k, p)
             return [self.store(PRODUCTS, self.load(PRODUCTS, *at[:-2]) + number * weight, *at[:-2])]
 
         axes = {**self.axes(PRODUCTS, "nbijftp"), "c": blocks, "k": a}
@@ -329,7 +368,7 @@ class _Function:
 
 
 def _label(name: str) -> str:
-    return name if name in ("x", "weights") else "winograd_" + name.replace(" ", "_")
+    return name if name in ("x", "kernel", WEIGHTS) else "winograd_" + name.replace(" ", "_")
 
 
 def _integers(values: Sequence[Any]) -> list[PrimExpr]:
@@ -354,6 +393,19 @@ def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[Any]:
             made.append(_sum(even) - _sum([(-factor, value) for factor, value in odd]))
         else:
             made.append(_plus(_sum(even), _sum(odd)))
+    return made
+
+
+def _of_taps(matrix: Matrix, taps: Sequence[Any]) -> list[Any]:
+    """The product of a matrix and three taps; the outer ones of opposite points are added once.
+
+    >>> _of_taps(((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5)), [2, 3, 4])
+    [2, 4.5, 1.5]
+    """
+    made = []
+    for row in matrix:
+        outer, inner = _sum([(row[0], taps[0]), (row[2], taps[2])]), _sum([(abs(row[1]), taps[1])])
+        made.append(outer - inner if row[1] < 0 else _plus(outer, inner))
     return made
 
 
