@@ -137,5 +137,17 @@ def test_debug_mask_finds_a_fact_that_is_out_of_date():
     sch = tir.Schedule(renew_defs(matmul))  # nodes of its own: other tests keep true facts
     root = sch.get(sch.get_block("root"))
     root._cache["schedule.pipeline"] = flags.Violation(2, "made up")
+    for _ in range(2):  # the second time the copy's facts are known
+        with pytest.raises(InternalError, match="block root has CachedFlags.*computed anew"):
+            sch.state.verify_flags()
+
+
+@pytest.mark.no_replay
+def test_debug_mask_finds_a_fact_that_an_annotation_broke():
+    sch = tir.Schedule(renew_defs(matmul))
+    sch.state.verify_flags()
+    sch.state.debug_mask = 0
+    sch.annotate(sch.get_loops("C")[0], "told", 1)
+    sch.get(sch.get_block("root"))._cache = {"schedule.pipeline": flags.Violation(2, "made up")}
     with pytest.raises(InternalError, match="block root has CachedFlags.*computed anew"):
         sch.state.verify_flags()

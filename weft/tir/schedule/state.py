@@ -18,14 +18,17 @@ from enum import IntEnum
 from typing import Any
 
 from weft.ir.expr import GlobalVar
+from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
+from weft.ir.node import Map
+from weft.ir.structural import structural_digest
 from weft.support.errors import InternalError, IRTypeError, IRValueError, ScheduleError
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import BlockScope, block_scope
 from weft.tir.schedule.flags import CachedFlags, cached_flags
-from weft.tir.stmt import Block, BlockRealize, For, Stmt
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
 from weft.tir.stmt_functor import renew_defs
 
 
@@ -109,6 +112,8 @@ class ScheduleState:
         self._mod: IRModule | None = mod
         self._stmt2ref: dict[int, StmtSRef] = {}
         self._undo: list[Callable[[], None]] | None = None
+        self._anew: dict[GlobalVar, tuple[bytes, list[CachedFlags]]] = {}
+        """Of each verified function: a digest of its structure, and the facts of a copy."""
         for var, func in mod.functions.items():
             if isinstance(func, PrimFunc):
                 self._add_function(var, func)
@@ -384,19 +389,21 @@ class ScheduleState:
                 f"schedule: {len(self._stmt2ref)} references, {seen} loops and blocks"
             )
 
+    @deep_recursion
     def verify_flags(self) -> None:
         """Check the kept facts of all blocks against those of a copy of the program.
 
-        The copy is of new nodes, so nothing is kept with them (VERIFY_CACHED_FLAGS).
+        The copy is of new nodes, so nothing is kept with them (VERIFY_CACHED_FLAGS). Half of the
+        edits of a schedule only say how loops run, which no fact is about: their copy is the last.
         """
         for var, root in self.roots.items():
-            func = renew_defs(self._functions[var])
-            fresh = ScheduleState(IRModule({var: func}))
+            func = self._functions[var]
+            digest = structural_digest(func.with_(body=_Plain().visit(func.body)))
+            if var not in self._anew or self._anew[var][0] != digest:
+                self._anew[var] = digest, _flags_anew(var, func)
             mine = [item for item in tree.all_references(_stmt(root)) if isinstance(item, Block)]
-            other = [item for item in tree.all_references(func.body) if isinstance(item, Block)]
-            for block, copied in zip(mine, other, strict=True):
+            for block, again in zip(mine, self._anew[var][1], strict=True):
                 kept = cached_flags(self, self.sref_of(block))
-                again = cached_flags(fresh, fresh.sref_of(copied))
                 if kept != again:
                     raise InternalError(
                         f"schedule: block {block.name_hint} has {kept}, computed anew {again}"
@@ -412,6 +419,27 @@ class ScheduleState:
                 raise InternalError("schedule: a reference has the wrong parent")
             count += self._verify_below(child)
         return count
+
+
+class _Plain(Mutator):
+    """Loops and blocks without what says how they run: kinds (but for threads) and annotations."""
+
+    def visit_For(self, loop: For) -> For:
+        kind = loop.kind if loop.thread_binding is not None else ForKind.SERIAL
+        visited: For = self.visit_default(loop)
+        return visited.with_(kind=kind, annotations=Map())
+
+    def visit_Block(self, block: Block) -> Block:
+        visited: Block = self.visit_default(block)
+        return visited.with_(annotations=Map())
+
+
+def _flags_anew(var: GlobalVar, func: PrimFunc) -> list[CachedFlags]:
+    """The facts of the blocks of a copy, in program order."""
+    copy = renew_defs(func)
+    state = ScheduleState(IRModule({var: copy}))
+    blocks = [item for item in tree.all_references(copy.body) if isinstance(item, Block)]
+    return [cached_flags(state, state.sref_of(block)) for block in blocks]
 
 
 def _stmt(sref: StmtSRef) -> For | Block:
