@@ -212,6 +212,34 @@ def test_the_number_of_threads_is_the_models_own(watched):
         assert threads.num_threads() == 3
 
 
+def test_the_number_of_threads_may_change():
+    class Threads(torch.nn.Module):
+        """What takes a while, in many rows."""
+
+        def forward(self, x):
+            return torch.exp(x) * 2
+
+    x = torch.randn(256, 1024)
+    model = weft.compile(Threads(), (x,), num_threads=2)
+    first, call = model(x), model._tensor_call
+    model.num_threads = 1
+    assert torch.equal(model(x), first)
+    assert model._tensor_call is not call
+    model.num_threads = None
+    assert torch.equal(model(x), first)
+    assert model.num_threads is None
+
+
+def test_tensors_that_require_gradients_and_inference(watched, net):
+    x = torch.randn(3, 24)
+    expected = net(x).detach()
+    found = watched[0](x.clone().requires_grad_())
+    assert not found.requires_grad
+    torch.testing.assert_close(found, expected)
+    with torch.inference_mode():
+        torch.testing.assert_close(watched[0](torch.tensor(x.numpy())), expected)
+
+
 def test_an_instrument_sees_the_calls(net):
     model = weft.compile(net, (torch.zeros(3, 24),))
     model(torch.zeros(3, 24))

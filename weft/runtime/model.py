@@ -66,6 +66,7 @@ class CompiledModel(Executable):
         )  # fmt: skip
         self.signature = signature
         self.entry = entry
+        self._tensor_call: TensorCall
         self.num_threads = num_threads
         self.states = list(states)
         self.machine = VirtualMachine(self)
@@ -75,9 +76,18 @@ class CompiledModel(Executable):
         self._plain = signature.is_plain
         self._writes = bool(signature.states or signature.written)
         self._is_direct = self._plain and not self._writes and not self._ranges
-        self._tensor_call: TensorCall = self._make_tensor_call
         states_at = {state.input for state in signature.states}
         self._given_at = [i for i in range(len(signature.inputs)) if i not in states_at]
+
+    @property
+    def num_threads(self) -> int | None:
+        """Threads of parallel loops in this model's calls; None: the process's number."""
+        return self._num_threads
+
+    @num_threads.setter
+    def num_threads(self, count: int | None) -> None:
+        self._num_threads = count
+        self._tensor_call = self._make_tensor_call  # which has the number in it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model; see the class."""

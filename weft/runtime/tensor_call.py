@@ -1,7 +1,7 @@
 """A model's call on tensors of a framework as one native function (weft.runtime.tensor_call_ir).
 
 The way through Python (weft.runtime.native_entry) takes some microseconds, more than a small model
-computes. Tensors of a class that offers DLPack's exchange functions in C (PyTorch's since 2.10) are
+computes. Tensors of a class that offers DLPack's exchange functions in C, as PyTorch's, are
 read and made without it, for functions whose shapes are numbers. Every call that is not as usual
 answers ``NotImplemented``, and the caller goes the way through Python.
 """

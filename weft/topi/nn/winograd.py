@@ -399,8 +399,8 @@ def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[Any]:
 def _of_taps(matrix: Matrix, taps: Sequence[Any]) -> list[Any]:
     """The product of a matrix and three taps; the outer ones of opposite points are added once.
 
-    >>> _of_taps(((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5)), [2, 3, 4])
-    [2, 4.5, 1.5]
+    >>> _of_taps(((1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (1.0, -1.0, 1.0)), [2, 3, 4])
+    [2, 9, 3]
     """
     made = []
     for row in matrix:
