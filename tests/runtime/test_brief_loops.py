@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.runtime.parallel_loops import run_in_fresh_process, spec, zeros
@@ -111,6 +113,6 @@ while ran(who) == 1:  # in quick succession
 """
 
 
-@pytest.mark.skipif("not __import__('os').path.exists('/proc/self/task')", reason="needs Linux")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of threads")
 def test_workers_that_sleep_are_woken_seldom():
     run_in_fresh_process(SLEEPERS)
