@@ -15,9 +15,9 @@ left, so that what it read belongs to the loop of which it claims a piece.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from weft.runtime.ir_text import expanded
 from weft.runtime.worker_ir import WORKER_FIELDS, WORKER_TEXT, pause_ir
 
 MOST_THREADS: Final = 256
@@ -279,8 +279,7 @@ end:
 def team_ir(services: str) -> str:
     """The text of teams and workers, and of ``services``, which take teams.
 
-    ``field s.x`` in a text is the address of the field ``x`` of a struct of type ``%s`` that ``%s``
-    points to, ``@NAME@`` a constant of this module.
+    What they are written with: ``weft.runtime.ir_text``.
     """
     declared, pause = pause_ir()
     structs = {"team": _TEAM_FIELDS, "worker": WORKER_FIELDS}
@@ -290,12 +289,4 @@ def team_ir(services: str) -> str:
         **{f"{name.upper()}_TYPES": ", ".join(of.values()) for name, of in structs.items()},
     }  # fmt: skip
 
-    def field(found: re.Match[str]) -> str:
-        struct, name = found.groups()
-        number = list(structs[struct]).index(name)
-        return f"getelementptr %{struct}, ptr %{struct}, i32 0, i32 {number}"
-
-    text = re.sub(r"field (\w+)\.(\w+)", field, _TEXT + WORKER_TEXT + services)
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", str(value))
-    return text
+    return expanded(_TEXT + WORKER_TEXT + services, structs, values)

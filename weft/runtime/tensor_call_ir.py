@@ -14,8 +14,9 @@ once one goes that way too.
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from weft.runtime.ir_text import expanded
 
 TENSOR_CALL: Final = "weft_tensor_call"
 """The name of the function in this text."""
@@ -476,16 +477,8 @@ def tensor_call_ir() -> str:
     }  # fmt: skip
     types = [f"%{name} = type {{ {', '.join(of.values())} }}" for name, of in structs.items()]
 
-    def field(found: re.Match[str]) -> str:
-        struct, name = found.groups()
-        number = list(structs[struct]).index(name)
-        return f"getelementptr %{struct}, ptr %{struct}, i32 0, i32 {number}"
-
-    text = re.sub(r"field (\w+)\.(\w+)", field, _TEXT)
-    values = {"ROOM": str(MOST_ARGUMENTS + 1), **_invocations()}
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", value)
-    return "\n".join(types) + "\n" + text
+    values = {"ROOM": MOST_ARGUMENTS + 1, **_invocations()}
+    return "\n".join(types) + "\n" + expanded(_TEXT, structs, values)
 
 
 def _invocations() -> dict[str, str]:

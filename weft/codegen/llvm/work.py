@@ -16,7 +16,7 @@ from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 
 BRIEF_WORK: Final = 60_000
-"""Cycles below which a loop ends sooner without a thread that has to be woken."""
+"""Cycles below which a loop does not wait for threads that have to be woken."""
 _SMALLEST, _LARGEST = 8_000, 14_000
 """Cycles below which a fork saves too little: of a loop that writes next to nothing, of any."""
 _UNKNOWN: Final = 64

@@ -7,10 +7,10 @@ element is fused behind it as behind the operator.
 
 Which convolutions: those where ``winograd_cost`` counts fewer cycles, as many and in as large tiles
 as the memory for larger weights allows, what gains most for a byte of it first (a function that
-transforms the kernel itself needs none), and where the error
-of the real weights on random data is at most ``TOLERANCE`` of each filter's largest result; larger
-tiles are less exact, so smaller ones are tried next. The option
-``PassContext(config={"relax.winograd": False})`` leaves all convolutions direct.
+transforms the kernel itself needs none), and where the error of the real weights on random data is
+at most ``TOLERANCE`` of each filter's largest result; larger tiles are less exact, so smaller ones
+are tried next. The option ``PassContext(config={"relax.winograd": False})`` leaves all
+convolutions direct.
 """
 
 from __future__ import annotations
