@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.context import symbol
 from weft.codegen.llvm.types import llvm_type
-from weft.codegen.llvm.work import BRIEF_WORK, cycles_of, smallest_work
+from weft.codegen.llvm.work import BRIEF_WORK, FOREIGN, cycles_of, smallest_work
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from weft.tir.function import PrimFunc
 
 _PARALLEL: Final = s.ForKind.PARALLEL
-_FOREIGN: Final = ("call_packed", "call_cpacked", "call_extern")
-"""How the names of calls end that leave compiled code."""
 _SLOT: Final = 64
 """Bytes of a captured value in the context: room for a vector."""
 
@@ -51,7 +49,7 @@ def leads_team(context: ModuleContext, func: PrimFunc) -> bool:
     One that calls Python is none: a library that is called there may have threads of its own.
     """
     calls = collect(func.body, e.Call)
-    if any(isinstance(call.op, Op) and call.op.name.endswith(_FOREIGN) for call in calls):
+    if any(isinstance(call.op, Op) and call.op.name.endswith(FOREIGN) for call in calls):
         return False
     names = [call.op.name_hint for call in calls if isinstance(call.op, GlobalVar)]
     return sum(name in context.forking for name in names) > 1

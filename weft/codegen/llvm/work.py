@@ -23,8 +23,10 @@ _UNKNOWN: Final = 64
 """Iterations of a loop whose extent is symbolic."""
 _FUNCTION: Final = 20
 """Operations of an exponential, a logarithm or the like."""
+FOREIGN: Final = ("call_packed", "call_cpacked", "call_extern")
+"""How the names of calls end that leave compiled code."""
 _CALL: Final = 1000
-"""Cycles of a call that is a statement: of another function, of Python."""
+"""Cycles of a call of another function, of C or Python."""
 _SMALL: Final = 1 << 20
 """Bytes of a tensor that is taken to lie in the second cache."""
 _NEAR, _FAR = 32, 8
@@ -56,20 +58,27 @@ def cycles_of(stmt: Any, vector_bits: int) -> float:
         extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else _UNKNOWN
         return max(extent, 0) * cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.SeqStmt):
-        return sum([cycles_of(item, vector_bits) for item in stmt.seq], 0.0)
+        return _cycles_in_turn(stmt, vector_bits)
     if isinstance(stmt, s.IfThenElse):
         branches = [stmt.then_case] + ([] if stmt.else_case is None else [stmt.else_case])
         return max([cycles_of(branch, vector_bits) for branch in branches])
     if isinstance(stmt, s.While):
         return _UNKNOWN * cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.BufferStore):
-        return _cycles_of_store(stmt, vector_bits)
+        return _cycles_of_store(stmt, _Counter(vector_bits))
     if isinstance(stmt, s.LetStmt):
         return _cycles_of_value(stmt.value, vector_bits) + cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.Evaluate):
-        return 0.0 if isinstance(stmt.value, IntImm) else _CALL
+        return _CALL if _leaves(stmt.value) else 1.0
     body = getattr(stmt, "body", None)
     return 1.0 if body is None else cycles_of(body, vector_bits)
+
+
+def _leaves(value: Any) -> bool:
+    """Whether a statement of its own runs another function, not an instruction as a prefetch is."""
+    if not isinstance(value, e.Call):
+        return False
+    return not isinstance(value.op, Op) or value.op.name.endswith(FOREIGN)
 
 
 def _cycles_of_value(value: Any, vector_bits: int) -> float:
@@ -81,16 +90,29 @@ def _cycles_of_value(value: Any, vector_bits: int) -> float:
     return counter.cycles
 
 
-def _cycles_of_store(stmt: s.BufferStore, vector_bits: int) -> float:
-    """Vectors that are computed and stored; an accumulator stays in its register."""
+def _cycles_in_turn(stmt: s.SeqStmt, vector_bits: int) -> float:
+    """One after the other: what several load is loaded once, as rows of a tile do from a panel."""
     counter = _Counter(vector_bits)
+    cycles = 0.0
+    for item in stmt.seq:
+        if isinstance(item, s.BufferStore):
+            counter.cycles = 0.0
+            cycles += _cycles_of_store(item, counter)
+        else:
+            cycles += cycles_of(item, vector_bits)
+    return cycles
+
+
+def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
+    """Vectors that are computed and stored; an accumulator stays in its register."""
     value = stmt.value
     if isinstance(value, e.Add) and isinstance(value.a, e.BufferLoad):
         if value.a.buffer is stmt.buffer and structural_equal(value.a.indices, stmt.indices):
             value = value.b
-            counter.cycles -= counter.vectors(value) / 2  # a product and a sum are one operation
+            if not isinstance(value, e.Mul):  # a product and its sum are one operation
+                counter.cycles += counter.vectors(value) / 2
             counter.visit(value)
-            return max(counter.cycles, 0.5)
+            return counter.cycles
     counter.visit(value)
     return counter.cycles + _memory(stmt.buffer, counter.vectors(value), value.dtype)
 
@@ -110,12 +132,25 @@ def _bytes_of(buffer: Buffer) -> int:
     return math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8
 
 
+def _spelling(place: Any) -> Any:
+    """A key of a place: equal for places that are written alike, in a tenth of a hash's time."""
+    if isinstance(place, IntImm):
+        return place.value
+    if isinstance(place, e.BinaryExpr):
+        return type(place), _spelling(place.a), _spelling(place.b)
+    if isinstance(place, e.Ramp):
+        return _spelling(place.base), _spelling(place.stride), place.lanes
+    return id(place)
+
+
 class _Counter(Visitor):
     """Counts half a cycle for each operation on a vector; the arithmetic of places is free."""
 
     def __init__(self, vector_bits: int) -> None:
         self.vector_bits = vector_bits
         self.cycles = 0.0
+        self.loaded: set[Any] = set()
+        """What was counted already, by buffer and place."""
 
     def vectors(self, expr: Any) -> int:
         """Registers that hold a value."""
@@ -128,8 +163,11 @@ class _Counter(Visitor):
         self.visit_default(expr)
 
     def visit_BufferLoad(self, expr: e.BufferLoad) -> None:
-        """What memory takes; its place is not computed apart."""
-        self.cycles += _memory(expr.buffer, self.vectors(expr), expr.dtype)
+        """What memory takes, once; its place is not computed apart."""
+        load = (expr.buffer, *map(_spelling, expr.indices))
+        if load not in self.loaded:
+            self.loaded.add(load)
+            self.cycles += _memory(expr.buffer, self.vectors(expr), expr.dtype)
 
     def visit_Shuffle(self, expr: e.Shuffle) -> None:
         """An operation for each register that is put to the first."""
