@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
 
+import weft
 from weft import te, topi
+from weft.ir.functor import collect
+from weft.tir.stmt import For
+from weft.tir.transform.transpose_tile import TRANSPOSE
 
 
 def test_cumsum(check, floats):
@@ -19,6 +23,39 @@ def test_running_sums_of_rows_side_by_side(check, floats, shape):
     for axis in range(x.ndim):
         check(topi.cumsum, [x], np.cumsum(x, axis), axis)
     check(topi.cumprod, [x], np.cumprod(x, -1), -1)
+
+
+@pytest.mark.parametrize("shape", [(16, 23), (3, 8, 8), (12, 7), (4, 3), (8, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "int8", "int64", "bool"])
+def test_running_sums_of_rows_that_are_lanes(check, ints, shape, dtype):
+    x = (ints(*shape, high=5) - 2).astype(dtype)
+    kind = "int32" if dtype == "bool" else dtype
+    sums = np.cumsum(x, -1, dtype=kind)
+    check(topi.cumsum, [x], sums, -1)
+    check(topi.cumsum, [x], sums - x.astype(kind), -1, None, True)
+
+
+def test_rows_that_are_lanes_go_through_transposed_tiles():
+    def marked(shape, dtype="float32"):
+        x = te.placeholder(shape, dtype, name="x")
+        func = te.create_prim_func([x, topi.cumsum(x, -1)])
+        return len([loop for loop in collect(func.body, For) if TRANSPOSE in loop.annotations])
+
+    assert [marked(shape) for shape in [(16, 9), (12, 4), (2, 4, te.var("n"))]] == [2, 2, 2]
+    assert [marked(shape) for shape in [(16, 3), (6, 9), (9,), (te.var("n"), 9)]] == [0, 0, 0, 0]
+    assert marked((16, 9), "bool") == 0
+
+
+@pytest.mark.parametrize(("dtype", "sizes"), [("float32", (0, 1, 7, 17)), ("float16", (23,))])
+def test_running_sums_of_unknown_length(dtype, sizes):
+    x = te.placeholder((8, te.var("n")), dtype, name="x")
+    built = weft.build(te.create_prim_func([x, topi.cumsum(x, 1)]))
+    for size in sizes:
+        data = np.random.default_rng(size).normal(size=(8, size)).astype(dtype)
+        result = weft.nd.array(np.zeros_like(data))
+        built["main"](weft.nd.array(data), result)
+        expected = np.cumsum(data, 1, "float64" if dtype == "float32" else "float32")
+        np.testing.assert_array_equal(result.numpy(), expected.astype(dtype))
 
 
 def test_cumsum_when_dtype_is_given(check, ints):

@@ -12,7 +12,7 @@ The style of ``te.extern`` bodies and of topi's sort and scan::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -167,8 +167,9 @@ class IRBuilder:
         self.emit(lambda body: AttrStmt(owner, attr_key, setting, body))
 
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", dtype: str | None = None, kind: str = "serial"
-    ) -> WithScope:
+        self, begin: Any, end: Any, name: str = "i", dtype: str | None = None,
+        kind: str = "serial", annotations: Mapping[str, Any] | None = None,
+    ) -> WithScope:  # fmt: skip
         """A loop over [begin, end); the scope's value is the loop variable.
 
         Loops without a name are called i, j, k, i_0, i_1 and so on.
@@ -183,7 +184,8 @@ class IRBuilder:
         self._sequences.append([])
 
         def close() -> None:
-            self.emit(For(variable, low, extent, KINDS[kind], self._close()))
+            marks = dict(annotations or {})
+            self.emit(For(variable, low, extent, KINDS[kind], self._close(), annotations=marks))
 
         return WithScope(variable, close)
 

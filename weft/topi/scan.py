@@ -1,7 +1,8 @@
 """Running sums and products along an axis, as loops.
 
-The running value of floats is kept in a wider type (float64 for float32), so that an error does
-not grow along the row; it costs nothing in a loop whose steps wait for each other.
+The running value of floats is kept in a wider type (float64 for float32), as PyTorch does, so that
+an error does not grow along the row. Rows that run side by side are lanes of vectors: where they
+are not next to each other in memory, tiles of them are transposed in registers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import decl_buffer
+from weft.tir.transform.transpose_tile import TRANSPOSE
 from weft.topi.extents import is_const, normalize_axis, product, unravel_index
 from weft.topi.math import cast
 from weft.topi.simplify import simplified
@@ -24,6 +26,8 @@ _LANES: Final = 32
 """Rows next to each other in memory that are scanned at once, in vectors."""
 _CHAINS: Final = 8
 """Other rows that are: additions of one wait for each other, those of several do not."""
+_TILES: Final = (8, 4)
+"""Of those, how many are the lanes of vectors: tiles of as many columns are transposed."""
 
 
 def scanop(
@@ -47,7 +51,9 @@ def scanop(
         return empty
     rows = [*shape[:place], *shape[place + 1 :]]
     running_kind = _accumulator(kind)
-    side, how = _side_by_side(rows, place == len(shape) - 1)
+    contiguous = place == len(shape) - 1
+    tile = _tile(rows, shape[place]) if contiguous and not data.dtype.is_bool else 1
+    side, how = (tile, "unroll") if tile > 1 else _side_by_side(rows, contiguous)
     if side > 1:
         rows = [*rows[:-1], int(rows[-1]) // side]
     count = simplified(as_prim_expr(product(rows)))
@@ -58,20 +64,29 @@ def scanop(
         with ib.for_range(0, count, "fused", kind="parallel") as fused:
             first = [simplified(index) for index in unravel_index(fused, rows)]
             running = ib.allocate(running_kind, [side], "running")
+
+            def place_of(k: Any, row: Any) -> tuple[Any, ...]:
+                here = first if side == 1 else [*first[:-1], first[-1] * side + row]
+                return (*here[:place], k, *here[place:])
+
+            def step(row: Any, value: Any, results: Any, at: Any) -> None:
+                if exclusive:
+                    results[at] = op.cast(kind, running[row])
+                running[row] = binop(running[row], op.cast(running_kind, value))
+                if not exclusive:
+                    results[at] = op.cast(kind, running[row])
+
             with ib.for_range(0, side, "_row", kind=how) as row:
                 running[row] = op.const(identity_value, running_kind)
+            tiles = op.floordiv(shape[place], side) if tile > 1 else 0
+            if tile > 1:
+                _scan_tiles(ib, source, target, place_of, step, side, tiles)
             with (
-                ib.for_range(0, shape[place], "_k") as k,
+                ib.for_range(tiles * side, shape[place], "_k") as k,
                 ib.for_range(0, side, "_row", kind=how) as row,
             ):
-                here = first if side == 1 else [*first[:-1], first[-1] * side + row]
-                at = (*here[:place], k, *here[place:])
-                value = op.cast(running_kind, source[at])
-                if exclusive:
-                    target[at] = op.cast(kind, running[row])
-                running[row] = binop(running[row], value)
-                if not exclusive:
-                    target[at] = op.cast(kind, running[row])
+                at = place_of(k, row)
+                step(row, source[at], target, at)
         return ib.get()
 
     buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
@@ -83,12 +98,49 @@ def scanop(
     return made
 
 
+def _scan_tiles(
+    ib: ir_builder.IRBuilder, source: Any, target: Any, place_of: Callable[..., Any],
+    step: Callable[..., None], side: int, tiles: Any,
+) -> None:  # fmt: skip
+    """Scan ``side`` rows by as many columns at once: the rows are lanes, so that columns are
+    vectors, which are transposed in registers on their way in and out (TransposeTile).
+    """
+    columns = ib.allocate(source.dtype, [side * side], "columns")
+    results = ib.allocate(target.dtype, [side * side], "results")
+    mark = {TRANSPOSE: 1}
+    with ib.for_range(0, tiles, "_tile") as tile:
+        with (
+            ib.for_range(0, side, "_k", annotations=mark) as k,
+            ib.for_range(0, side, "_row", kind="vectorize") as row,
+        ):
+            columns[k * side + row] = source[place_of(tile * side + k, row)]
+        with (
+            ib.for_range(0, side, "_k", kind="unroll") as k,
+            ib.for_range(0, side, "_row", kind="vectorize") as row,
+        ):
+            step(row, columns[k * side + row], results, k * side + row)
+        with (
+            ib.for_range(0, side, "_row", annotations=mark) as row,
+            ib.for_range(0, side, "_k", kind="vectorize") as k,
+        ):
+            target[place_of(tile * side + k, row)] = results[k * side + row]
+
+
 def _side_by_side(rows: Sequence[Any], contiguous: bool) -> tuple[int, str]:
     """How many rows run side by side, a divisor of the last of the axes; by what kind of loop."""
     size = getattr(rows[-1], "value", rows[-1]) if rows else 1
     most = _CHAINS if contiguous else _LANES
     found = max([n for n in range(1, most + 1) if size % n == 0]) if isinstance(size, int) else 1
     return found, "serial" if found == 1 else "unroll" if contiguous else "vectorize"
+
+
+def _tile(rows: Sequence[Any], steps: Any) -> int:
+    """How many rows are the lanes of vectors, a divisor of the last of the axes; 1 if none are."""
+    size = getattr(rows[-1], "value", rows[-1]) if rows else 1
+    if not isinstance(size, int):
+        return 1
+    fitting = [n for n in _TILES if size % n == 0 and getattr(steps, "value", n) >= n]
+    return max(fitting, default=1)
 
 
 def _accumulator(kind: DataType) -> DataType:
