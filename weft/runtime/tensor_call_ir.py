@@ -87,8 +87,7 @@ define internal void @ignore(ptr %context, ptr %kind, ptr %message) {
 ; whether a tensor's memory holds its values as they are
 define internal i1 @is_plain(ptr %call, ptr %object) {
 entry:
-  %name.at = field call.negated
-  %name = load ptr, ptr %name.at
+  %name = read call.negated
   %any = icmp ne ptr %name, null
   br i1 %any, label %ask, label %plain
 ask:
@@ -101,8 +100,7 @@ clear:
   call void @PyErr_Clear()
   ret i1 false
 compare:
-  %false.at = field call.false
-  %false = load ptr, ptr %false.at
+  %false = read call.false
   %same = icmp eq ptr %answer, %false
   call void @Py_DecRef(ptr %answer)
   ret i1 %same
@@ -113,29 +111,20 @@ plain:
 ; the address of a tensor's first element; null unless all is as expected
 define internal ptr @data_of(ptr %tensor, ptr %expected) {
 entry:
-  %device.at = field tensor.device
-  %device = load i32, ptr %device.at
+  %device = read tensor.device
   %on.cpu = icmp eq i32 %device, 1
-  %ndim.at = field tensor.ndim
-  %ndim = load i32, ptr %ndim.at
-  %wanted.ndim.at = field expected.ndim
-  %wanted.ndim = load i32, ptr %wanted.ndim.at
+  %ndim = read tensor.ndim
+  %wanted.ndim = read expected.ndim
   %same.ndim = icmp eq i32 %ndim, %wanted.ndim
-  %dtype.at = field tensor.dtype
-  %dtype = load i32, ptr %dtype.at
-  %wanted.dtype.at = field expected.dtype
-  %wanted.dtype = load i32, ptr %wanted.dtype.at
+  %dtype = read tensor.dtype
+  %wanted.dtype = read expected.dtype
   %same.dtype = icmp eq i32 %dtype, %wanted.dtype
   %first = and i1 %on.cpu, %same.ndim
   %fits = and i1 %first, %same.dtype
-  %shape.at = field tensor.shape
-  %shape = load ptr, ptr %shape.at
-  %strides.at = field tensor.strides
-  %strides = load ptr, ptr %strides.at
-  %wanted.shape.at = field expected.shape
-  %wanted.shape = load ptr, ptr %wanted.shape.at
-  %wanted.strides.at = field expected.strides
-  %wanted.strides = load ptr, ptr %wanted.strides.at
+  %shape = read tensor.shape
+  %strides = read tensor.strides
+  %wanted.shape = read expected.shape
+  %wanted.strides = read expected.strides
   br i1 %fits, label %axes, label %refuse
 axes:
   %axis = phi i32 [ 0, %entry ], [ %axis.next, %next ]
@@ -162,17 +151,14 @@ next:
   %axis.next = add i32 %axis, 1
   br label %axes
 memory:
-  %base.at = field tensor.data
-  %base = load ptr, ptr %base.at
+  %base = read tensor.data
   %none = icmp eq ptr %base, null
   br i1 %none, label %refuse, label %aligned
 aligned:
-  %offset.at = field tensor.offset
-  %offset = load i64, ptr %offset.at
+  %offset = read tensor.offset
   %data = getelementptr i8, ptr %base, i64 %offset
   %address = ptrtoint ptr %data to i64
-  %mask.at = field expected.mask
-  %mask = load i64, ptr %mask.at
+  %mask = read expected.mask
   %rest = and i64 %address, %mask
   %fine = icmp eq i64 %rest, 0
   br i1 %fine, label %take, label %refuse
@@ -186,17 +172,14 @@ refuse:
 define internal ptr @read_input(ptr %call, ptr %object, ptr %expected) {
 entry:
   %tensor = alloca %tensor
-  %type.offset.at = field call.type_offset
-  %type.offset = load i64, ptr %type.offset.at
+  %type.offset = read call.type_offset
   %type.at = getelementptr i8, ptr %object, i64 %type.offset
   %type = load ptr, ptr %type.at
-  %class.at = field call.tensor_class
-  %class = load ptr, ptr %class.at
+  %class = read call.tensor_class
   %is.tensor = icmp eq ptr %type, %class
   br i1 %is.tensor, label %read, label %refuse
 read:
-  %read.at = field call.read
-  %reader = load ptr, ptr %read.at
+  %reader = read call.read
   %status = call i32 %reader(ptr %object, ptr %tensor)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %clear, label %compare
@@ -226,8 +209,7 @@ loop:
 one:
   %managed.at = getelementptr ptr, ptr %made, i64 %i
   %managed = load ptr, ptr %managed.at
-  %deleter.at = field managed.deleter
-  %deleter = load ptr, ptr %deleter.at
+  %deleter = read managed.deleter
   %none = icmp eq ptr %deleter, null
   br i1 %none, label %next, label %delete
 delete:
@@ -243,16 +225,11 @@ done:
 ; fresh memory for all outputs: managed tensors, and their addresses among the arguments
 define internal i1 @allocate(ptr %call, ptr %made, ptr %arguments) {
 entry:
-  %allocate.at = field call.allocate
-  %allocator = load ptr, ptr %allocate.at
-  %inputs.at = field call.inputs
-  %inputs = load i64, ptr %inputs.at
-  %outputs.at = field call.outputs
-  %outputs = load i64, ptr %outputs.at
-  %all.expected.at = field call.expected
-  %all.expected = load ptr, ptr %all.expected.at
-  %prototypes.at = field call.prototypes
-  %prototypes = load ptr, ptr %prototypes.at
+  %allocator = read call.allocate
+  %inputs = read call.inputs
+  %outputs = read call.outputs
+  %all.expected = read call.expected
+  %prototypes = read call.prototypes
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %keep ]
@@ -292,12 +269,9 @@ done:
 define internal ptr @wrap(ptr %call, ptr %made) {
 entry:
   %object.at = alloca ptr
-  %wrap.at = field call.wrap
-  %wrapper = load ptr, ptr %wrap.at
-  %outputs.at = field call.outputs
-  %outputs = load i64, ptr %outputs.at
-  %bare.at = field call.bare
-  %bare = load i64, ptr %bare.at
+  %wrapper = read call.wrap
+  %outputs = read call.outputs
+  %bare = read call.bare
   %single = icmp ne i64 %bare, 0
   br i1 %single, label %one, label %several
 one:
@@ -353,16 +327,11 @@ none:
 ; `count.at`; the fault code
 define internal i32 @run(ptr %call, ptr %arguments, ptr %arena, ptr %count.at) {
 entry:
-  %function.at = field call.function
-  %function = load ptr, ptr %function.at
-  %inputs.at = field call.inputs
-  %inputs = load i64, ptr %inputs.at
-  %outputs.at = field call.outputs
-  %outputs = load i64, ptr %outputs.at
-  %handles.at = field call.handles
-  %handles = load i64, ptr %handles.at
-  %constants.at = field call.constants
-  %constants = load ptr, ptr %constants.at
+  %function = read call.function
+  %inputs = read call.inputs
+  %outputs = read call.outputs
+  %handles = read call.handles
+  %constants = read call.constants
   %tensors = add i64 %inputs, %outputs
   %all = add i64 %tensors, %handles
   %no.arena = icmp eq ptr %arena, null
@@ -371,8 +340,7 @@ entry:
   store ptr %first, ptr %first.at
   %second.at = getelementptr ptr, ptr %first.at, i64 1
   store ptr %constants, ptr %second.at
-  %threads.at = field call.threads
-  %threads = load i32, ptr %threads.at
+  %threads = read call.threads
   %before = load i32, ptr %count.at
   store i32 %threads, ptr %count.at
   %state = call ptr @PyEval_SaveThread()
@@ -389,12 +357,9 @@ entry:
   %unused = alloca i32
   %number = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   %call = call ptr @PyLong_AsVoidPtr(ptr %number)
-  %inputs.at = field call.inputs
-  %inputs = load i64, ptr %inputs.at
-  %outputs.at = field call.outputs
-  %outputs = load i64, ptr %outputs.at
-  %all.expected.at = field call.expected
-  %all.expected = load ptr, ptr %all.expected.at
+  %inputs = read call.inputs
+  %outputs = read call.outputs
+  %all.expected = read call.expected
   %arena.at = field call.arena
   %has.arena.at = field call.has_arena
   %same.count = icmp eq i64 %count, %inputs
@@ -416,11 +381,9 @@ keep:
   %i.next = add i64 %i, 1
   br label %read
 thread:
-  %key.at = field call.count_key
-  %key = load i32, ptr %key.at
+  %key = read call.count_key
   %own.at = call ptr @pthread_getspecific(i32 %key)
-  %threads.at = field call.threads
-  %threads = load i32, ptr %threads.at
+  %threads = read call.threads
   %as.told = icmp eq i32 %threads, 0
   %told.at = select i1 %as.told, ptr %unused, ptr %own.at
   %no.count = icmp eq ptr %told.at, null ; the way through Python makes a new thread's
@@ -448,8 +411,7 @@ wrap:
   ret ptr %result
 fail:
   call void @release(ptr %made, i64 %outputs)
-  %fail.at = field call.fail
-  %raise = load ptr, ptr %fail.at
+  %raise = read call.fail
   %code64 = sext i32 %code to i64
   %code.object = call ptr @PyLong_FromLong(i64 %code64)
   %no.object = icmp eq ptr %code.object, null
@@ -461,8 +423,7 @@ raising:
 failed:
   ret ptr null
 refuse:
-  %refused.at = field call.refused
-  %refused = load ptr, ptr %refused.at
+  %refused = read call.refused
   call void @Py_IncRef(ptr %refused)
   ret ptr %refused
 }

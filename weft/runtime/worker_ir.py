@@ -109,10 +109,8 @@ define internal ptr @serve(ptr %worker) {
 entry:
   %key = load i32, ptr @weft_team_key
   %set = call i32 @pthread_setspecific(i32 %key, ptr @serving)
-  %of.at = field worker.of
-  %team = load ptr, ptr %of.at
-  %index.at = field worker.index
-  %index = load i64, ptr %index.at
+  %team = read worker.of
+  %index = read worker.index
   %number.at = field team.number
   %threads.at = field team.threads
   br label %wait
@@ -157,8 +155,7 @@ entry:
   %mutex = field worker.mutex
   %called = field worker.called
   %sleeping.at = field worker.sleeping
-  %of.at = field worker.of
-  %team = load ptr, ptr %of.at
+  %team = read worker.of
   %number.at = field team.number
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   store atomic i32 1, ptr %sleeping.at seq_cst, align 4
@@ -180,8 +177,7 @@ awake:
 ; wake the first workers of a team of so many threads, where they sleep
 define internal void @wake(ptr %team, i32 %threads) {
 entry:
-  %hired.at = field team.hired
-  %hired = load i32, ptr %hired.at
+  %hired = read team.hired
   br label %look
 look:
   %i = phi i32 [ 1, %entry ], [ %next, %one ], [ %next, %call ]
@@ -208,8 +204,7 @@ done:
 ; then loops in quick succession find them awake, and a single one is not kept waiting
 define internal void @wake_seldom(ptr %team, i32 %threads) {
 entry:
-  %hired.at = field team.hired
-  %hired = load i32, ptr %hired.at
+  %hired = read team.hired
   %alone = icmp eq i32 %hired, 0
   br i1 %alone, label %done, label %look
 look:
@@ -220,8 +215,7 @@ look:
   %awake = icmp eq i32 %sleeping, 0
   br i1 %awake, label %done, label %count
 count:
-  %skipped.at = field team.skipped
-  %skipped = load i32, ptr %skipped.at
+  %skipped = read team.skipped
   %more = add i32 %skipped, 1
   store i32 %more, ptr %skipped.at
   %rest = urem i32 %more, @SELDOM@
@@ -251,8 +245,7 @@ entry:
 team.loop:
   %t = phi i64 [ 0, %entry ], [ %t.next, %team.done ]
   %team = getelementptr [@TEAMS@ x %team], ptr @teams, i64 0, i64 %t
-  %hired.at = field team.hired
-  %hired = load i32, ptr %hired.at
+  %hired = read team.hired
   store i32 0, ptr %hired.at
   br label %worker.loop
 worker.loop:
@@ -263,8 +256,7 @@ end:
   %worker.at = call ptr @place_of(ptr %team, i32 %i)
   %worker = load ptr, ptr %worker.at
   call void @call_worker(ptr %worker)
-  %thread.at = field worker.thread
-  %thread = load i64, ptr %thread.at
+  %thread = read worker.thread
   %joined = call i32 @pthread_join(i64 %thread, ptr null)
   call void @free(ptr %worker)
   %i.next = add i32 %i, 1

@@ -13,11 +13,12 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, iter_map_simplify
 from weft.arith.iter_map.detect import indices_of
 from weft.ir import functor
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
+from weft.tir.buffer import Buffer
 from weft.tir.expr import And, Var
 from weft.tir.function import OPERATORS
 from weft.tir.schedule import flags, tree
@@ -68,6 +69,35 @@ class BlockMutator(Mutator):
         if made is not node:
             self.reuse[node] = made
         return made
+
+
+class BufferMutator(BlockMutator):
+    """A mutator that makes what accesses the buffer ``old`` access ``new``, at other indices."""
+
+    old: Buffer
+    new: Buffer
+
+    def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
+        """Indices of the old buffer as those of the new one."""
+        raise NotImplementedError
+
+    def visit_Buffer(self, node: Any) -> Any:
+        return self.new if node is self.old else node
+
+    def visit_BufferRegion(self, node: Any) -> Any:
+        return node if node.buffer is self.old else self.visit_default(node)
+
+    def visit_BufferLoad(self, node: Any) -> Any:
+        indices = self.visit(node.indices)
+        if node.buffer is not self.old:
+            return node if indices is node.indices else node.with_(indices=indices)
+        return node.with_(buffer=self.new, indices=self.moved(indices))
+
+    def visit_BufferStore(self, node: Any) -> Any:
+        value, indices = self.visit(node.value), self.visit(node.indices)
+        if node.buffer is not self.old:
+            return node.with_(value=value, indices=indices)
+        return node.with_(buffer=self.new, value=value, indices=self.moved(indices))
 
 
 class Substitution(BlockMutator):

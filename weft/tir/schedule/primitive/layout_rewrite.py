@@ -115,7 +115,7 @@ class IndexContext(rewrite.BlockMutator):
         ]
 
 
-class LayoutRewriter(IndexContext):
+class LayoutRewriter(rewrite.BufferMutator, IndexContext):
     """Accesses of ``old`` become accesses of ``new`` through the layout."""
 
     def __init__(self, old: Buffer, new: Buffer, layout: IndexMap, plan: LayoutPlan) -> None:
@@ -124,27 +124,9 @@ class LayoutRewriter(IndexContext):
         self.analyzer = Analyzer()
         self.replaced = dict(plan.replaced)
 
-    def mapped(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
+    def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
         """Old indices as new ones."""
         return self.simple(self.layout.map_indices(indices, analyzer=self.analyzer))
-
-    def visit_Buffer(self, node: Any) -> Any:
-        return self.new if node is self.old else node
-
-    def visit_BufferRegion(self, node: Any) -> Any:
-        return node if node.buffer is self.old else self.visit_default(node)
-
-    def visit_BufferLoad(self, node: Any) -> Any:
-        indices = self.visit(node.indices)
-        if node.buffer is not self.old:
-            return node if indices is node.indices else node.with_(indices=indices)
-        return node.with_(buffer=self.new, indices=self.mapped(indices))
-
-    def visit_BufferStore(self, node: Any) -> Any:
-        value, indices = self.visit(node.value), self.visit(node.indices)
-        if node.buffer is not self.old:
-            return node.with_(value=value, indices=indices)
-        return node.with_(buffer=self.new, value=value, indices=self.mapped(indices))
 
     def visit_For(self, node: Any) -> Any:
         replacement = self.replaced.pop(id(node), None)

@@ -294,7 +294,7 @@ def _writes_once(block: Block, region: BufferRegion) -> bool:
     return is_injective(indices, domains_of(axes))
 
 
-class _Ring(rewrite.BlockMutator):
+class _Ring(rewrite.BufferMutator):
     """Accesses of the buffer in the ring; the axis there becomes opaque in all blocks."""
 
     def __init__(
@@ -304,30 +304,12 @@ class _Ring(rewrite.BlockMutator):
         self.old, self.new, self.position = old, new, position
         self.producer, self.predicate = producer, predicate
 
-    def folded(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
+    def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
         """The indices with the one of the ring modulo its size."""
         made = list(indices)
         index = made[self.position]
         made[self.position] = FloorMod(index, op.cast(index.dtype, self.new.shape[self.position]))
         return made
-
-    def visit_Buffer(self, node: Any) -> Any:
-        return self.new if node is self.old else node
-
-    def visit_BufferRegion(self, node: Any) -> Any:
-        return node if node.buffer is self.old else self.visit_default(node)
-
-    def visit_BufferLoad(self, node: Any) -> Any:
-        indices = self.visit(node.indices)
-        if node.buffer is not self.old:
-            return node if indices is node.indices else node.with_(indices=indices)
-        return node.with_(buffer=self.new, indices=self.folded(indices))
-
-    def visit_BufferStore(self, node: Any) -> Any:
-        value, indices = self.visit(node.value), self.visit(node.indices)
-        if node.buffer is not self.old:
-            return node.with_(value=value, indices=indices)
-        return node.with_(buffer=self.new, value=value, indices=self.folded(indices))
 
     def visit_BlockRealize(self, node: Any) -> Any:
         made = self.visit_default(node)
