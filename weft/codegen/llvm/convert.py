@@ -7,6 +7,7 @@ subnormals; float64 goes to 16 bits through a float32 rounded to odd, so that it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
@@ -104,11 +105,67 @@ def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: Data
     if is_short_float(source):
         wide = widened(source)
         value, source = _float_to_float(b, value, source, wide), wide
+    if target.bits <= 16 and _has_own_truncation(b, source):
+        return _truncated(b, value, source, target)
     if target.bits <= 16 or (target.bits == 32 and target.is_int):
         return _float_to_short(b, value, source, target)
     word = "fptosi" if target.is_int else "fptoui"
     name = f"llvm.{word}.sat.{mangled(target)}.{mangled(source)}"
     return b.call(name, llvm_type(target), [(llvm_type(source), value)])
+
+
+_WHOLE: Final = 16
+"""Lanes of float32 in a vector of AVX-512."""
+
+
+def _has_own_truncation(b: FunctionBuilder, source: DataType) -> bool:
+    """Whether a vector is made of some that one instruction of AVX-512 truncates."""
+    lanes = source.lanes
+    return (
+        b.context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
+    )  # fmt: skip
+
+
+def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """float32 to integers of at most 16 bits as ``_float_to_short``, in fewer instructions.
+
+    The processor makes its least int32 of what is out of range: of all that is too small, which a
+    maximum of integers raises to the lower end, and of NaN, which is masked where that end is not
+    0. Instructions on floats have half as many ports as those on integers.
+    """
+    lanes, floats = target.lanes, llvm_type(source)
+    ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)
+    low = -(1 << (target.bits - 1)) if target.is_int else 0
+    high = _splat_float(float(low + (1 << target.bits) - 1), source)
+    above = b.op(f"fcmp ogt {floats} {value}, {high}")
+    within = b.op(f"select {flags} {above}, {floats} {high}, {floats} {value}")
+    number = _own_truncation(b, within, lanes)
+    bounds = [(ints, number), (ints, splat_int(low, 32, lanes))]
+    number = b.call(f"llvm.smax.v{lanes}i32", ints, bounds)
+    if low:
+        ordered = b.op(f"fcmp ord {floats} {value}, {zero(source)}")
+        number = b.op(f"select {flags} {ordered}, {ints} {number}, {ints} {zero(source)}")
+    return b.op(f"trunc {ints} {number} to {llvm_type(target)}")
+
+
+def _own_truncation(b: FunctionBuilder, value: str, lanes: int) -> str:
+    """A power of two of float32 as int32 by the processor's own instruction."""
+    floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
+    if lanes == _WHOLE:
+        rest = [(ints, "zeroinitializer"), ("i16", "-1"), ("i32", "4")]  # no mask, no rounding
+        return b.call("llvm.x86.avx512.mask.cvttps2dq.512", ints, [(floats, value), *rest])
+    half, parts = lanes // 2, []
+    for places in (range(half), range(half, lanes)):
+        part = _picked(b, floats, value, "poison", places)
+        parts.append(_own_truncation(b, part, half))
+    return _picked(b, with_lanes("i32", half), parts[0], parts[1], range(lanes))
+
+
+def _picked(b: FunctionBuilder, kind: str, one: str, other: str, places: Sequence[int]) -> str:
+    """Lanes of two vectors."""
+    order = ", ".join([f"i32 {place}" for place in places])
+    mask = f"<{len(places)} x i32> <{order}>"
+    return b.op(f"shufflevector {kind} {one}, {kind} {other}, {mask}")
 
 
 def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
@@ -199,8 +256,7 @@ def _upper_half(b: FunctionBuilder, bits: str, target: DataType) -> str:
         return b.op(f"trunc {ints} {upper} to {llvm_type(target)}")
     kind = with_lanes("i16", 2 * lanes)
     words = b.op(f"bitcast {ints} {bits} to {kind}")
-    places = ", ".join(f"i32 {2 * lane + 1}" for lane in range(lanes))
-    return b.op(f"shufflevector {kind} {words}, {kind} poison, <{lanes} x i32> <{places}>")
+    return _picked(b, kind, words, "poison", range(1, 2 * lanes, 2))
 
 
 def _bfloat_to_float32(b: FunctionBuilder, value: str, source: DataType) -> str:

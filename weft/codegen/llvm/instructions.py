@@ -18,7 +18,7 @@ NEEDED: Final = tuple((re.compile(name), need) for name, need in (
     (r"avx512\.vpdp\w+\.(128|256)", "avx512vnni+avx512vl avxvnni"),
     (r"avx512\.vpdp", "avx512vnni"),
     (r"avx512\.(mask\.scalef\.p[sd]|pternlog\.[dq])\.(128|256)", "avx512f+avx512vl"),
-    (r"avx512\.(mask\.scalef\.p[sd]|pternlog\.[dq]|(max|min)\.p[sd])", "avx512f"),
+    (r"avx512\.(mask\.(scalef\.p[sd]|cvttps2dq\.512)|pternlog\.[dq]|(max|min)\.p[sd])", "avx512f"),
     (r"avx512fp16\.", "avx512fp16"), (r"avx512bf16\..*\.(128|256)", "avx512bf16+avx512vl"),
     (r"avx512bf16\.", "avx512bf16"), (r"avx512\..*\.(128|256)", "avx512bw+avx512dq+avx512vl"),
     (r"avx512\.", "avx512bw"), (r"avx2\.", "avx2"), (r"avx\.", "avx"), (r"fma\.", "fma"),
