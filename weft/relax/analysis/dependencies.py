@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.functor import collect
-from weft.ir.op import Op
 from weft.relax.expr import Call, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.lattice import defining_vars, symbolic_vars
-
-_INPLACE = Op.get("relax.call_tir_inplace")
+from weft.relax.op.base import CALL_TIR_INPLACE
 
 
 def operands(value: Any) -> list[Any]:
@@ -46,7 +44,7 @@ def binding_dependencies(bindings: Sequence[Any]) -> list[list[int]]:
             for symbol in symbolic_vars([binding.value, binding.var.struct_info]):
                 if symbol in symbols:
                     needed[symbols[symbol]] = None
-        if isinstance(binding.value, Call) and binding.value.op is _INPLACE:
+        if isinstance(binding.value, Call) and binding.value.op is CALL_TIR_INPLACE:
             for var in used:
                 needed.update(dict.fromkeys(readers.get(var, ())))
         for var in used:

@@ -13,8 +13,8 @@ from weft.ir.op import Op
 from weft.relax.analysis.allocation import VIEWS
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import Call, Function, If, SeqExpr, Var
+from weft.relax.op.base import CALL_TIR_INPLACE
 
-_CALL_TIR_INPLACE = Op.get("relax.call_tir_inplace")
 _CALL_INPLACE_PACKED = Op.get("relax.call_inplace_packed")
 
 
@@ -40,7 +40,7 @@ def _targets(value: Any) -> list[Var]:
     """The variables that a call writes in place."""
     if not isinstance(value, Call):
         return []
-    if value.op is _CALL_TIR_INPLACE:
+    if value.op is CALL_TIR_INPLACE:
         arguments = value.args[1].fields
     elif value.op is _CALL_INPLACE_PACKED:
         arguments = value.args[1:]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Final
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
@@ -135,7 +135,7 @@ def _call_tir(gvar: GlobalVar, args: Any, out_sinfo: Any, tir_vars: Any = None) 
     operands = [_callee(gvar, "call_tir"), inline_tuple(args)]
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))
-    return Call(Op.get("relax.call_tir"), operands, None, _result_info(out_sinfo, "call_tir"))
+    return Call(CALL_TIR, operands, None, _result_info(out_sinfo, "call_tir"))
 
 
 def _call_tir_inplace(
@@ -153,7 +153,7 @@ def _call_tir_inplace(
         operands.append(as_shape(tir_vars))
     attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
     return Call(
-        Op.get("relax.call_tir_inplace"), operands, attrs, _result_info(infos, "call_tir_inplace")
+        CALL_TIR_INPLACE, operands, attrs, _result_info(infos, "call_tir_inplace")
     )
 
 
@@ -346,3 +346,7 @@ def call_global(gvar: GlobalVar, args: Any) -> Any:
     if any(isinstance(arg, PrimExpr) for arg in args):
         return TirCall("void", gvar, args)
     return Call(gvar, args)
+
+CALL_TIR: Final = Op.get("relax.call_tir")
+CALL_TIR_INPLACE: Final = Op.get("relax.call_tir_inplace")
+"""Passes compare the operator of a call with these."""

@@ -16,12 +16,12 @@ from typing import Any
 
 from weft import te
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR
 from weft.relax.shape_arith import INT64, constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.passes import make_module_pass, mutate_module
@@ -31,7 +31,6 @@ from weft.tir.function import PrimFunc
 from weft.tir.index_map import IndexMap
 from weft.tir.stmt_functor import renew_defs
 
-_CALL_TIR = Op.get("relax.call_tir")
 _NAME = "operator_name"
 
 Transforms = Sequence[Any]
@@ -114,7 +113,7 @@ class _Alterer(PyExprMutator):
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
-        if call.op is not _CALL_TIR or call.args[0] not in self.mod:
+        if call.op is not CALL_TIR or call.args[0] not in self.mod:
             return call
         old = self.mod[call.args[0]]
         name = str(old.attrs.get(_NAME, "")) if isinstance(old, PrimFunc) else ""
@@ -143,7 +142,7 @@ class _Alterer(PyExprMutator):
         infos = [b.info(info) for b, info in zip(last, outs, strict=True)]
         new_out = TupleStructInfo(infos) if isinstance(out, TupleStructInfo) else infos[0]
         callee: list[Any] = [self.made[name], Tuple(args), *call.args[2:]]
-        made = Call(_CALL_TIR, callee, call.attrs, [new_out])
+        made = Call(CALL_TIR, callee, call.attrs, [new_out])
         if not isinstance(out, TupleStructInfo):
             return self.restored(made, last[0], out)
         if all(buffer.index_map is None for buffer in last):
@@ -168,7 +167,7 @@ class _Alterer(PyExprMutator):
             return buffer.transformed(value, inverse)
         padded = self.builder_.emit(buffer.transformed(value, inverse))
         gvar = self.builder_.add_func(_remove_pad(len(dims), str(info.dtype)), "remove_pad")
-        return Call(_CALL_TIR, [gvar, Tuple([padded])], None, [info])
+        return Call(CALL_TIR, [gvar, Tuple([padded])], None, [info])
 
 
 def _dims(info: Any) -> Any:

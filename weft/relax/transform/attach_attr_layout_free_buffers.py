@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.expr import Call, Constant, Function, Var
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
@@ -23,7 +23,6 @@ from weft.tir.stmt_functor import renew_defs
 
 ATTRIBUTE = "layout_free_buffers"
 
-_CALL_TIR = Op.get("relax.call_tir")
 
 
 class _Attacher(PyExprMutator):
@@ -41,7 +40,7 @@ class _Attacher(PyExprMutator):
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
-        if call.op is not _CALL_TIR or call.args[0] not in self.mod:
+        if call.op is not CALL_TIR or call.args[0] not in self.mod:
             return call
         func = self.mod[call.args[0]]
         if not isinstance(func, PrimFunc):
@@ -54,7 +53,7 @@ class _Attacher(PyExprMutator):
         gvar = self.marked(call.args[0], func, free)
         if gvar is call.args[0]:
             return call
-        return Call(_CALL_TIR, [gvar, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
+        return Call(CALL_TIR, [gvar, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
 
     def marked(self, gvar: Any, func: PrimFunc, free: tuple[int, ...]) -> Any:
         """The copy of a PrimFunc with that attribute."""

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.concatenation import concatenated_axis, extents_along, into_part
@@ -37,11 +36,9 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.op.base import call_tir, call_tir_inplace
+from weft.relax.op.base import CALL_TIR, call_tir, call_tir_inplace
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.tir.function import PrimFunc
-
-CALL_TIR = Op.get("relax.call_tir")
 
 
 @dataclass(frozen=True)

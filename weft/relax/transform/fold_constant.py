@@ -28,6 +28,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.fold_by_numpy import fold_by_numpy
@@ -69,7 +70,7 @@ class _Folder(PyExprMutator):
         call = self.visit_expr_post_order(op)
         if not isinstance(call.op, Op) or self.is_written:
             return call
-        if call.op is Op.get("relax.call_tir"):
+        if call.op is CALL_TIR:
             return self.fold(call, self.builder_.function_of(call.args[0]))
         return self.fold_operator(call)
 
@@ -87,7 +88,7 @@ class _Folder(PyExprMutator):
         lowered = rule(scratch, call)
         if isinstance(lowered, Constant):
             return lowered
-        if not isinstance(lowered, Call) or lowered.op is not Op.get("relax.call_tir"):
+        if not isinstance(lowered, Call) or lowered.op is not CALL_TIR:
             return call
         made = self.fold(lowered, scratch.function_of(lowered.args[0]))
         return call if made is lowered else made

@@ -14,11 +14,11 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map
-from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import Call, Function, MatchCast, Tuple, TupleGetItem, Var
 from weft.relax.lattice import symbolic_vars, tensor_dims
+from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -47,8 +47,6 @@ from weft.tir.stmt_functor import renew_defs
 Value = Any
 """What a graph variable stands for: a Buffer, or a tuple of Values."""
 
-_CALL_TIR: Final = Op.get("relax.call_tir")
-_CALL_TIR_INPLACE: Final = Op.get("relax.call_tir_inplace")
 NEW_OUTPUT: Final = -1
 """The in-place index of an output that has memory of its own."""
 OWN_ATTRS: Final = frozenset(
@@ -123,7 +121,7 @@ class KernelFuser:
         raise self.fail(f"an argument is a {type(expr).__name__}; pass it as a parameter")
 
     def call(self, call: Call) -> Value:
-        if call.op not in (_CALL_TIR, _CALL_TIR_INPLACE):
+        if call.op not in (CALL_TIR, CALL_TIR_INPLACE):
             name = getattr(call.op, "name", getattr(call.op, "name_hint", type(call.op).__name__))
             raise self.fail(f"expected only call_tir, got {name}; run LegalizeOps first")
         gvar, args = call.args[0], call.args[1]

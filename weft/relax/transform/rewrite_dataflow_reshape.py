@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.compile_time import has_reshape_pattern
 from weft.relax.expr import (
@@ -28,13 +27,12 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR
 from weft.relax.op.manipulate import reshape
 from weft.relax.shape_arith import product, same_dim
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.passes import over_functions
 from weft.tir.function import PrimFunc
-
-CALL_TIR = Op.get("relax.call_tir")
 
 
 class _ReshapeRewriter(PyExprMutator):

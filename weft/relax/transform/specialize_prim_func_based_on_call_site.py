@@ -10,19 +10,19 @@ each version is a new function (``add1``), and the kernel stays for those who kn
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map
-from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.ir.type import PointerType
 from weft.relax.block_builder import NameSupply
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR
 from weft.relax.prim_func_info import prim_func_info
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
@@ -30,8 +30,6 @@ from weft.relax.transform.passes import make_module_pass
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-
-_CALL_TIR: Final = Op.get("relax.call_tir")
 
 Site = tuple[tuple[tuple[int | None, ...] | None, str], ...]
 """Of each argument and result: its extents (None where unknown), its memory scope."""
@@ -91,7 +89,7 @@ class _Sites(PyExprVisitor):
         self.found: dict[str, dict[Site | None, None]] = {}
 
     def visit_call_(self, op: Call) -> None:
-        if op.op is _CALL_TIR and isinstance(op.args[0], GlobalVar):
+        if op.op is CALL_TIR and isinstance(op.args[0], GlobalVar):
             self.found.setdefault(op.args[0].name_hint, {})[_site(op)] = None
             self.visit_expr(op.args[1])
         else:
@@ -110,7 +108,7 @@ class _Redirector(PyExprMutator):
 
     def visit_call_(self, op: Call) -> Any:
         call = super().visit_call_(op)
-        if call.op is not _CALL_TIR or not isinstance(call.args[0], GlobalVar):
+        if call.op is not CALL_TIR or not isinstance(call.args[0], GlobalVar):
             return call
         site = _site(call)
         callee = None if site is None else self.versions.get((call.args[0].name_hint, site))

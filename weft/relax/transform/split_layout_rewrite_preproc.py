@@ -17,10 +17,10 @@ from typing import Any
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.expr import Call, Function, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.base import CALL_TIR
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
@@ -30,8 +30,6 @@ from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, SeqStmt, Stmt
 from weft.tir.stmt_functor import renew_defs
-
-_CALL_TIR = Op.get("relax.call_tir")
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class _Splitter(PyExprMutator):
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
-        split = self.splits.get(call.args[0]) if call.op is _CALL_TIR else None
+        split = self.splits.get(call.args[0]) if call.op is CALL_TIR else None
         if split is None:
             return call
         name, args = call.args[0].name_hint, list(call.args[1].fields)
@@ -159,11 +157,11 @@ class _Splitter(PyExprMutator):
             TensorStructInfo(item.after.shape, item.after.dtype) for item in split.rewrites
         ]
         out = infos[0] if len(infos) == 1 else TupleStructInfo(infos)
-        packed = self.builder_.emit(Call(_CALL_TIR, [prepack, weights], None, [out]))
+        packed = self.builder_.emit(Call(CALL_TIR, [prepack, weights], None, [out]))
         for position, item in enumerate(split.rewrites):
             args[item.index] = packed if len(infos) == 1 else TupleGetItem(packed, position)
         rest = [compute, Tuple(args), *call.args[2:]]
-        return self.builder_.emit(Call(_CALL_TIR, rest, call.attrs, call.sinfo_args))
+        return self.builder_.emit(Call(CALL_TIR, rest, call.attrs, call.sinfo_args))
 
 
 def _run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -28,6 +28,7 @@ from weft.ir.op import Op
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple, Var
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 from weft.relax.transform.winograd_cost import best_form, gain, growth
 from weft.relax.transform.winograd_error import error_of
@@ -40,7 +41,6 @@ TOLERANCE: Final = 5e-5
 """The error that is allowed, relative to the largest result of a filter."""
 OPTION: Final = "relax.winograd"
 _CONV2D: Final = Op.get("relax.nn.conv2d")
-_CALL_TIR: Final = Op.get("relax.call_tir")
 _Key = tuple[int, Form]
 _SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this part of the size of all constants."""
@@ -152,7 +152,7 @@ class _Replacer(_Finder):
         func.provenance = "te"
         gvar = self.builder_.add_func(func, "conv2d_winograd")
         arguments = Tuple([call.args[0], transformed])
-        return Call(_CALL_TIR, [gvar, arguments], None, [call.struct_info])
+        return Call(CALL_TIR, [gvar, arguments], None, [call.struct_info])
 
     def chosen(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
         """The form to use and its weights; None where the direct algorithm is to be used."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
-from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
     Constant,
@@ -25,6 +24,7 @@ from weft.relax.expr import (
     Var,
 )
 from weft.relax.expr import StringImm as RelaxString
+from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -35,8 +35,6 @@ from weft.relax.struct_info import (
 from weft.support.dtype import DataType
 from weft.tir.expr import BinaryExpr
 from weft.tir.expr import Var as TirVar
-
-_CALL_TIR = Op.get("relax.call_tir")
 
 
 class _NoKeyError(Exception):
@@ -56,14 +54,14 @@ class Lowering:
     def call(self, leaves: list[Expr]) -> Call:
         """The call_tir on other arguments."""
         tensors = Tuple([leaves[position] for position in self.positions])
-        made = Call(_CALL_TIR, [self.gvar, tensors, *self.rest], None, self.sinfo_args)
+        made = Call(CALL_TIR, [self.gvar, tensors, *self.rest], None, self.sinfo_args)
         made.struct_info = self.struct_info
         return made
 
 
 def lowering_of(made: Any, leaves: list[Expr]) -> Lowering | None:
     """The form of what a rule has made; None if it is more than a call_tir of the arguments."""
-    if not isinstance(made, Call) or made.op is not _CALL_TIR:
+    if not isinstance(made, Call) or made.op is not CALL_TIR:
         return None
     tensors = made.args[1]
     known = {id(leaf): position for position, leaf in reversed([*enumerate(leaves)])}
