@@ -95,20 +95,6 @@ def test_a_network_is_converted_at_its_ends_only():
     assert conversions(made) <= 1  # the mean takes the tensor as the program names its axes
 
 
-def test_other_layouts_stay():
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorStructInfo((1, 8, 8, 16), "float32"))
-    weight = relax.const(RNG.normal(size=(16, 3, 3, 16)).astype("float32"))
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            out = builder.emit_output(
-                relax.op.nn.conv2d(x, weight, data_layout="NHWC", kernel_layout="OHWI")
-            )
-        builder.emit_func_output(out)
-    mod = builder.get()
-    assert layouts(BlockChannels()(mod)) == [("NHWC", "OHWI", "NHWC")]
-
-
 def chain(shape, *calls):
     """A function that applies calls one after the other."""
     builder = relax.BlockBuilder()
@@ -126,6 +112,47 @@ def chain(shape, *calls):
 def convolved(shape, **options):
     weight = relax.const(RNG.normal(size=shape).astype("float32"))
     return lambda data: relax.op.nn.conv2d(data, weight, padding=shape[-1] // 2, **options)
+
+
+def channels_last(shape, **options):
+    """A convolution of images whose channels are last, with a bias and relu."""
+    weight = relax.const(RNG.normal(size=shape).astype("float32"))
+    bias = relax.const(RNG.normal(size=(shape[-1],)).astype("float32"))
+    layouts_of = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+    return lambda x: relax.op.nn.relu(
+        relax.op.add(relax.op.nn.conv2d(x, weight, **layouts_of, **options), bias)
+    )
+
+
+def test_images_whose_channels_are_last_get_the_same_blocks():
+    mod = chain(
+        (2, 9, 11, 3), channels_last((3, 3, 3, 16), strides=2, padding=1),
+        channels_last((1, 1, 16, 24)), channels_last((3, 3, 1, 24), padding=1, groups=24),
+        lambda x: relax.op.nn.max_pool2d(x, (2, 2), layout="NHWC"), channels_last((1, 1, 24, 16)),
+    )  # fmt: skip
+    made = BlockChannels()(mod)
+    assert layouts(made) == [
+        ("NHWC", "OIHW16o", "NCHW16c"), ("NCHW16c", "OIHW16i24o", "NCHW24c"),
+        ("NCHW24c", "OIHW24o", "NCHW24c"), ("NCHW24c", "OIHW24i16o", "NCHW16c"),
+    ]  # fmt: skip
+    assert conversions(made) == 1  # of the result
+    data = RNG.normal(size=(2, 9, 11, 3)).astype("float32")
+    expected = run(mod, "main", data)
+    np.testing.assert_allclose(run(made, "main", data), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(weft.compile(mod)(data), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "expected"),
+    [
+        ((1, 1, 16, 32), {}, "NHWC"), ((3, 3, 1, 16), {"groups": 16}, "NHWC"),
+        ((3, 3, 16, 32), {"strides": 2}, "NHWC"), ((3, 3, 16, 32), {}, "NCHW16c"),
+    ],
+)  # fmt: skip
+def test_the_only_convolution_of_channels_side_by_side(shape, options, expected):
+    """It stays but for windows that Winograd's algorithms, which need blocks, may compute."""
+    mod = chain((1, 8, 9, 16), channels_last(shape, **options))
+    assert layouts(BlockChannels()(mod))[0][0] == expected
 
 
 def test_blocks_that_the_program_names_stay():

@@ -116,6 +116,7 @@ FOLLOWERS = {
     "broadcast 1": lambda bb, y, x: op.add(y, constant(1, 8, 1, 1)),
     "broadcast rank 3": lambda bb, y, x: op.multiply(y, constant(8, 1, 1)),
     "broadcast rank 1": lambda bb, y, x: op.subtract(constant(6), y),
+    "broadcast one element": lambda bb, y, x: op.multiply(constant(1), y),
     "broadcast rank 5": lambda bb, y, x: op.add(constant(3, 1, 8, 1, 1), y),
     "broadcast channels of 1": lambda bb, y, x: op.add(y, constant(2, 1, 5, 6)),
     "scalar": lambda bb, y, x: op.add(relax.const(2.0, "float32"), y),

@@ -6,11 +6,12 @@ follows, so that a network is converted where it starts and where it ends (Conve
 al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
 
 A tensor has the block that divides its channels and takes the fewest vectors, such as one of 16 and
-one of 8 for 24 channels; the block of the result need not be that of the data. Few input channels
-(3 of an image) are not blocked, and a depthwise kernel has blocks of one kind. Other grouped
+one of 8 for 24 channels; the block of the result need not be that of the data. Programs may have
+channels last: ``NHWC`` becomes the same blocks. Few input channels (3 of an image) are not blocked,
+and a depthwise kernel has blocks of one kind. Other grouped
 convolutions are blocked where no block crosses a group. The rest stays in the layout that the
-program names; so does the only convolution of a function where pixels make vectors that are as
-good: both conversions would be for it alone (convolutions of integers need channels side by side).
+program names; so does the only convolution of a function where pixels or channels make vectors that
+are as good: both conversions would be for it alone (integers need channels side by side).
 Convolutions of one pixel (the gates of squeeze and excitation) follow the others, and are no reason
 to convert what they are multiplied by.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
@@ -47,7 +48,7 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
             call for call in collect(func, Call)
             if getattr(call.op, "name", "") == _CONV2D and not _has_one_pixel(call)
         ]  # fmt: skip
-        if not found or (len(found) == 1 and has_vectors_of_pixels(found[0], width)):
+        if not found or (len(found) == 1 and _makes_vectors(found[0], width)):
             return func
         return with_layouts(func, lambda call: blocked_layouts(call, width))
 
@@ -56,13 +57,41 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 
 def _has_one_pixel(call: Call) -> bool:
     """Whether the channels of an image are next to each other whatever the layout says."""
-    data = tensor_dims(call.args[0].struct_info)
-    if call.attrs["data_layout"] != "NCHW" or data is None:
+    sizes = _sizes(call)
+    return sizes is not None and [constant_value(sizes[0][axis]) for axis in "HW"] == [1, 1]
+
+
+def _sizes(call: Call) -> tuple[dict[str, PrimExpr], dict[str, PrimExpr]] | None:
+    """The extents of data and kernel by the letters of their layouts; None of blocks."""
+    made = []
+    roles = (("data_layout", "CHNW"), ("kernel_layout", "HIOW"))
+    for arg, (name, letters) in zip(call.args, roles, strict=True):
+        dims, layout = tensor_dims(arg.struct_info), str(call.attrs[name])
+        if dims is None or "".join(sorted(layout)) != letters:
+            return None
+        made.append(dict(zip(layout, dims, strict=True)))
+    return made[0], made[1]
+
+
+def _makes_vectors(call: Call, width: int) -> bool:
+    """Whether the program's own layout is as good for vectors as blocks of channels are."""
+    return _has_channels_side_by_side(call) or _has_vectors_of_pixels(call, width)
+
+
+def _has_channels_side_by_side(call: Call) -> bool:
+    """Whether channels are last in data and result, and no algorithm needs them in blocks.
+
+    That is Winograd's, for windows of stride one that sum channels.
+    """
+    sizes, attrs = _sizes(call), call.attrs
+    if sizes is None or {attrs["data_layout"][-1], attrs["out_layout"][-1]} != {"C"}:
         return False
-    return [constant_value(size) for size in data[2:]] == [1, 1]
+    is_window = [constant_value(sizes[1][axis]) for axis in "HW"] != [1, 1]
+    is_dense = int(attrs["groups"]) == 1 and [int(step) for step in attrs["strides"]] == [1, 1]
+    return not (is_window and is_dense)
 
 
-def has_vectors_of_pixels(call: Call, width: int) -> bool:
+def _has_vectors_of_pixels(call: Call, width: int) -> bool:
     """Whether the pixels of an image are as good for vectors as blocks of its channels are.
 
     A window of 1x1, for which the image is one row (JoinPixels), at eight vectors or more: the rest
@@ -99,20 +128,19 @@ def _fills(row: int, width: int) -> bool:
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     """The layouts of data, kernel and result of a convolution; None where nothing is blocked."""
-    attrs = call.attrs
-    names = (attrs["data_layout"], attrs["kernel_layout"]) if call.op.name == _CONV2D else ()
-    if names != ("NCHW", "OIHW"):
+    sizes = _sizes(call) if call.op.name == _CONV2D else None
+    if sizes is None:
         return None
-    data, kernel = tensor_dims(call.args[0].struct_info), tensor_dims(call.args[1].struct_info)
-    if data is None or kernel is None:
-        return None
-    channels, filters, groups = data[1], kernel[0], int(attrs["groups"])
+    channels, filters = sizes[0]["C"], sizes[1]["O"]
     if not isinstance(channels, IntImm) or not isinstance(filters, IntImm):
         return None
-    return _layouts(channels.value, filters.value, groups, width)
+    plain, groups = str(call.attrs["data_layout"]), int(call.attrs["groups"])
+    return _layouts(channels.value, filters.value, groups, plain, width)
 
 
-def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str, str, str] | None:
+def _layouts(
+    channels: int, filters: int, groups: int, plain: str, width: int
+) -> tuple[str, str, str] | None:
     into, out = block_of(channels, width), block_of(filters, width)
     if out == 1:
         return None
@@ -125,7 +153,7 @@ def _layouts(channels: int, filters: int, groups: int, width: int) -> tuple[str,
     if groups > 1 and into == 1:
         return None
     if into == 1:
-        return ("NCHW", f"OIHW{out}o", f"NCHW{out}c") if channels < _SMALLEST else None
+        return (plain, f"OIHW{out}o", f"NCHW{out}c") if channels < _SMALLEST else None
     return f"NCHW{into}c", f"OIHW{into}i{out}o", f"NCHW{out}c"
 
 

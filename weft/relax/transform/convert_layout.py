@@ -48,6 +48,7 @@ from weft.relax.transform.layouts.order import (
     permutation,
 )
 from weft.relax.transform.layouts.rule import Answer, Request
+from weft.relax.transform.layouts.values import broadcasting, of_equal_ranks
 from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
 
@@ -166,6 +167,7 @@ class _Converter(PyExprMutator):
 
     def convert_call(self, binding: VarBinding, call: Call) -> None:
         """A call in the orders that its rule chooses."""
+        call = self.of_equal_ranks(call)
         answer = self.answer(call)
         if answer is None:
             orders = [_plain(arg.struct_info) if _has_order(arg) else None for arg in call.args]
@@ -183,6 +185,14 @@ class _Converter(PyExprMutator):
         same = attrs is call.attrs and callee is call.op and _same(args, call.args)
         made = call if same else Call(callee, args, attrs, call.sinfo_args, call.span)
         self.finish(binding, made, answer.output)
+
+    def of_equal_ranks(self, call: Call) -> Call:
+        """The same call, where constants beside a tensor in another order have all its axes."""
+        if not isinstance(call.op, Op) or INFER_LAYOUT.get(call.op) is not broadcasting:
+            return call
+        args = of_equal_ranks(call.args, [self.order(arg) for arg in call.args])
+        same = _same(args, call.args)
+        return call if same else Call(call.op, args, call.attrs, call.sinfo_args, call.span)
 
     def answer(self, call: Call) -> Answer | None:
         """What the rule of an operator says; None without one, or if a rank is unknown."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from weft.relax.expr import Constant, const
 from weft.relax.transform.layouts.order import AxisOrder, Order, identity
 from weft.relax.transform.layouts.rule import Answer, Request, Rule
 
@@ -44,6 +46,28 @@ def broadcasting(request: Request) -> Answer:
         for order in request.have
     ]
     return Answer(inputs, chosen.below(highest))
+
+
+def of_equal_ranks(args: Sequence[Any], orders: Sequence[Order]) -> list[Any]:
+    """Operands of ``broadcasting``, where constants have the axes of extent one that they lack.
+
+    Of fewer axes, a bias of channels that are last would keep its operator from blocks of them. A
+    constant of one element becomes a scalar, which says nothing. Only beside a tensor that is not
+    stored as the program names its axes; else the operands stay.
+    """
+    given = [order for order in orders if isinstance(order, AxisOrder)]
+    if all(order.is_identity for order in given):
+        return list(args)
+    highest = max(order.ndim for order in given)
+    return [_of_rank(arg, highest) if isinstance(arg, Constant) else arg for arg in args]
+
+
+def _of_rank(constant: Constant, rank: int) -> Constant:
+    data = constant.data.numpy()
+    if not 0 < data.ndim < rank:
+        return constant
+    ones = (1,) * (rank - data.ndim)
+    return const(data.reshape(() if data.size == 1 else (*ones, *data.shape)))
 
 
 def reduction(request: Request) -> Answer | None:
