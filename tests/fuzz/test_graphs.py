@@ -50,7 +50,7 @@ ROOMS = ("builtin.", "ccl.", "dist.", "memory.", "vm.")
 """Rooms of operators that only passes write, or that need several devices."""
 BLOCK = 8
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
-SHARE = 1 / 2
+SHARE = 1 / 3
 """Of the minutes: the other fuzzers have the rest."""
 
 
