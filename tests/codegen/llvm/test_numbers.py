@@ -166,6 +166,25 @@ def test_sixteen_bit_operations_round_each(kind, dtype, lanes, elementwise):
     np.testing.assert_array_equal(got.astype("f4"), want.astype("f4"))
 
 
+@pytest.mark.parametrize("lanes", [2, 7, 32])
+@pytest.mark.parametrize("kind", [e.Add, e.Sub, e.Mul, e.Div])
+def test_bfloat16_operations_round_any_bits(kind, lanes, elementwise):
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(0, 2**16, 7 << 10, dtype=np.uint16) for _ in range(2))
+    x[:2048] &= 0x80FF  # subnormals and the smallest normal numbers
+    y[1024:3072] &= 0x80FF
+    x[4096:6144] |= 0x7F80  # NaN and infinities
+    y[5120:7168] |= 0x7F80
+    x, y = (bits.view(ml_dtypes.bfloat16) for bits in (x, y))
+    compute = {e.Add: np.add, e.Sub: np.subtract, e.Mul: np.multiply, e.Div: np.divide}[kind]
+    with np.errstate(all="ignore"):
+        want = compute(x.astype("f4"), y.astype("f4")).astype(ml_dtypes.bfloat16)
+    got = elementwise(kind, "bfloat16", x, y, lanes=lanes)
+    nan = np.isnan(want)
+    assert (np.isnan(got) == nan).all()
+    np.testing.assert_array_equal(got[~nan].view(np.uint16), want[~nan].view(np.uint16))
+
+
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("kind", [e.Min, e.Max])

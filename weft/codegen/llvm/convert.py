@@ -233,17 +233,55 @@ def _round_to_bfloat(b: FunctionBuilder, value: str, target: DataType) -> str:
     """float32 to bfloat16, to nearest even; a NaN keeps its upper bits and becomes quiet."""
     lanes = target.lanes
     floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
-    const = [splat_int(n, 32, lanes) for n in (16, 1, 32767, 64 << 16)]
     bits = b.op(f"bitcast {floats} {value} to {ints}")
-    high = b.op(f"lshr {ints} {bits}, {const[0]}")
-    odd = b.op(f"and {ints} {high}, {const[1]}")
-    bias = b.op(f"add {ints} {odd}, {const[2]}")
-    raised = b.op(f"add {ints} {bits}, {bias}")
-    quiet = b.op(f"or {ints} {bits}, {const[3]}")
+    raised = _raised(b, bits, lanes)
+    quiet = b.op(f"or {ints} {bits}, {splat_int(64 << 16, 32, lanes)}")
     nan = b.op(f"fcmp uno {floats} {value}, {value}")
     flags = with_lanes("i1", lanes)
     chosen = b.op(f"select {flags} {nan}, {ints} {quiet}, {ints} {raised}")
     return _upper_half(b, chosen, target)
+
+
+def _raised(b: FunctionBuilder, bits: str, lanes: int) -> str:
+    """Bits of float32 whose upper half is the nearest bfloat16, the even one of two."""
+    ints = with_lanes("i32", lanes)
+    const = [splat_int(n, 32, lanes) for n in (16, 1, 32767)]
+    high = b.op(f"lshr {ints} {bits}, {const[0]}")
+    odd = b.op(f"and {ints} {high}, {const[1]}")
+    bias = b.op(f"add {ints} {odd}, {const[2]}")
+    return b.op(f"add {ints} {bits}, {bias}")
+
+
+def short_operation(b: FunctionBuilder, word: str, dtype: DataType, *operands: str) -> str:
+    """An operation on 16-bit floats, rounded once."""
+    if dtype.kind == "bfloat" and dtype.lanes % 2 == 0 and word != "frem":
+        return _bfloat_operation(b, word, dtype, *operands)
+    wide = widened(dtype)
+    values = [convert(b, value, dtype, wide) for value in operands]
+    return convert(b, b.op(f"{word} {llvm_type(wide)} {', '.join(values)}"), wide, dtype)
+
+
+def _bfloat_operation(b: FunctionBuilder, word: str, dtype: DataType, *operands: str) -> str:
+    """An operation on vectors of bfloat16, an even number: on every second lane, and on the others.
+
+    Two lanes are a 32-bit number: a shift or a mask makes a float32 of either, and a mask and a
+    shift join the results, where lanes in order would be moved between vectors. A NaN of operands
+    whose lower halves are 0 has such a half too, so that rounding leaves it as it is.
+    """
+    lanes = dtype.lanes // 2
+    floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
+    sixteen, mask = splat_int(16, 32, lanes), splat_int(-1 << 16, 32, lanes)
+    pairs = [b.op(f"bitcast {llvm_type(dtype)} {value} to {ints}") for value in operands]
+    raised = []
+    for text in (f"shl {ints} {{}}, {sixteen}", f"and {ints} {{}}, {mask}"):
+        bits = [b.op(text.format(pair)) for pair in pairs]
+        values = [b.op(f"bitcast {ints} {one} to {floats}") for one in bits]
+        result = b.op(f"{word} {floats} {', '.join(values)}")
+        raised.append(_raised(b, b.op(f"bitcast {floats} {result} to {ints}"), lanes))
+    lower = b.op(f"lshr {ints} {raised[0]}, {sixteen}")
+    upper = b.op(f"and {ints} {raised[1]}, {mask}")
+    joined = b.op(f"or {ints} {lower}, {upper}")
+    return b.op(f"bitcast {ints} {joined} to {llvm_type(dtype)}")
 
 
 def _upper_half(b: FunctionBuilder, bits: str, target: DataType) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.calls import call
-from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
+from weft.codegen.llvm.convert import convert, is_short_float, mangled, short_operation, widened
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import constant_of, divide
@@ -73,10 +73,7 @@ _BOOLEAN: Final = {"add": "or", "sub": "xor", "mul": "and"}  # true + true is tr
 def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:
     """One floating-point operation: contractible, or rounded to 16 bits by itself."""
     if is_short_float(dtype):
-        wide = widened(dtype)
-        a, b = convert(em.b, a, dtype, wide), convert(em.b, b, dtype, wide)
-        result = em.b.op(f"{op} {llvm_type(wide)} {a}, {b}")
-        return convert(em.b, result, wide, dtype)
+        return short_operation(em.b, op, dtype, a, b)
     contracts = em.context.contract and op in ("fadd", "fsub", "fmul")
     flags = "contract " if contracts else ""
     return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
