@@ -166,6 +166,8 @@ CASES: Final = (
     Case("sum of float16", ((1000, 1000),) * 2, topi.add, ("float16",),
          "three conversions a vector"),
     Case("sum of bfloat16", ((1000, 1000),) * 2, topi.add, ("bfloat16",)),
+    *[Case(f"relu of {name}", ((1000, 1000),), topi.nn.relu, (name,))
+      for name in ("float16", "bfloat16")],
     Case("comparison", ((1000, 1000),) * 2, topi.greater),
     Case("choice", ((1000, 1000),) * 3, topi.where, ("bool", "float32")),
     Case("choice by columns", ((1, 1000), (1000, 1000), (1, 1)), topi.where, ("bool", "float32")),

@@ -185,6 +185,29 @@ def test_bfloat16_operations_round_any_bits(kind, lanes, elementwise):
     np.testing.assert_array_equal(got[~nan].view(np.uint16), want[~nan].view(np.uint16))
 
 
+@pytest.mark.parametrize("lanes", [1, 7, 32])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("kind", [e.Min, e.Max])
+def test_min_and_max_of_any_sixteen_bits(kind, dtype, lanes, elementwise):
+    rng = np.random.default_rng(4)
+    x, y = (rng.integers(0, 2**16, 7 << 10, dtype=np.uint16) for _ in range(2))
+    x[:4096] &= 0x8001  # zeros and subnormals
+    y[2048:6144] &= 0x8001
+    y[6144:] |= 0x7C00  # NaN and infinities, or large numbers
+    kind_of = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
+    x, y = (bits.view(kind_of) for bits in (x, y))
+    a = x.astype("f4")
+    for other in (y, np.zeros_like(y)):
+        b = other.astype("f4")
+        tie, first = np.signbit(a) == (kind is e.Min), a < b if kind is e.Min else a > b
+        want = np.where(np.where(a == b, tie, first), x, other)
+        got = elementwise(kind, dtype, x, other, lanes=lanes)
+        nan = np.isnan(a) | np.isnan(b)
+        with np.errstate(invalid="ignore"):
+            assert (np.isnan(got) == nan).all()
+        np.testing.assert_array_equal(got[~nan].view(np.uint16), want[~nan].view(np.uint16))
+
+
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("kind", [e.Min, e.Max])

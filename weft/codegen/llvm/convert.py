@@ -284,6 +284,39 @@ def _bfloat_operation(b: FunctionBuilder, word: str, dtype: DataType, *operands:
     return b.op(f"bitcast {ints} {joined} to {llvm_type(dtype)}")
 
 
+_INFINITY: Final = {"float": 0x7C00, "bfloat": 0x7F80}
+"""Kind of a 16-bit float -> the bits of its largest number, all above which are NaN."""
+
+
+def short_extreme(b: FunctionBuilder, word: str, dtype: DataType, *operands: str) -> str:
+    """Min or Max of 16-bit floats by their bits: NaN where one is, -0.0 below 0.0, all of it exact.
+
+    Integers, where the magnitude of negative numbers is flipped, run from NaN to NaN by way of the
+    zeros. Counted round from the lower infinity NaN are the largest, for Max; counted from behind
+    the upper one they are the least, for Min.
+    """
+    lanes, kind = dtype.lanes, llvm_type(dtype)
+    shorts = with_lanes("i16", lanes)
+    beyond = _INFINITY[dtype.kind] + 1
+    start = splat_int(beyond if word == "max" else -beyond, 16, lanes)
+    counted = []
+    for value in operands:
+        ordered = _flipped(b, b.op(f"bitcast {kind} {value} to {shorts}"), lanes)
+        counted.append(b.op(f"add {shorts} {ordered}, {start}"))
+    name = f"llvm.u{word}.{'' if lanes == 1 else f'v{lanes}'}i16"
+    found = b.call(name, shorts, [(shorts, one) for one in counted])
+    bits = _flipped(b, b.op(f"sub {shorts} {found}, {start}"), lanes)
+    return b.op(f"bitcast {shorts} {bits} to {kind}")
+
+
+def _flipped(b: FunctionBuilder, bits: str, lanes: int) -> str:
+    """Sign and magnitude as an integer of that order, and back."""
+    shorts = with_lanes("i16", lanes)
+    sign = b.op(f"ashr {shorts} {bits}, {splat_int(15, 16, lanes)}")
+    rest = b.op(f"and {shorts} {sign}, {splat_int(0x7FFF, 16, lanes)}")
+    return b.op(f"xor {shorts} {bits}, {rest}")
+
+
 def _upper_half(b: FunctionBuilder, bits: str, target: DataType) -> str:
     """The upper 16 of 32 bits: where one instruction of AVX-512 takes words from two vectors, every
     second word; elsewhere packing is as fast, for which LLVM wants a shift and a truncation.

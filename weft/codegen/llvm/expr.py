@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.calls import call
-from weft.codegen.llvm.convert import convert, is_short_float, mangled, short_operation, widened
+from weft.codegen.llvm.convert import (
+    convert,
+    is_short_float,
+    mangled,
+    short_extreme,
+    short_operation,
+    widened,
+)
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import constant_of, divide
@@ -115,22 +122,20 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
 
     def emit(em: Emitter, expr: Any) -> str:
         dtype = expr.dtype
-        a, b = em.value(expr.a), em.value(expr.b)
-        kind = llvm_type(dtype)
+        a, b, kind = em.value(expr.a), em.value(expr.b), llvm_type(dtype)
         if not dtype.is_float:
             sign = "s" if dtype.is_int else "u"
             return em.b.call(f"llvm.{sign}{word}.{mangled(dtype)}", kind, [(kind, a), (kind, b)])
-        if not is_short_float(dtype):
-            for value, other, constant in ((a, b, expr.b), (b, a, expr.a)):
-                if _is_plain_constant(constant):
-                    flag = em.b.op(f"fcmp {keep} {kind} {value}, {other}")
-                    flags = with_lanes("i1", dtype.lanes)
-                    return em.b.op(f"select {flags} {flag}, {kind} {other}, {kind} {value}")
-        wide = widened(dtype)
-        values = [convert(em.b, v, dtype, wide) for v in (a, b)]
+        if is_short_float(dtype):
+            return short_extreme(em.b, word, dtype, a, b)
+        for value, other, constant in ((a, b, expr.b), (b, a, expr.a)):
+            if _is_plain_constant(constant):
+                flag = em.b.op(f"fcmp {keep} {kind} {value}, {other}")
+                flags = with_lanes("i1", dtype.lanes)
+                return em.b.op(f"select {flags} {flag}, {kind} {other}, {kind} {value}")
         if em.context.has_maximum or dtype.lanes == 1:
-            return convert(em.b, _float_call(em, f"{word}imum", wide, *values), wide, dtype)
-        return convert(em.b, _extreme_of(em, word, wide, *values), wide, dtype)
+            return _float_call(em, f"{word}imum", dtype, a, b)
+        return _extreme_of(em, word, dtype, a, b)
 
     return emit
 
@@ -191,8 +196,7 @@ def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
 
 
 def _is_plain_constant(expr: Any) -> bool:
-    if isinstance(expr, e.Broadcast):
-        expr = expr.value
+    expr = expr.value if isinstance(expr, e.Broadcast) else expr
     return isinstance(expr, FloatImm) and expr.value == expr.value
 
 
