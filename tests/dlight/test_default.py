@@ -359,11 +359,21 @@ def test_the_first_convolution_of_a_network_spills_nothing():
     assert "rsp" not in inner
 
 
-def test_neon_multiplies_and_adds_vectors_without_spills():
+@pytest.mark.parametrize(
+    "name", ["a product", "parts of a long product", "few rows", "columns of three vectors", "3x3"]
+)
+def test_neon_multiplies_and_adds_vectors_without_spills(name):
     """Compiled for another architecture: a tile of 128-bit vectors that stays in registers."""
-    [a, b], c = matmul(240, 192, 128)()
+    layouts = ("NCHW4c", "OIHW4i4o", "NCHW4c")
+    x = te.placeholder((1, 16, 14, 14, 4), name="x")
+    w = te.placeholder((4, 16, 3, 3, 4, 4), name="w")
+    given, result = {
+        "a product": matmul(240, 192, 128), "parts of a long product": matmul(128, 192, 512),
+        "few rows": matmul(7, 96, 96), "columns of three vectors": matmul(64, 12, 64),
+        "3x3": lambda: ([x, w], conv_blocked(x, w, 1, 1, 1, 1, layouts)),
+    }[name]()  # fmt: skip
     target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"
-    func = te.create_prim_func([a, b, c])
+    func = te.create_prim_func([*given, result])
     made = dlight.cpu.Default().apply(func, weft.target.Target(target), False)
     text = compile_module(lower_tir()(made.mod), target).assembly()
     loops = re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)
@@ -372,6 +382,7 @@ def test_neon_multiplies_and_adds_vectors_without_spills():
     assert len(set(products)) >= 16
     assert len(products) == inner.count("fmla")
     assert "[sp" not in inner  # no spills
+    assert not re.search(r"mov\s+v\d+\.s\[", inner)  # no vector is put together
 
 
 def test_what_the_user_wrote_as_loops_stays_as_written():

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.target.machine import Machine
+from weft.tir.transform.split_vector_loop import PADDED
 
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""
@@ -131,12 +132,24 @@ def _widths(machine: Machine, work: Work) -> Iterator[tuple[int, int, int]]:
     while lanes > 1 and lanes // 2 >= width:
         lanes //= 2
     for vectors in range(1, _widest(machine, work) + 1):
-        if vectors == 1 or (vectors - 1) * lanes < width:
+        if (vectors == 1 or (vectors - 1) * lanes < width) and _stays_whole(vectors * lanes):
             yield lanes, vectors, 1
     each = -(-width // lanes)
     for several in range(2, _WIDEST // each + 1):
         if work.blocks % several == 0:
             yield lanes, each * several, several
+
+
+def _stays_whole(columns: int) -> bool:
+    """Whether LLVM keeps a vector of so many elements in registers over the steps of a loop.
+
+    Lowering cuts wider ones (SplitVectorLoop). Three vectors of four, an extent that it leaves to
+    LLVM, are put together anew, element by element, in every step.
+
+    >>> _stays_whole(12), _stays_whole(16), _stays_whole(24)
+    (False, True, True)
+    """
+    return columns > PADDED or columns & (columns - 1) == 0
 
 
 def _widest(machine: Machine, work: Work) -> int:
