@@ -18,7 +18,7 @@ from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
-from weft.tir.transform.vector_reduction import VECTOR_REDUCTION
+from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
@@ -179,6 +179,19 @@ CASES = {
     "softmax of few": of_one((5, 3), topi.nn.softmax),
     "softmax over columns": of_one((5, 19), lambda x: topi.nn.softmax(x, axis=0)),
     "log_softmax": of_one((4, 16), topi.nn.log_softmax),
+    "softmax of short rows": of_one((16, 21), topi.nn.softmax),
+    "softmax of heads": of_one((3, 2, 12, 17), topi.nn.softmax),
+    "log_softmax of short rows": of_one((2, 8, 33), topi.nn.log_softmax),
+    "softmax of a sum": of_one(
+        (8, 19), lambda x: topi.nn.softmax(topi.exp(topi.add(x, x)))
+    ),
+    "norm of short rows": of_one((24, 37), lambda x: topi.nn.layer_norm(x, None, None, [1])),
+    "norm of short images": of_one(
+        (2, 8, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])
+    ),
+    "norm of groups": of_one(
+        (4, 8, 3, 3), lambda x: topi.nn.group_norm(x, None, None, 4, 1, [2, 3])
+    ),
     "norm of rows": of_one((3, 37), lambda x: topi.nn.layer_norm(x, None, None, [1])),
     "norm of pixels": of_one(
         (2, 3, 5, 7), lambda x: topi.nn.instance_norm(x, None, None, 1, [2, 3])
@@ -484,6 +497,40 @@ def test_a_softmax_of_one_row_sums_the_powers_where_they_are_computed():
     reductions = [loop for loop in collect(made.body, For) if VECTOR_REDUCTION in loop.annotations]
     stores = [len(collect(loop.body, BufferStore)) for loop in reductions]
     assert stores == [1, 2]  # the largest; the powers and their sum
+
+
+@pytest.mark.parametrize(
+    ("shape", "compute", "rows"),
+    [
+        ((16, 21), topi.nn.softmax, [4, 4]), ((3, 2, 12, 17), topi.nn.softmax, [4, 4]),
+        ((6, 21), topi.nn.softmax, []), ((16, 200), topi.nn.softmax, []),
+        ((1, 21), topi.nn.softmax, []), ((7, 21), topi.nn.softmax, []),
+        ((24, 37), lambda x: topi.nn.layer_norm(x, None, None, [1]), [4, 4]),
+        ((24, 37), lambda x: topi.argmax(x, 1), []), ((24, 37), lambda x: topi.sum(x, 1), [4]),
+    ],
+)  # fmt: skip
+def test_short_rows_of_several_reductions_are_joined_together(shape, compute, rows):
+    x = te.placeholder(shape, name="x")
+    made = scheduled(te.create_prim_func([x, compute(x)]))
+    found = [loop for loop in collect(made.body, For) if ROWS_TOGETHER in loop.annotations]
+    assert [loop.extent.value for loop in found] == rows
+
+
+@pytest.mark.parametrize(
+    "compute", [topi.nn.softmax, lambda x: topi.nn.layer_norm(x, None, None, [1])]
+)
+def test_eight_rows_are_joined_as_two_groups_of_four(compute):
+    x = te.placeholder((16, 13), name="x")
+    func = te.create_prim_func([x, compute(x)])
+    made = default.schedule(tir.Schedule(func), machine_of("llvm -mcpu=x86-64-v3"), ()).mod["main"]
+    found = [loop for loop in collect(made.body, For) if ROWS_TOGETHER in loop.annotations]
+    assert [loop.extent.value for loop in found] == [8, 8]
+    data, expected, lowered, native = floats(16, 13), *np.zeros((3, 16, 13), "float32")
+    run(func, data, expected)
+    run(lower_tir()(weft.IRModule({"main": made}))["main"], data, lowered)
+    weft.build(made)["main"](data, native)
+    np.testing.assert_allclose(lowered, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(native, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_row_that_others_read_again_is_read_in_parts_that_stay_in_cache():

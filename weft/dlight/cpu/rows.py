@@ -2,14 +2,14 @@
 
 A result and the reductions that it needs run row by row: all of them stay in cache, and rows run
 in parallel. A reduction accumulates in the lanes of vectors, which are joined at the end
-(VectorizeReduction).
+(VectorizeReduction). Short rows run in groups, whose lanes are joined together (fold_rows).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel, vectorize_inside
@@ -48,21 +48,24 @@ def schedule(
     if count is None:
         return False
     summed = [*reductions, *([] if nest.is_spatial else [result])]
-    together = _together(sch, nest, reductions, others, count, machine)
-    if together:
-        return _rows_together(sch, nest, reductions, count, together, machine)
+    group = _group_of(sch, nest, reductions, others, count, machine)
     loops = sch.get_loops(result)
     depth = min(count, 1)
     if count:
-        row = sch.fuse(*loops[:count])
+        row, *inner = _row_loops(sch, nest, loops[:count], group.rows)
+        depth += len(inner)
         for block in _consumers_first(sch, [*reductions, *others]):
             sch.compute_at(block, row)
             if not _is_computed_once(sch, block, row):
                 return False
+            if inner and not _fuse_rows(sch, block, group.rows):
+                return False
         run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
+        if inner and nest.is_spatial and len(sch.get_loops(result)) == depth:
+            sch.vectorize(inner[0])
     joined = _joined(sch, summed, others, depth) if count else []
     for block in summed:
-        _accumulate(sch, block, depth, machine)
+        _accumulate(sch, block, depth, group)
     apart = [block for block in others if block not in joined]
     for block in [*apart, *([result] if nest.is_spatial else [])]:
         spatial = Nest(sch, block)
@@ -70,48 +73,90 @@ def schedule(
     return True
 
 
-def _together(
+def _row_loops(
+    sch: Schedule, nest: Nest, loops: Sequence[LoopRV], together: int
+) -> list[LoopRV]:
+    """The loop over rows; over groups of rows and those of one, where some run together.
+
+    A group of a spatial block lies along one axis, which it divides.
+    """
+    if together == 1 or not nest.is_spatial:
+        row = sch.fuse(*loops)
+        return [row] if together == 1 else [*sch.split(row, [None, together])]
+    last = [loop for loop in loops if extent_of(sch, loop) != 1][-1]
+    others = [loop for loop in loops if loop is not last]
+    outer, inner = sch.split(last, [None, together])
+    sch.reorder(*others, outer, inner)
+    return [sch.fuse(*others, outer), inner]
+
+
+class _Group(NamedTuple):
+    """The rows that run together, and how: the lanes of all of them are joined at once."""
+
+    rows: int
+    lanes: int
+    """Of the vectors that accumulate."""
+    is_unrolled: bool = False
+
+
+def _group_of(
     sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
     count: int, machine: Machine,
-) -> int:  # fmt: skip
-    """How many rows have their lanes joined together; 0 for each row by itself.
+) -> _Group:  # fmt: skip
+    """How many short rows run together: those of one reduction, joined as soon as it is made.
 
-    Rows of one short reduction and one result, which is computed for all of them at once where it
-    is another block: then they must lie along one axis.
+    Or those of a result that waits for several of them, as norms do: while the lanes of one row
+    are joined, the processor accumulates others.
     """
-    summed = [*reductions, *([] if nest.is_spatial else [nest.rv])]
-    rows = [nest.extent(axis) for axis in nest.spatial if nest.extent(axis) != 1]
-    if len(summed) != 1 or others or not rows or None in rows or len(rows) > count:
-        return 0
-    block = Nest(sch, summed[0])
+    apart = _Group(1, machine.lanes())
+    summed = [Nest(sch, block) for block in reductions] or [nest]
+    around = [*summed, *[Nest(sch, block) for block in others]]
+    rows = [size for axis in nest.spatial[:count] if (size := nest.extent(axis)) != 1]
+    total, sizes = product(rows), [_steps_together(block) for block in summed]
+    if not rows or not total or not _LEAST <= min(sizes) <= max(sizes) <= _SHORT:
+        return apart
+    if any(_sizes(block)[: len(rows)] != rows for block in around) or not _all_read(nest, around):
+        return apart
+    bits = max([store.buffer.dtype.bits for block in summed for store in block.stores])
+    most = min(machine.lanes(), fold_limit(bits), 1 << (min(sizes).bit_length() - 1))
+    along = rows[-1] or total
+    if len(around) == 1 and _sizes(nest) == rows:
+        fits = along % most == 0 if nest.is_spatial else total >= most
+        return _Group(most, most, is_unrolled=True) if fits else apart
+    while most >= _LEAST and (along % most or total < most * machine.cores):
+        most //= 2
+    fits = nest.is_spatial and len(summed) > 1 and most >= _LEAST
+    return _Group(most, machine.lanes()) if fits else apart
+
+
+def _steps_together(block: Nest) -> int:
+    """The steps of a reduction that runs through memory as one; 0 for another."""
     steps = [axis for axis in block.reduced if block.extent(axis) != 1]
     size = product([block.extent(axis) for axis in steps])
-    if size is None or not _LEAST <= size <= _SHORT or len(_contiguous(block, steps)) < len(steps):
-        return 0
-    if len(block.stores) > 1:
-        return 0
-    limit = fold_limit(block.stores[0].buffer.dtype.bits)
-    most = min(machine.lanes(), limit, 1 << (size.bit_length() - 1))
-    along = product(rows) if nest.rv is block.rv else rows[-1]
-    fits = along is not None and (along % most == 0 if nest.is_spatial else along >= most)
-    return most if fits else 0
+    return size if size and steps and len(_contiguous(block, steps)) == len(steps) else 0
 
 
-def _rows_together(
-    sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], count: int, together: int,
-    machine: Machine,
-) -> bool:  # fmt: skip
-    """Reduce so many rows, then join the lanes of all of them, then compute their results."""
-    outer, inner = sch.split(sch.fuse(*sch.get_loops(nest.rv)[:count]), [None, together])
-    for block in reductions:
-        sch.compute_at(block, outer)
-        inside = loops_of(sch, Nest(sch, block), 1)
-        sch.fuse(*[inside[axis] for axis in Nest(sch, block).spatial if axis in inside])
-        sch.vectorize(inner)
-    run_in_parallel(sch, [outer], machine)
-    [block] = reductions or [nest.rv]
-    _accumulate(sch, block, 2, machine, together)
-    sch.annotate(sch.get_loops(block)[1], ROWS_TOGETHER, 1)
+def _all_read(nest: Nest, around: Sequence[Nest]) -> bool:
+    """Whether all that is made of a row is read: then it is kept for each row of a group."""
+    read = {load.buffer for block in (nest, *around) for load in block.loads}
+    made = {store.buffer for block in around for store in block.stores if block is not nest}
+    return made <= read and len({store.buffer for store in nest.stores}) == 1
+
+
+def _sizes(block: Nest) -> list[int | None]:
+    """The extents of the axes of a block's result, but for ones."""
+    return [size for axis in block.spatial if (size := block.extent(axis)) != 1]
+
+
+def _fuse_rows(sch: Schedule, block: BlockRV, rows: int) -> bool:
+    """Make one loop of those over so many rows, below the outermost; False if there are none."""
+    loops = sch.get_loops(block)[1:]
+    sizes = [extent_of(sch, loop) for loop in loops]
+    counts = [product(sizes[:at]) for at in range(1, len(loops) + 1)]
+    if rows not in counts:
+        return False
+    if counts.index(rows):
+        sch.fuse(*loops[: counts.index(rows) + 1])
     return True
 
 
@@ -187,13 +232,8 @@ def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
     return [known[block] for block in reversed(listed) if block in known]
 
 
-def _accumulate(
-    sch: Schedule, block: BlockRV, depth: int, machine: Machine, together: int = 0
-) -> None:
-    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one.
-
-    Where the lanes of so many rows are joined ``together``, vectors have no more lanes than that.
-    """
+def _accumulate(sch: Schedule, block: BlockRV, depth: int, group: _Group) -> None:
+    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one."""
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, depth)
     steps = [axis for axis in nest.reduced if axis in loops]
@@ -205,10 +245,14 @@ def _accumulate(
     inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
     sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
     if flat:
-        lanes = min(machine.lanes(), together or machine.lanes())
-        shape = _vectors(extent_of(sch, inner), len(nest.stores), lanes)
+        shape = _vectors(extent_of(sch, inner), len(nest.stores), group.lanes)
         if shape[0] > 1:
             sch.annotate(inner, VECTOR_REDUCTION, shape)
+    if group.rows > 1:
+        row = sch.get_loops(block)[1]
+        sch.annotate(row, ROWS_TOGETHER, 1)
+        if group.is_unrolled:
+            sch.unroll(row)
 
 
 def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:

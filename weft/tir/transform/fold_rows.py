@@ -16,7 +16,7 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, CommReducer, Ramp, Shuffle, Var
-from weft.tir.stmt import BufferStore, LetStmt, Stmt
+from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
 from weft.tir.transform.transpose_tile import interleaved
 from weft.tir.transform.vectorize_loop import Vectorizer
 
@@ -33,23 +33,26 @@ def fold_limit(bits: int) -> int:
     return 2 * _BITS // bits
 
 
-def fold_rows(reducer: CommReducer, rows: Buffer, results: Buffer) -> Stmt:
+def fold_rows(reducer: CommReducer, rows: Sequence[Buffer], results: Sequence[Buffer]) -> Stmt:
     """Store in lane ``r`` of the results what the lanes of row ``r`` come to.
 
-    ``rows`` has ``n * n`` elements, of ``n`` rows one after the other, and ``results`` has ``n``, a
-    power of two and no more than ``fold_limit``. The reducer is one of single values.
+    Each of ``rows`` has ``n * n`` elements, of ``n`` rows one after the other, and each of
+    ``results`` has ``n``, a power of two and no more than ``fold_limit``: there is one of both for
+    each value of the reducer.
     """
-    count = int(results.shape[0])
-    group = min(count, _BITS // rows.dtype.bits)
+    count = int(results[0].shape[0])
+    group = min(count, _BITS // max([buffer.dtype.bits for buffer in rows]))
     fold = _Fold(reducer, count)
     vectors = [
-        fold.bound(BufferLoad(rows, [_ramp(row * count, count)])) for row in range(count)
+        [fold.bound(BufferLoad(buffer, [_ramp(row * count, count)])) for buffer in rows]
+        for row in range(count)
     ]
     within = interleaved(count, group)
     groups = [fold.of(vectors[at : at + group], within) for at in range(0, count, group)]
     lower = [*range(group), *range(count, count + group)]
-    value = fold.of(groups, (lower, [lane + group for lane in lower]))
-    body: Stmt = BufferStore(results, value, [_ramp(0, count)])
+    values = fold.of(groups, (lower, [lane + group for lane in lower]))
+    pairs = zip(results, values, strict=True)
+    body = seq(*[BufferStore(buffer, value, [_ramp(0, count)]) for buffer, value in pairs])
     for var, value in reversed(fold.lets):
         body = LetStmt(var, value, body)
     return body
@@ -66,7 +69,9 @@ class _Fold:
         self.reducer, self.count = reducer, count
         self.lets: list[tuple[Var, PrimExpr]] = []
 
-    def of(self, vectors: Sequence[PrimExpr], orders: Sequence[list[int]]) -> PrimExpr:
+    def of(
+        self, vectors: Sequence[Sequence[PrimExpr]], orders: Sequence[list[int]]
+    ) -> Sequence[PrimExpr]:
         """What the vectors come to, each two of them joined as the lanes in both orders are."""
         while len(vectors) > 1:
             half = len(vectors) // 2
@@ -74,13 +79,14 @@ class _Fold:
             vectors = [self._joined(pair, orders) for pair in pairs]
         return vectors[0]
 
-    def _joined(self, pair: Sequence[PrimExpr], orders: Sequence[list[int]]) -> PrimExpr:
+    def _joined(
+        self, pair: Sequence[Sequence[PrimExpr]], orders: Sequence[list[int]]
+    ) -> Sequence[PrimExpr]:
         vectorizer = Vectorizer(Var("lane", "int64"), IntImm("int64", 0), self.count)
-        values = (*self.reducer.lhs, *self.reducer.rhs)
-        for value, order in zip(values, orders, strict=True):
-            vectorizer.values[id(value)] = self.bound(Shuffle(pair, order))
-        [result] = self.reducer.result
-        return self.bound(vectorizer.visit(result))
+        for side, order in zip((self.reducer.lhs, self.reducer.rhs), orders, strict=True):
+            for value, both in zip(side, zip(*pair, strict=True), strict=True):
+                vectorizer.values[id(value)] = self.bound(Shuffle(both, order))
+        return [self.bound(vectorizer.visit(result)) for result in self.reducer.result]
 
     def bound(self, value: PrimExpr) -> PrimExpr:
         """A variable of the value."""

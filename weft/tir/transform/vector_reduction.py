@@ -93,10 +93,9 @@ class _Update:
         """One lane takes in another."""
         return self._combine(self.lanes, [place], [BufferLoad(b, [other]) for b in self.lanes])
 
-    def finish(self, place: PrimExpr, results: Buffer | None = None) -> Stmt:
+    def finish(self, place: PrimExpr, results: Sequence[Buffer] | None = None) -> Stmt:
         """The result takes in a lane, or an element of ``results``."""
-        found = self.lanes if results is None else (results,)
-        operands = [BufferLoad(buffer, [place]) for buffer in found]
+        operands = [BufferLoad(buffer, [place]) for buffer in results or self.lanes]
         return self._combine(self.form.buffers, self.form.indices, operands)
 
     @property
@@ -168,7 +167,7 @@ def _rows_together(loop: For) -> Stmt | None:
             for k in range(5): s[r] = s[r] + x[r, k]  # tir.vector_reduction
 
         for r in T.vectorized(4): s[r] = 0
-        for r in T.unroll(4): (the lanes of row r) s_rows[r * 4 : r * 4 + 4] = s_lanes[0:4]
+        for r in range(4): (the lanes of row r) s_rows[r * 4 : r * 4 + 4] = s_lanes[0:4]
         (fold_rows) s_results[0:4] = the sums of s_rows[0:4], s_rows[4:8], ...
         for r in T.vectorized(4): s[r] = s[r] + s_results[r]
     """
@@ -178,35 +177,40 @@ def _rows_together(loop: For) -> Stmt | None:
     if not isinstance(last, For) or VECTOR_REDUCTION not in last.annotations:
         return None
     found, count = _lanes_of(last), loop.extent.value
-    update = None if found is None or len(found.items) != 1 else found.updates[0]
-    if found is None or update is None or len(update.lanes) != 1:
+    updates = [] if found is None else [update for update in found.updates if update is not None]
+    if found is None or len(updates) != 1:
         return None
-    [own], [result] = update.lanes, update.form.buffers
-    if not all(_starts(item, result) for item in before) or found.lanes % count:
+    [update] = updates
+    results = update.form.buffers
+    if not all(_starts(item, results) for item in before) or found.lanes % count:
         return None
-    if not 1 < count <= fold_limit(own.dtype.bits):
+    if not 1 < count <= fold_limit(max([buffer.dtype.bits for buffer in results])):
         return None
     if loop.loop_var not in collect(list(update.form.indices), Var):
         return None
-    rows = decl_buffer((count * count,), own.dtype, f"{result.name}_rows", scope="local")
-    results = decl_buffer((count,), own.dtype, f"{result.name}_results", scope="local")
+    rows, ends = [
+        [decl_buffer((size,), buffer.dtype, f"{buffer.name}_{name}", scope="local")
+         for buffer in results]
+        for size, name in ((count * count, "rows"), (count, "results"))
+    ]  # fmt: skip
 
     def kept(lane: PrimExpr) -> Stmt:
         place = op.add(op.multiply(loop.loop_var, count), lane)
-        return BufferStore(rows, BufferLoad(own, [lane]), [place])
+        pairs = zip(rows, update.lanes, strict=True)
+        return seq(*[BufferStore(row, BufferLoad(own, [lane]), [place]) for row, own in pairs])
 
     parts = [
         *([loop.with_(kind=ForKind.VECTORIZED, body=seq(*before))] if before else []),
-        loop.with_(kind=ForKind.UNROLLED, body=found.statement(count, kept)),
-        fold_rows(update.form.reducer, rows, results),
-        loop.with_(kind=ForKind.VECTORIZED, body=update.finish(loop.loop_var, results)),
+        loop.with_(body=found.statement(count, kept)),
+        fold_rows(update.form.reducer, rows, ends),
+        loop.with_(kind=ForKind.VECTORIZED, body=update.finish(loop.loop_var, ends)),
     ]
-    return _allocated([rows, results], renewed(seq(*parts)))
+    return _allocated([*rows, *ends], renewed(seq(*parts)))
 
 
-def _starts(item: Stmt, buffer: Buffer) -> bool:
-    """Whether a statement stores what depends on no memory in the buffer."""
-    if not isinstance(item, BufferStore) or item.buffer is not buffer:
+def _starts(item: Stmt, buffers: Sequence[Buffer]) -> bool:
+    """Whether a statement stores what depends on no memory in one of the buffers."""
+    if not isinstance(item, BufferStore) or item.buffer not in buffers:
         return False
     return not collect(item.value, BufferLoad)
 
