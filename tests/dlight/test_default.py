@@ -540,9 +540,9 @@ def test_a_row_that_others_read_again_is_read_in_parts_that_stay_in_cache():
     assert sorted(extents) == [6, 6, 512]
 
 
-@pytest.mark.parametrize(("channels", "around"), [(1, 2), (6, 3), (7, 8)])
+@pytest.mark.parametrize(("channels", "around"), [(1, 2), (18, 6), (11, 8)])
 def test_the_place_of_a_row_is_computed_for_several_images(channels, around):
-    """The loop around a row of nine runs two batches, three channels or eight rows."""
+    """The loop around a row of nine runs two batches, six channels or eight rows."""
     x = te.placeholder((2, channels, 3, 5), name="x")
     result = topi.image.resize2d(x, None, (8, 9), method="linear")
     assert_results_are_kept([x, result])

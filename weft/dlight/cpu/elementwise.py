@@ -32,7 +32,7 @@ _FEW: Final = 4
 _SHARES: Final = 64
 """A part that other rows read again has an element for so many bytes of the first cache: most of
 it is for what streams past."""
-_IMAGES: Final = 4
+_IMAGES: Final = 8
 _ROW: Final = 256
 """Images whose rows, of so many elements at most, are computed one after the other: the place of
 the second is known by then. Of more images, rows would meet in the same places of the cache."""
