@@ -18,6 +18,7 @@ from weft.ir.op import Op
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, IterType, IterVar, Var
+from weft.tir.joined_index import walks
 from weft.tir.schedule import tree
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
@@ -153,10 +154,15 @@ class Nest:
         return None
 
     def result_axes(self) -> list[Var] | None:
-        """The axes in the order in which they index the result; None if it is another form."""
+        """The axes in the order in which they index the result; None if it is another form.
+
+        ``y[i // 7, i % 7]``, of rows of 7, is indexed by ``i``.
+        """
         if len({store.buffer for store in self.stores}) != 1:
             return None
-        indices = [self.simplified(index) for index in self.stores[0].indices]
+        store = self.stores[0]
+        simple = [self.simplified(index) for index in store.indices]
+        indices = [index for index, _ in walks(simple, store.buffer.shape)]
         found = [index for index in indices if isinstance(index, Var)]
         constant = [index for index in indices if isinstance(index, IntImm)]
         if len(found) + len(constant) != len(indices) or len(set(found)) != len(found):

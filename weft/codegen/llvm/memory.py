@@ -23,6 +23,7 @@ from weft.runtime.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, UnsupportedError
 from weft.tir import expr as e
+from weft.tir.joined_index import walks
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -236,14 +237,14 @@ def _step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
 def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
     """The offset in elements of scalar ``indices``, as i64."""
     total = "0"
-    extents = buffer.strides or buffer.shape
-    for position, index in enumerate(indices):
-        if buffer.strides:
-            term = times(em, em.index(index), em.index(extents[position]))
-            total = plus(em, total, term)
-        else:
-            scaled = times(em, total, em.index(extents[position])) if position else "0"
-            total = plus(em, scaled, em.index(index))
+    if buffer.strides:
+        for index, stride in zip(indices, buffer.strides, strict=True):
+            total = plus(em, total, times(em, em.index(index), em.index(stride)))
+    else:
+        for index, extents in walks(indices, buffer.shape):
+            for extent in extents if total != "0" else ():
+                total = times(em, total, em.index(extent))
+            total = plus(em, total, em.index(index))
     offset = buffer.elem_offset
     if offset is None or constant_of(offset) == 0:
         return total

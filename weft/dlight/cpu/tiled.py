@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
+from weft.dlight.cpu.joined import join_rows
 from weft.dlight.cpu.parts import in_parts
 from weft.dlight.cpu.tiles import Work, best_tile
 from weft.dlight.cpu.together import together
@@ -165,16 +166,21 @@ def schedule(
     roles = roles_of(nest, weights)
     if roles is None:
         return False
+    if result is None:
+        result = sch.cache_write(block, 0, "local")
+    else:
+        sch.set_scope(block, 0, "local")
+    nest, pair = Nest(sch, block), (roles.tall, roles.row)
+    if join_rows(sch, nest, result, pair, _work_of(nest, roles), machine):
+        nest = Nest(sch, block)
+        roles = roles_of(nest, weights)
+        assert roles is not None
     sizes = _sizes(nest, roles, machine)
     panels = [
         _panel(sch, nest, roles, load, sizes, weights)
         for load in roles.packed
         if not _is_panel(nest, load, roles.column, sizes)
     ]
-    if result is None:
-        result = sch.cache_write(block, 0, "local")
-    else:
-        sch.set_scope(block, 0, "local")
     if panels and nest.extent(roles.column) is None:
         sch.annotate(block, FILL_TAIL, 1)
     part = in_parts(sch, nest, roles.steps)
@@ -209,17 +215,19 @@ def place_tile(
         run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
 
 
+def _work_of(nest: Nest, roles: Roles) -> Work:
+    """What is tiled."""
+    return Work(
+        rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
+        high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
+        depth=product([nest.extent(axis) for axis in nest.reduced]),
+        apart=_is_apart(nest, roles), once=_reads_once(nest),
+    )  # fmt: skip
+
+
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     """What a tile holds of each axis."""
-    tile = best_tile(
-        machine,
-        Work(
-            rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
-            high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
-            depth=product([nest.extent(axis) for axis in nest.reduced]),
-            apart=_is_apart(nest, roles), once=_reads_once(nest),
-        ),
-    )  # fmt: skip
+    tile = best_tile(machine, _work_of(nest, roles))
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
     if alone and product([nest.extent(axis) for axis in roles.outer]) == 1:
         rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)

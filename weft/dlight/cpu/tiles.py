@@ -109,6 +109,11 @@ def best_tile(machine: Machine, work: Work) -> Tile:
     )
 
 
+def fewest_cycles(machine: Machine, work: Work) -> float:
+    """Cycles of a step of the reduction in the tile that takes the fewest."""
+    return _cycles(machine, best_tile(machine, work), work)
+
+
 def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
     """Every tile that the registers hold."""
     height = _UNKNOWN if work.rows is None else work.rows

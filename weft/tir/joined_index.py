@@ -1,0 +1,42 @@
+"""Dimensions that one number walks: ``y[i // 7, i % 7]``, where rows have 7 elements, is y's
+element ``i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.structural import structural_equal
+from weft.tir.expr import FloorDiv, FloorMod
+
+
+def walks(
+    indices: Iterable[PrimExpr], shape: Iterable[PrimExpr]
+) -> list[tuple[PrimExpr, list[PrimExpr]]]:
+    """Each index of a compact tensor with the extents that it walks, mostly one.
+
+    >>> from weft import tir
+    >>> i, j = tir.Var("i", "int32"), tir.Var("j", "int32")
+    >>> two, seven = tir.const(2, "int32"), tir.const(7, "int32")
+    >>> walks([j, i // 7, i % 7], [two, two, seven]), walks([i // 7, j % 7], [two, seven])
+    ([(j, [2]), (i, [2, 7])], [(i // 7, [2]), (j % 7, [7])])
+    """
+    found: list[tuple[PrimExpr, list[PrimExpr]]] = []
+    for index, size in zip(indices, shape, strict=True):
+        both = _joined(found[-1][0], index, size) if found else None
+        if both is None:
+            found.append((index, [size]))
+        else:
+            found[-1] = (both, [*found[-1][1], size])
+    return found
+
+
+def _joined(row: PrimExpr, column: PrimExpr, width: PrimExpr) -> PrimExpr | None:
+    """What walks rows of ``width`` elements by two indices; None if they say something else."""
+    if not isinstance(row, FloorDiv) or not isinstance(column, FloorMod):
+        return None
+    sizes = [size.value for size in (row.b, column.b, width) if isinstance(size, IntImm)]
+    if len(sizes) != 3 or len(set(sizes)) != 1:
+        return None
+    return row.a if structural_equal(row.a, column.a) else None
