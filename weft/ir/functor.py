@@ -150,41 +150,39 @@ class Mutator(_Dispatcher):
         return value
 
 
-def _post_order(value: Any, function: Callable[[Node], None], seen: dict[int, Node]) -> None:
-    """``post_order_visit`` without dispatch: the walk that analyses make most."""
+def _post_order(
+    value: Any, kind: Any, function: Callable[[Any], None], seen: dict[int, Node]
+) -> None:
+    """``function`` on every node of a class, without dispatch: the walk that analyses make most."""
     if isinstance(value, Node):
-        key = id(value)
-        if key in seen:
-            return
-        seen[key] = value
+        seen[id(value)] = value
         for name in value.CHILDREN:
             child = getattr(value, name)
-            if child is not None:
-                _post_order(child, function, seen)
-        function(value)
+            if child is not None and id(child) not in seen:
+                _post_order(child, kind, function, seen)
+        if isinstance(value, kind):
+            function(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
-            _post_order(item, function, seen)
+            if id(item) not in seen:
+                _post_order(item, kind, function, seen)
     elif isinstance(value, dict):
         for item in value.values():
-            _post_order(item, function, seen)
+            if id(item) not in seen:
+                _post_order(item, kind, function, seen)
 
 
 @deep_recursion
 def post_order_visit(root: Any, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
-    _post_order(root, function, {})
+    _post_order(root, Node, function, {})
 
 
+@deep_recursion
 def collect(root: Any, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
     found: list[N] = []
-
-    def add(item: Node) -> None:
-        if isinstance(item, kind):
-            found.append(item)
-
-    post_order_visit(root, add)
+    _post_order(root, kind, found.append, {})
     return found
 
 
