@@ -131,7 +131,7 @@ def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataTyp
 
     The processor makes its least int32 of what is out of range: of all that is too small, which a
     maximum of integers raises to the lower end, and of NaN, which is masked where that end is not
-    0. Instructions on floats have half as many ports as those on integers.
+    0.
     """
     lanes, floats = target.lanes, llvm_type(source)
     ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)

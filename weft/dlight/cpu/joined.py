@@ -44,11 +44,11 @@ def join_rows(
     if fewest_cycles(machine, one) > fewest_cycles(machine, work) * _GAIN:
         return False
     other = Nest(sch, result)
-    its = _alike(nest, other, (tall, row))
-    if its is None or not _can_join(nest, (tall, row)) or not _can_join(other, its):
+    own = (tall, row)
+    its = _alike(nest, other, own)
+    if its is None or not _can_join(nest, own) or not _can_join(other, its):
         return False
     stored = [nest.simplified(index) for index in nest.stores[0].indices]
-    own = (tall, row)
     sch.transform_block_layout(result, _as_one([axis.var for axis in other.axes], its, work.rows))
     sch.transform_block_layout(nest.rv, _as_one([axis.var for axis in nest.axes], own, work.rows))
     sch.transform_layout(nest.rv, ("write", 0), _as_one(stored, own, work.rows))
@@ -60,8 +60,8 @@ def _alike(nest: Nest, other: Nest, pair: Pair) -> Pair | None:
     mine, its = nest.result_axes(), other.result_axes()
     if mine is None or its is None or len(mine) != len(its):
         return None
-    tall, row = [its[mine.index(axis)] for axis in pair]
-    return tall, row
+    same = dict(zip(mine, its, strict=True))
+    return same[pair[0]], same[pair[1]]
 
 
 def _can_join(nest: Nest, pair: Pair) -> bool:
