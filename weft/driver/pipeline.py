@@ -15,6 +15,7 @@ from weft.relax.transform.attach_attr_layout_free_buffers import AttachAttrLayou
 from weft.relax.transform.attach_global_symbol import AttachGlobalSymbol
 from weft.relax.transform.block_channels import BlockChannels
 from weft.relax.transform.call_tir_rewrite import CallTIRRewrite
+from weft.relax.transform.canonicalize_bindings import CanonicalizeBindings
 from weft.relax.transform.compute_prim_value import ComputePrimValue
 from weft.relax.transform.concatenate_in_place import ConcatenateInPlace
 from weft.relax.transform.dead_code_elimination import DeadCodeElimination
@@ -29,6 +30,7 @@ from weft.relax.transform.join_pixels import JoinPixels
 from weft.relax.transform.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.legalize_ops import LegalizeOps
 from weft.relax.transform.lower_alloc_tensor import LowerAllocTensor
+from weft.relax.transform.merge_parallel_kernels import MergeParallelKernels
 from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.offset_integers import OffsetIntegers
 from weft.relax.transform.pad_integer_channels import PadIntegerChannels
@@ -210,6 +212,8 @@ WEFT: tuple[Pass, ...] = (
     FoldConstant(),  # which runs now, once
     ConcatenateInPlace(),  # once kernels are scheduled, for results that are whole
     DeadCodeElimination(),  # those kernels
+    CanonicalizeBindings(),  # before neighbours are looked for: results have one name each
+    MergeParallelKernels(),  # neighbours that share a partition, once all are scheduled
 )
 """What ``weft.compile`` does to a graph."""
 

@@ -74,6 +74,8 @@ class Group:
     """Bindings that become one function; ``attrs`` are its attributes beside ``Primitive``."""
 
     attrs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    """What the function is called; empty for the names of what it calls."""
 
 
 def make_grouped_functions(
@@ -166,7 +168,7 @@ class _Grouper(Mutator):
         """The bindings that call the function of a group."""
         grouped = GroupedFunction(bindings, results, self.lift_constants)
         func = grouped.function(group.attrs)
-        gvar = self.builder.add_func(func, grouped.name())
+        gvar = self.builder.add_func(func, group.name or grouped.name())
         made = [self.bound(arg) for arg in grouped.arguments if isinstance(arg, TupleGetItem)]
         fields = iter(made)
         arguments = [

@@ -31,6 +31,7 @@ _NAMES = {
     "LowerMatchBuffer": "weft.tir.transform.lower_match_buffer",
     "LowerOpaqueBlock": "weft.tir.transform.lower_opaque_block",
     "LowerThreadAllreduce": "weft.tir.transform.lower_thread_allreduce",
+    "MergeParallelLoops": "weft.tir.transform.merge_parallel_loops",
     "MergeSharedMemoryAllocations": "weft.tir.transform.storage_rewrite",
     "MultiplyByReciprocal": "weft.tir.transform.reciprocal",
     "NarrowDataType": "weft.tir.transform.narrow_datatype",

@@ -1,0 +1,197 @@
+"""MergeParallelLoops: two neighbours that share a partition are one parallel loop.
+
+Before::
+
+    for i in T.parallel(8):
+        for j in range(48):
+            Q[i * 48 + j] = A[i * 48 + j] * T.float32(2)
+    for i in T.parallel(8):
+        for j in range(48):
+            K[i * 48 + j] = Q[i * 48 + j] + T.float32(1)
+
+After: one ``for i in T.parallel(8)`` with both bodies. Between two parallel loops all threads wait
+for each other; here iteration i of the second reads only what iteration i of the first wrote, so
+nobody has to. Loops that share nothing may also be cut in common parts of several iterations, each
+of which runs one loop after the other. After the fusion of loops with the same bounds (Kennedy and
+McKinley, "Maximizing Loop Parallelism and Improving Data Locality via Loop Fusion and
+Distribution", 1993), with the test of dependences by slabs (weft.tir.analysis.loop_slabs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import substitute
+from weft.ir.structural import structural_equal
+from weft.ir.transform import Pass
+from weft.target.machine import Machine, machine_of
+from weft.target.target import Target
+from weft.tir import op
+from weft.tir.analysis.loop_slabs import LoopAccesses, Slab, bytes_of, loop_accesses
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BlockRealize, For, ForKind, SeqStmt, Stmt, seq
+from weft.tir.transform.prim_func_pass import make_pass
+
+Key = Hashable
+"""What a buffer is known by: its data variable, or whatever stands for it in a graph."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How a parallel loop is cut into iterations, and which memory each has to itself."""
+
+    extent: int
+    slabs: Mapping[Key, frozenset[Slab]]
+    written: frozenset[Key]
+    sizes: Mapping[Key, int]
+    """Bytes of each buffer in memory."""
+
+    def in_parts(self, count: int) -> Partition:
+        """The same loop in ``count`` iterations, each of several that follow each other."""
+        times = self.extent // count
+        slabs = {key: frozenset([one.times(times) for one in found])
+                 for key, found in self.slabs.items()}  # fmt: skip
+        return Partition(count, slabs, self.written, self.sizes)
+
+    def and_then(self, other: Partition) -> Partition:
+        """Both, of as many iterations, in one loop."""
+        slabs = dict(self.slabs)
+        for key, found in other.slabs.items():
+            slabs[key] = slabs[key] & found if key in slabs else found
+        return Partition(
+            self.extent, slabs, self.written | other.written, {**self.sizes, **other.sizes}
+        )
+
+    def read_by_all(self) -> set[Key]:
+        """The buffers of which each iteration may touch any element."""
+        return {key for key, found in self.slabs.items() if not found}
+
+
+def partition_of(extent: int, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
+    """The partition of a loop with these accesses, buffers known by ``names``."""
+    sizes = {data: 0 if buffer.scope() == "local" else bytes_of(buffer)
+             for data, buffer in accesses.buffers.items()}  # fmt: skip
+    return Partition(
+        extent,
+        {names.get(data, data): found for data, found in accesses.slabs.items()},
+        frozenset([names.get(data, data) for data in accesses.written]),
+        {names.get(data, data): size for data, size in sizes.items()},
+    )
+
+
+def shared_partition(first: Partition, second: Partition, machine: Machine) -> Partition | None:
+    """The partition of one loop that does what two do; None if they have none in common."""
+    touched = first.slabs.keys() & second.slabs.keys()
+    passed = touched & (first.written | second.written)
+    parts = _parts(first.extent, second.extent, bool(passed), machine.cores)
+    if parts is None:
+        return None
+    before, after = first.in_parts(parts), second.in_parts(parts)
+    both = before.and_then(after)
+    if not all(both.slabs[key] for key in passed):
+        return None
+    everywhere = [sum(each.sizes.get(key, 0) for key in each.read_by_all())
+                  for each in (before, after, both)]  # fmt: skip
+    is_kept = everywhere[2] <= machine.l2 // 2
+    return both if is_kept or everywhere[2] - max(everywhere[:2]) <= machine.l1 else None
+
+
+def _parts(first: int, second: int, depends: bool, cores: int) -> int | None:
+    """The iterations of a loop that does what two of so many do.
+
+    What one wrote is read at once where parts are short; else they may be long, so that each goes
+    on with what its caches hold, but two for each core, so that a core may take over one.
+    """
+    common = math.gcd(first, second)
+    if depends:
+        return common if common == min(first, second) else None
+    parts = [n for n in range(2 * cores, common + 1, cores) if common % n == 0]
+    if parts:
+        return parts[0]
+    return first if first == second else None
+
+
+def merged(first: For, second: For, parts: int) -> For | None:
+    """One parallel loop of ``parts`` iterations that does what both do.
+
+    None where what is said about a loop would then be said about the other one too.
+    """
+    same = structural_equal(first.annotations, second.annotations)
+    whole = [loop for loop in (first, second) if extent_of(loop) == parts]
+    if any(loop.annotations for loop in whole) and not (same and len(whole) == 2):
+        return None
+    var = Var(first.loop_var.name, first.loop_var.dtype)
+    bodies = [_part(loop, var, parts) for loop in (first, second)]
+    said = first.annotations if len(whole) == 2 else None
+    extent = IntImm(first.extent.dtype, parts)
+    return first.with_(loop_var=var, extent=extent, body=seq(*bodies), annotations=said)
+
+
+def _part(loop: For, var: Var, parts: int) -> Stmt:
+    """Iteration ``var`` of ``parts`` of a loop."""
+    times = extent_of(loop) // parts
+    here = op.cast(loop.loop_var.dtype, var)
+    if times == 1:
+        made: Stmt = substitute(loop.body, {loop.loop_var: here})
+        return made
+    inner = Var(f"{loop.loop_var.name}_inner", loop.loop_var.dtype)
+    body = substitute(loop.body, {loop.loop_var: here * times + inner})
+    return loop.with_(
+        loop_var=inner, extent=IntImm(loop.extent.dtype, times), kind=ForKind.SERIAL, body=body
+    )
+
+
+def parallel_loop(stmt: Any) -> For | None:
+    """The statement, if it is a parallel loop from 0 to a number."""
+    if not isinstance(stmt, For) or stmt.kind is not ForKind.PARALLEL or stmt.thread_binding:
+        return None
+    starts = isinstance(stmt.min, IntImm) and stmt.min.value == 0
+    return stmt if starts and extent_of(stmt) > 0 else None
+
+
+def extent_of(loop: For) -> int:
+    """The number of iterations; 0 where it is not known."""
+    return int(loop.extent.value) if isinstance(loop.extent, IntImm) else 0
+
+
+def statements(func: PrimFunc) -> Sequence[Stmt]:
+    """What a function does, one after the other, in its root block if it has one."""
+    body = func.body.block.body if isinstance(func.body, BlockRealize) else func.body
+    return list(body.seq) if isinstance(body, SeqStmt) else [body]
+
+
+def merge_parallel_loops(func: PrimFunc) -> PrimFunc:
+    """The function with neighbours among its outermost parallel loops merged."""
+    if not func.attrs.get("tir.noalias"):  # two parameters may be one buffer
+        return func
+    machine = machine_of(func.attrs.get("target") or Target.current())
+    made: list[Stmt] = []
+    known: Partition | None = None
+    for stmt in statements(func):
+        loop = parallel_loop(stmt)
+        mine = None if loop is None else partition_of(extent_of(loop), loop_accesses(loop), {})
+        both = shared_partition(known, mine, machine) if known and mine else None
+        one = merged(cast(For, made[-1]), cast(For, stmt), both.extent) if both else None
+        if one is None:
+            made.append(stmt)
+            known = mine
+        else:
+            made[-1], known = one, both
+    return func if len(made) == len(statements(func)) else _with_statements(func, made)
+
+
+def _with_statements(func: PrimFunc, stmts: Sequence[Stmt]) -> PrimFunc:
+    body = seq(*stmts)
+    if not isinstance(func.body, BlockRealize):
+        return func.with_(body=body)
+    return func.with_(body=func.body.with_(block=func.body.block.with_(body=body)))
+
+
+def MergeParallelLoops() -> Pass:  # noqa: N802 - named as its neighbours are
+    """The pass ``tir.MergeParallelLoops``."""
+    return make_pass("MergeParallelLoops", merge_parallel_loops)
