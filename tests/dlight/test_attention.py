@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -159,6 +161,24 @@ def test_queries_are_transposed_in_registers():
     func = scheduled(function_of(shapes_of(16, 8, features=8)))
     made = lower_tir()(weft.IRModule({"main": func}))["main"]
     assert collect(made.body, tir.Shuffle)
+
+
+@pytest.mark.parametrize("length", [128, 197])
+@pytest.mark.parametrize(("cpu", "register"), [("x86-64-v3", "ymm"), ("skylake-avx512", "zmm")])
+def test_both_products_keep_their_tiles_in_registers(cpu, register, length):
+    """Innermost loops with most multiply-adds neither spill nor move vectors."""
+    target = weft.target.Target(f"llvm -mcpu={cpu} -num-cores=1")
+    made = scheduled(function_of(shapes_of(length, length, features=64)), target)
+    text = weft.build(weft.IRModule({"main": made}), target).get_source("asm")
+    bodies = [re.split(r"\tj\w+\t", body)[0]
+              for body in re.split(r"^\.LBB\w+:", text, flags=re.MULTILINE)]  # fmt: skip
+    results = {body: set(re.findall(rf"vfmadd\w+\s.*%{register}(\d+)$", body, re.MULTILINE))
+               for body in bodies}  # fmt: skip
+    products = [body for body in bodies if len(results[body]) >= 8]
+    assert len(products) >= 2
+    for body in products:
+        assert len(results[body]) == body.count("vfmadd")  # one step each: all accumulate
+        assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm\d+, -?\d*\(%rsp", body)
 
 
 def test_trace_can_be_replayed():

@@ -227,6 +227,25 @@ def test_what_is_said_of_one_loop_is_not_said_of_another():
     assert parallel_extents(merged(f)) == [6, 6]
 
 
+def test_what_is_said_of_iterations_stays_with_them():
+    @T.prim_func
+    def f(A: T.Buffer((48,), "float32"), B: T.Buffer((48,), "float32")):
+        for i in T.parallel(8, annotations={"tir.prefetch_next": True}):
+            for j in range(6):
+                A[i * 6 + j] = T.float32(1)
+        for i in T.parallel(8):
+            for j in range(6):
+                B[i * 6 + j] = T.float32(2)
+
+    after = merged(f)
+    outer, *inner = list(collect(after.body, For))[::-1]
+    assert parallel_extents(after) == [4]
+    assert not outer.annotations
+    assert [bool(loop.annotations) for loop in inner if loop.loop_var.name == "i_inner"] == [
+        False, True,
+    ]  # fmt: skip
+
+
 def test_memory_that_may_be_one():
     func = two_loops(8, 8, "B[i * 6 + j]")
     assert MergeParallelLoops()(IRModule({"main": func}))["main"] is func  # no noalias

@@ -18,7 +18,7 @@ what only the group needs is then no tensor any more. Kernels are scheduled befo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,6 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import For
 from weft.tir.transform.merge_parallel_loops import (
     Partition,
-    extent_of,
     merge_parallel_loops,
     parallel_loop,
     partition_of,
@@ -91,7 +90,7 @@ class _Loops:
         names: dict[Any, Hashable] = {data: (call, data) for data in accesses.slabs}
         buffers = [kernel.func.buffer_map[param].data for param in kernel.func.params]
         names.update(zip(buffers, kernel.tensors, strict=True))
-        return partition_of(extent_of(loop), accesses, names)
+        return partition_of(loop, accesses, names)
 
 
 class _Run:
@@ -100,7 +99,7 @@ class _Run:
     def __init__(self, first: _Kernel, loops: _Loops, machine: Machine) -> None:
         self.kernels = [first]
         self.loops, self.machine = loops, machine
-        self.renamed: set[Any] = set()
+        self.renamed: set[Var] = set()
         """Views of what these kernels compute."""
         self.last = loops.partition(first, first.stmts[-1], 0)
 
@@ -204,7 +203,7 @@ def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
     return _with_loops_merged(fused, before)
 
 
-def _with_loops_merged(mod: IRModule, known: Mapping[str, Any] | set[str]) -> IRModule:
+def _with_loops_merged(mod: IRModule, known: set[str]) -> IRModule:
     """The module with the loops of functions that are new merged."""
     made = mod.clone()
     for gvar, func in mod.functions.items():

@@ -50,37 +50,40 @@ class Partition:
     written: frozenset[Key]
     sizes: Mapping[Key, int]
     """Bytes of each buffer in memory."""
+    annotations: Any = None
+    """What is said of each iteration."""
 
     def in_parts(self, count: int) -> Partition:
         """The same loop in ``count`` iterations, each of several that follow each other."""
         times = self.extent // count
         slabs = {key: frozenset([one.times(times) for one in found])
                  for key, found in self.slabs.items()}  # fmt: skip
-        return Partition(count, slabs, self.written, self.sizes)
+        said = self.annotations if times == 1 else None
+        return Partition(count, slabs, self.written, self.sizes, said)
 
     def and_then(self, other: Partition) -> Partition:
         """Both, of as many iterations, in one loop."""
         slabs = dict(self.slabs)
         for key, found in other.slabs.items():
             slabs[key] = slabs[key] & found if key in slabs else found
-        return Partition(
-            self.extent, slabs, self.written | other.written, {**self.sizes, **other.sizes}
-        )
+        written, sizes = self.written | other.written, {**self.sizes, **other.sizes}
+        return Partition(self.extent, slabs, written, sizes, self.annotations)
 
     def read_by_all(self) -> set[Key]:
         """The buffers of which each iteration may touch any element."""
         return {key for key, found in self.slabs.items() if not found}
 
 
-def partition_of(extent: int, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
+def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
     """The partition of a loop with these accesses, buffers known by ``names``."""
     sizes = {data: 0 if buffer.scope() == "local" else bytes_of(buffer)
              for data, buffer in accesses.buffers.items()}  # fmt: skip
     return Partition(
-        extent,
+        extent_of(loop),
         {names.get(data, data): found for data, found in accesses.slabs.items()},
         frozenset([names.get(data, data) for data in accesses.written]),
         {names.get(data, data): size for data, size in sizes.items()},
+        loop.annotations,
     )
 
 
@@ -93,7 +96,8 @@ def shared_partition(first: Partition, second: Partition, machine: Machine) -> P
         return None
     before, after = first.in_parts(parts), second.in_parts(parts)
     both = before.and_then(after)
-    if not all(both.slabs[key] for key in passed):
+    is_said_of_both = structural_equal(before.annotations or {}, after.annotations or {})
+    if not is_said_of_both or not all(both.slabs[key] for key in passed):
         return None
     everywhere = [sum(each.sizes.get(key, 0) for key in each.read_by_all())
                   for each in (before, after, both)]  # fmt: skip
@@ -116,20 +120,14 @@ def _parts(first: int, second: int, depends: bool, cores: int) -> int | None:
     return first if first == second else None
 
 
-def merged(first: For, second: For, parts: int) -> For | None:
-    """One parallel loop of ``parts`` iterations that does what both do.
-
-    None where what is said about a loop would then be said about the other one too.
-    """
-    same = structural_equal(first.annotations, second.annotations)
-    whole = [loop for loop in (first, second) if extent_of(loop) == parts]
-    if any(loop.annotations for loop in whole) and not (same and len(whole) == 2):
-        return None
+def merged(first: For, second: For, both: Partition) -> For:
+    """One parallel loop that does what two do, by the partition that they share."""
     var = Var(first.loop_var.name, first.loop_var.dtype)
-    bodies = [_part(loop, var, parts) for loop in (first, second)]
-    said = first.annotations if len(whole) == 2 else None
-    extent = IntImm(first.extent.dtype, parts)
-    return first.with_(loop_var=var, extent=extent, body=seq(*bodies), annotations=said)
+    bodies = [_part(loop, var, both.extent) for loop in (first, second)]
+    extent = IntImm(first.extent.dtype, both.extent)
+    return first.with_(
+        loop_var=var, extent=extent, body=seq(*bodies), annotations=both.annotations
+    )
 
 
 def _part(loop: For, var: Var, parts: int) -> Stmt:
@@ -174,14 +172,14 @@ def merge_parallel_loops(func: PrimFunc) -> PrimFunc:
     known: Partition | None = None
     for stmt in statements(func):
         loop = parallel_loop(stmt)
-        mine = None if loop is None else partition_of(extent_of(loop), loop_accesses(loop), {})
+        mine = None if loop is None else partition_of(loop, loop_accesses(loop), {})
         both = shared_partition(known, mine, machine) if known and mine else None
-        one = merged(cast(For, made[-1]), cast(For, stmt), both.extent) if both else None
-        if one is None:
+        if both is None:
             made.append(stmt)
             known = mine
         else:
-            made[-1], known = one, both
+            made[-1] = merged(cast(For, made[-1]), cast(For, stmt), both)
+            known = both
     return func if len(made) == len(statements(func)) else _with_statements(func, made)
 
 
