@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
 from weft.dlight.cpu.joined import join_rows
+from weft.dlight.cpu.order import Order, Side, Tiles, best_order, tiles_of
 from weft.dlight.cpu.parts import in_parts
-from weft.dlight.cpu.tiles import Work, best_tile
+from weft.dlight.cpu.tiles import Work, best_tile, shared_out
 from weft.dlight.cpu.together import together
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm, PrimExpr
@@ -235,25 +236,6 @@ def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     return Sizes(tile.columns, tile.several, tile.rows, tile.high)
 
 
-def shared_out(size: int | None, most: int, cores: int) -> int:
-    """How many rows, at most ``most``, let the busiest core compute the fewest; the most of those.
-
-    Rows that share no operand lose nothing in smaller tiles.
-
-    >>> shared_out(9, 8, 2), shared_out(30, 8, 1)
-    (5, 8)
-    """
-    if size is None:
-        return most
-    return min(range(1, most + 1), key=lambda rows: (_busiest(size, rows, cores), -rows))
-
-
-def _busiest(size: int, rows: int, cores: int) -> int:
-    """The rows of the core that has the most tiles."""
-    tiles = -(-size // rows)
-    return min(-(-tiles // cores) * rows, size)
-
-
 def _reads_once(nest: Nest) -> bool:
     """Whether every instance of the block reads one number, which no other instance reads."""
     if len(nest.loads) != 1:
@@ -335,9 +317,8 @@ def schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
 def _tile_result(
     sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes, machine: Machine
 ) -> tuple[list[LoopRV], int]:
-    """Tile the loops of the result; the loops outside of the tile, and how many choose columns.
-
-    The others choose rows; where they come first, that number is 0.
+    """Tile the loops of the result; the loops outside of the tile, and how many of them there are
+    before those that only choose rows; where those that choose rows come first, that number is 0.
     """
     loops = loops_like(sch, result, nest)
     used = {sch.get(loop).loop_var for loop in loops.values()}
@@ -361,9 +342,14 @@ def _tile_result(
             around, inside = sch.split(loops[axis], [None, size])
             outside.append(around)
             rows.append(inside)
-    by_row = _is_row_by_row(nest, roles, machine)
-    chosen = 0 if by_row or not across else len(order) + len(across)
-    order += [*down, *across] if by_row else [*across, *down]
+    found = _order_of(nest, roles, sizes, machine)
+    seldom, often = (down, across) if found.by_row else (across, down)
+    if found.groups > 1:
+        at = next(i for i, loop in enumerate(often) if extent_of(sch, loop) != 1)
+        group, often[at] = sch.split(often[at], [found.groups, None])
+        order.append(group)
+    order += [*seldom, *often]
+    chosen = 0 if found.by_row or not across else len(order) - len(down)
     sch.reorder(*order, *rows, column)
     for loop in rows:
         sch.unroll(loop)
@@ -384,30 +370,44 @@ def _prefetch_panels(sch: Schedule, columns: LoopRV) -> None:
     sch.annotate(columns, PREFETCH_NEXT, True)
 
 
-def _is_row_by_row(nest: Nest, roles: Roles, machine: Machine) -> bool:
-    """Whether all columns are computed for some rows before the next rows.
-
-    Then what the columns read is read again for each tile of rows, else what the rows read for
-    each tile of columns: what does not stay in the second cache should be read once. A result that
-    is as large is better written block after block.
+def _order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
+    """In which order tiles are computed: blocks of columns of a result that is as large as what the
+    rows read are better written block after block.
     """
     columns = [load for load in nest.loads if load.uses(roles.column)]
     others = [load for load in nest.loads if not load.uses(roles.column)]
-    here, there = [_bytes([load.buffer for load in loads]) for loads in (columns, others)]
-    written = _bytes([nest.stores[0].buffer])
-    if here is None or there is None or written is None:
-        return False
-    return here <= machine.l2 // 2 < there and written * 3 < there * 2
+    around = [axis for axis in roles.outer if nest.extent(axis) != 1]
+    here, there = [_bytes(nest, loads, around) for loads in (columns, others)]
+    each = product([nest.extent(axis) for axis in nest.spatial if axis not in around])
+    steps = product([nest.extent(axis) for axis in nest.reduced])
+    if not here or not there or each is None or steps is None:
+        return Order()
+    across = _tiles(nest, (roles.column, sizes.columns), (roles.wide, sizes.several))
+    down = _tiles(nest, (roles.tall, sizes.high), (roles.row, sizes.rows))
+    cycles = each * steps / machine.lanes() / machine.fma_ports
+    may_be_by_row = roles.wide is None or each * _ELEMENT * 3 < there * 2
+    outer = _tiles(nest, *[(axis, 1) for axis in around])
+    sides = Side(across, here), Side(down, there)
+    return best_order(machine, *sides, cycles, outer=outer, may_be_by_row=may_be_by_row)
 
 
-def _bytes(buffers: Sequence[Buffer]) -> int | None:
-    """The size of all; None if it is symbolic."""
-    sizes = [
-        product([int(size) if isinstance(size, IntImm) else None for size in buffer.shape])
-        for buffer in buffers
-    ]
-    known = [size for size in sizes if size is not None]
-    return sum(known) * _ELEMENT if len(known) == len(sizes) else None
+def _tiles(nest: Nest, *axes: tuple[Var | None, int]) -> tuple[Tiles, ...]:
+    """Of axes of known sizes, and what a tile holds of each: those of more than one tile."""
+    found = [tiles_of(size_of(nest, axis) or 1, tile) for axis, tile in axes]
+    return tuple([tiles for tiles in found if tiles.count > 1])
+
+
+def _bytes(nest: Nest, loads: Sequence[Access], around: Sequence[Var]) -> int | None:
+    """What is loaded for one value of each axis ``around``; None if that is symbolic."""
+    total = 0
+    for load in loads:
+        shape = [int(size) if isinstance(size, IntImm) else None for size in load.buffer.shape]
+        known = product(shape)
+        if known is None:
+            return None
+        again = product([size_of(nest, axis) for axis in around if load.uses(axis)])
+        total += known * _ELEMENT // (again or 1)
+    return total
 
 
 def loops_like(sch: Schedule, result: BlockRV, nest: Nest) -> dict[Var, LoopRV]:

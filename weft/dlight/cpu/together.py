@@ -15,7 +15,7 @@ from weft.tir.stmt import BlockRealize
 
 _MANY: Final = 64
 """Iterations that a loop of symbolic extent counts as."""
-_BALANCED: Final = 0.9
+_BALANCED: Final = 0.97
 """The share of the cores' time that parts of one size must keep busy."""
 
 
@@ -25,14 +25,24 @@ def together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
     A loop whose last tile is cut off stays outside: what is cut off would depend on a remainder of
     the fused loop, and lowering could not take the test out of the tile.
     """
+    extents = [sch.get(loop).extent for loop in order]
+    counts = [extent.value if isinstance(extent, IntImm) else _MANY for extent in extents]
+    return fused(counts, [_is_cut_off(sch, loop) for loop in order], machine.cores)
+
+
+def fused(counts: Sequence[int], cut_off: Sequence[bool], cores: int) -> int:
+    """The same of loops with so many iterations, some of which end with a tile that is cut off.
+
+    >>> fused([3, 6, 8], [False, False, False], 2), fused([3, 5], [False, True], 2)
+    (2, 1)
+    """
     count, depth = 1, 0
-    for loop in order:
-        if count > 1 and _is_cut_off(sch, loop):
+    for size, is_cut in zip(counts, cut_off, strict=True):
+        if count > 1 and is_cut:
             break
         depth += 1
-        extent = sch.get(loop).extent
-        count *= extent.value if isinstance(extent, IntImm) else _MANY
-        if _balance(count, machine.cores) > _BALANCED:
+        count *= size
+        if _balance(count, cores) > _BALANCED:
             break
     return depth if count > 1 else 0
 
