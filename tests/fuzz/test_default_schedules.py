@@ -13,6 +13,7 @@ import time
 import pytest
 
 from weft.dlight.cpu import default
+from weft.testing import schedules
 from weft.testing.random_operators import KINDS, problem_of, random_operator
 
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
@@ -43,6 +44,12 @@ def test_a_wrong_schedule_is_found(monkeypatch):
     monkeypatch.setattr(default.elementwise, "schedule", wrong)
     found = [problem_of("element-wise", seed) for seed in range(8)]
     assert any("element-wise" in problem for problem in found if problem is not None)
+
+
+def test_a_wrong_result_in_place_is_found(monkeypatch):
+    """Results written over the first argument, whether or not the kernel reads it elsewhere."""
+    monkeypatch.setattr(schedules, "overwritable_arguments", lambda func: (0,))
+    assert problem_of("norm", SEED) is not None
 
 
 @pytest.mark.skipif(not MINUTES, reason="set WEFT_FUZZ_MINUTES")

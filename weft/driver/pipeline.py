@@ -35,6 +35,7 @@ from weft.relax.transform.normalize import Normalize
 from weft.relax.transform.offset_integers import OffsetIntegers
 from weft.relax.transform.pad_integer_channels import PadIntegerChannels
 from weft.relax.transform.purity import RemovePurityChecking, ToNonDataflow
+from weft.relax.transform.reuse_dying_arguments import ReuseDyingArguments
 from weft.relax.transform.rewrite_conv_transpose import RewriteConvTranspose
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.scale_weights import ScaleWeights
@@ -214,6 +215,8 @@ WEFT: tuple[Pass, ...] = (
     DeadCodeElimination(),  # those kernels
     CanonicalizeBindings(),  # before neighbours are looked for: results have one name each
     MergeParallelKernels(),  # neighbours that share a partition, once all are scheduled
+    ReuseDyingArguments(),  # last: a part of a concatenation, or of a merged loop, saves more
+    DeadCodeElimination(),  # kernels whose calls all write in place
 )
 """What ``weft.compile`` does to a graph."""
 

@@ -19,7 +19,7 @@ from weft.dlight.cpu import Default, Winograd
 from weft.relax.transform.legalize.attention import te_attention
 from weft.target.target import Target
 from weft.te.primfunc import LAYOUT_FREE_BUFFERS
-from weft.testing.schedules import assert_same_meaning
+from weft.testing.schedules import assert_same_in_place, assert_same_meaning
 from weft.tir.function import PrimFunc
 from weft.topi.nn.convolution_blocked import conv_blocked
 from weft.topi.nn.winograd import Form, winograd_function
@@ -305,7 +305,8 @@ def random_operator(kind: str, seed: int) -> Operator:
 def problem_of(kind: str, seed: int) -> str | None:
     """What is wrong with the default schedule of an operator, and the operator; None if nothing.
 
-    A scan has none: topi writes its loops, which run rows side by side.
+    Its result is also written over the arguments that allow it. A scan has no schedule: topi writes
+    its loops, which run rows side by side.
     """
     made = random_operator(kind, seed)
     try:
@@ -313,6 +314,7 @@ def problem_of(kind: str, seed: int) -> str | None:
             warnings.simplefilter("error", RuntimeWarning)  # of a program that failed
             func = scheduled(made.func, (Winograd(), Default()))
         assert_same_meaning(made.func, func or made.func, made.sizes, seed=seed)
+        assert_same_in_place(func or made.func, made.sizes, seed=seed)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         what = f"{kind!r}, seed {seed}, for {made.target}, sizes {made.sizes}"
         return f"{what}: {type(error).__name__}: {error}\n{made.func.script()}"

@@ -12,9 +12,11 @@ from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
+from weft.relax.transform.over_argument import over_argument
 from weft.runtime.native import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import TVMError
+from weft.tir.analysis.overwritable import overwritable_arguments
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
@@ -77,8 +79,29 @@ def assert_same_meaning(
     first, second = _function(before), _function(after)
     given = random_arguments(first, sizes, seed)
     expected = _results(lambda *args: run(first, *args), given)
-    _compare("interpreted", expected, _results(lambda *args: run(second, *args), given))
-    lowered = lower_tir()(IRModule({"main": second}))
+    _assert_gives(second, given, expected, native)
+
+
+def assert_same_in_place(
+    func: PrimFunc, sizes: dict[str, int] | None = None, *, seed: int = 0
+) -> tuple[int, ...]:
+    """A function gives the same results over each argument that its result may be written over.
+
+    Returns the positions of those arguments.
+    """
+    found = overwritable_arguments(func)
+    given = random_arguments(func, sizes, seed)
+    *same, result = _results(lambda *args: run(func, *args), given) if found else [None]
+    for index in found:
+        expected = [result if at == index else item for at, item in enumerate(same)]
+        _assert_gives(over_argument(func, index), given[:-1], expected, native=True)
+    return found
+
+
+def _assert_gives(func: PrimFunc, given: list[Any], expected: list[Any], native: bool) -> None:
+    """A function gives these results as it is, lowered and, with ``native``, as LLVM code."""
+    _compare("interpreted", expected, _results(lambda *args: run(func, *args), given))
+    lowered = lower_tir()(IRModule({"main": func}))
     _compare("lowered", expected, _results(lambda *args: run(lowered["main"], *args), given))
     if native:
         compiled = compile_module(lowered, "llvm")

@@ -8,9 +8,11 @@ import pytest
 import weft
 from weft import relax
 from weft.ir.functor import collect
+from weft.relax.op.base import call_tir_inplace
 from weft.relax.reference import run
 from weft.relax.transform import LegalizeOps
 from weft.relax.transform.rewrite_dataflow_reshape import RewriteDataflowReshape
+from weft.script import tir as T
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 
@@ -68,3 +70,35 @@ def test_only_a_tensor_of_its_own_is_returned_as_a_view(outputs, views):
     for found in (first, second):
         for array, right in zip(found, expected, strict=True):
             np.testing.assert_allclose(array, right, rtol=1e-6)
+
+
+@T.prim_func
+def negated(A: T.Buffer((2, 3, 4), "float32")):
+    for i, j, k in T.grid(2, 3, 4):
+        with T.block("A"):
+            u, v, w = T.axis.remap("SSS", [i, j, k])
+            A[u, v, w] = -A[u, v, w]
+
+
+@pytest.mark.parametrize("is_needed_later", [False, True])
+def test_what_is_written_in_place_has_no_view_that_is_needed_later(is_needed_later):
+    builder = relax.BlockBuilder()
+    kernel = builder.add_func(negated, "negated")
+    x = relax.Var("x", relax.TensorStructInfo((2, 3, 4), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.exp(x))
+            view = builder.emit(flat(made))
+            first = builder.emit_output(relax.op.sum(view))
+            over = builder.emit(call_tir_inplace(kernel, (made,), [0], made.struct_info))
+            second = builder.emit_output(relax.op.sum(view if is_needed_later else x))
+            third = builder.emit_output(flat(over))
+        builder.emit_func_output(relax.Tuple([first, second, third]))
+    mod = builder.get()
+    after = RewriteDataflowReshape()(LegalizeOps()(mod))
+    calls = [getattr(call.op, "name", "") for call in collect(after["main"], relax.Call)]
+    assert calls.count("relax.reshape") == (1 if is_needed_later else 2)
+    machine = relax.VirtualMachine(weft.relax.build(after), weft.cpu())
+    expected = [np.exp(X).sum(), (np.exp(X) if is_needed_later else X).sum(), -np.exp(X).ravel()]
+    for mine, its in zip(machine["main"](X), expected, strict=True):
+        np.testing.assert_allclose(mine.numpy(), its, rtol=1e-5)

@@ -85,6 +85,22 @@ def test_what_is_computed_of_it_is_computed_in_vectors():
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
+def test_what_is_added_to_in_place_is_read_where_it_is_stored():
+    @T.prim_func
+    def func(x: T.Buffer((8, 4), "float32"), y: T.Buffer((4, 8), "float32")):
+        for i in T.serial(4, annotations={"tir.transpose_tile": 1}):
+            for j in T.vectorized(8):
+                y[i, j] = x[j, i] + y[i, j]
+
+    x, y = [np.random.default_rng(0).normal(size=size).astype("float32") for size in ((8, 4),
+            (4, 8))]  # fmt: skip
+    expected = x.T + y
+    made = passed(func)
+    assert not collect(made.body, For)
+    run(made, x, y)
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_what_is_no_transpose_is_an_ordinary_loop():
     @T.prim_func
     def in_place(x: T.Buffer((4, 4), "float32")):

@@ -2,20 +2,23 @@
 
 Three questions, each with its own answer: from where to where each variable is live
 (``liveness``), which values may be the same memory (``aliases``), and which calls have an argument
-of the result's shape that nothing needs afterwards (``inplace_opportunities``). Memory is numbered;
-a tuple has a number of its own and a list of what its fields may be; -1 is memory from outside.
-After TVM's in-place analysis of dataflow blocks; unlike there, constants are never written.
+of the result's shape that nothing needs afterwards (``inplace_opportunities``). A fourth is asked
+once there are such calls: which copies may not become views (``copies_to_keep``). Memory is
+numbered; a tuple has a number of its own and a list of what its fields may be; -1 is memory from
+outside. After TVM's in-place analysis of dataflow blocks, which writes constants, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.op import Op
+from weft.relax.analysis.allocation import VIEWS
 from weft.relax.analysis.variables import all_vars, free_vars
 from weft.relax.expr import (
+    Binding,
     Call,
     Constant,
     DataflowBlock,
@@ -27,6 +30,7 @@ from weft.relax.expr import (
     Var,
 )
 from weft.relax.lattice import tensor_dims
+from weft.relax.op.base import CALL_TIR_INPLACE
 from weft.relax.shape_arith import constant_value, product, same_dims
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
@@ -37,6 +41,25 @@ ELEMENT_WISE: Final = frozenset(
      "relax.sigmoid", "relax.nn.silu", "relax.nn.relu", "relax.nn.gelu"}
 )  # fmt: skip
 """Operators whose kernels read each element of an argument before they write that of the result."""
+_IDENTITIES: Final = frozenset(
+    {*VIEWS, "relax.builtin.stop_lift_params", "relax.hint_on_device", "relax.to_vdevice"}
+)
+"""Operators whose result may be their first argument."""
+_UNKNOWN: Final = frozenset(
+    {"relax.call_packed", "relax.call_pure_packed", "relax.call_inplace_packed",
+     "relax.call_builtin_with_ctx", "relax.make_closure", "relax.invoke_closure",
+     "relax.invoke_pure_closure"}
+)  # fmt: skip
+"""Operators that return what a function returns."""
+
+Candidates = Callable[[Call], Sequence[tuple[int, Any]]]
+"""The arguments, by their positions, that a kernel might write its result over."""
+
+
+def operands(call: Call) -> Sequence[tuple[int, Any]]:
+    """The candidates of an operator that is computed element by element."""
+    is_known = getattr(call.op, "name", "") in ELEMENT_WISE
+    return tuple(enumerate(call.args)) if is_known else ()
 
 
 def liveness(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
@@ -92,13 +115,19 @@ class _Aliases:
                 self.fill(inner, field)
         self.tuples[number] = fields
 
+    def bound(self, binding: Binding) -> set[int]:
+        """What memory the variable of a binding may be."""
+        return self.of(binding.value, binding.var.struct_info)
+
     def of(self, value: Any, info: StructInfo | None) -> set[int]:
         """What memory a value may be."""
-        if isinstance(value, Constant | PrimValue | Function):
+        if isinstance(value, Constant | PrimValue):
             number = self.fresh()
             if isinstance(value, Constant):
                 self.constants.add(number)
             return {number}
+        if isinstance(value, Function):
+            return {self.fresh()}.union(*[self.of(var, None) for var in free_vars(value)])
         if isinstance(value, Var):
             return set(self.sets.get(value, {OUTSIDE}))
         if isinstance(value, Tuple):
@@ -121,17 +150,42 @@ class _Aliases:
         return found
 
     def call(self, call: Call, info: StructInfo | None) -> set[int]:
-        """Operators and kernels make new memory; what others return may be what they got."""
-        if isinstance(call.op, Op) and call.op.name != "relax.call_pure_packed":
+        """Operators and kernels make new memory, or return views and what they write in place.
+
+        What others return may be what they got, a constant, or what they keep for themselves.
+        """
+        name = call.op.name if isinstance(call.op, Op) else ""
+        if name in _IDENTITIES:
+            return self.of(call.args[0], call.args[0].struct_info)
+        if call.op is CALL_TIR_INPLACE:
+            return self.in_place(call, info)
+        if name and name not in _UNKNOWN:
             return {self.fresh_of(info)}
-        arguments = call.args[1:] if isinstance(call.op, Op) else call.args
+        arguments = [call.op, *call.args] if not name else call.args
         number = self.fresh_of(info)
-        found = self.reached(number)
+        found = self.reached(number) | {OUTSIDE}
         for arg in arguments:
-            for item in self.of(arg, arg.struct_info):
+            for item in self.of(arg, getattr(arg, "struct_info", None)):
                 found |= self.reached(item)
         self.widen(number, found)
         return found
+
+    def in_place(self, call: Call, info: StructInfo | None) -> set[int]:
+        """The arguments that a call writes; a tuple of them, or of new memory, for several."""
+        given = call.args[1]
+        fields = given.fields if isinstance(given, Tuple) else None
+        places = [int(index) for index in call.attrs["inplace_indices"]]
+        found = [
+            {self.fresh()} if place < 0
+            else {OUTSIDE} if fields is None
+            else self.of(fields[place], fields[place].struct_info)
+            for place in places
+        ]  # fmt: skip
+        if not isinstance(info, TupleStructInfo):
+            return found[0]
+        number = self.fresh()
+        self.tuples[number] = found
+        return {number}
 
     def reached(self, number: int) -> set[int]:
         """A piece of memory and all that is inside of it, which may be itself (``widen``)."""
@@ -154,16 +208,15 @@ def aliases(
     block: DataflowBlock, inputs: Sequence[Var]
 ) -> tuple[dict[Var, set[int]], dict[int, list[set[int]]]]:
     """What memory each variable may be, and what each tuple among that memory holds."""
-    state = _analyzed(block, inputs)
+    state = _analyzed(block, inputs, _Aliases())
     return state.sets, state.tuples
 
 
-def _analyzed(block: DataflowBlock, inputs: Sequence[Var]) -> _Aliases:
-    state = _Aliases()
+def _analyzed(block: DataflowBlock, inputs: Sequence[Var], state: _Aliases) -> _Aliases:
     for var in inputs:
         state.sets[var] = {state.fresh_of(var.struct_info)}
     for binding in block.bindings:
-        state.sets[binding.var] = state.of(binding.value, binding.var.struct_info)
+        state.sets[binding.var] = state.bound(binding)
     return state
 
 
@@ -176,28 +229,74 @@ class InplaceOpportunity:
 
 
 def inplace_opportunities(
-    block: DataflowBlock, inputs: Sequence[Var]
+    block: DataflowBlock, inputs: Sequence[Var], candidates: Candidates = operands
 ) -> tuple[list[InplaceOpportunity], list[InplaceOpportunity]]:
     """The opportunities by size (the argument is large enough), and those of the very shape."""
-    memory = _analyzed(block, inputs)
+    memory = _analyzed(block, inputs, _Aliases())
     until = _needed_until(liveness(block), memory)
     by_size, exact = [], []
     for index, binding in enumerate(block.bindings):
         call = binding.value
-        if not isinstance(call, Call) or getattr(call.op, "name", "") not in ELEMENT_WISE:
+        if not isinstance(call, Call):
             continue
-        fits = [_fit(binding.var.struct_info, arg.struct_info) for arg in call.args]
-        free = [
-            position
-            for position, arg in enumerate(call.args)
-            if fits[position] and _is_free(arg, index, until, memory)
-        ]
-        if free:
-            by_size.append(InplaceOpportunity(index, tuple(free)))
-        same = tuple([position for position in free if fits[position] == "exact"])
+        fits = {
+            position: fit
+            for position, arg in candidates(call)
+            if (fit := _fit(binding.var.struct_info, arg.struct_info))
+            and _is_free(arg, index, until, memory)
+            and not _is_shared(arg, call, memory)
+        }
+        if fits:
+            by_size.append(InplaceOpportunity(index, tuple(fits)))
+        same = tuple([position for position, fit in fits.items() if fit == "exact"])
         if same:
             exact.append(InplaceOpportunity(index, same))
     return by_size, exact
+
+
+def copies_to_keep(
+    block: DataflowBlock, inputs: Sequence[Var], copies: Collection[Var]
+) -> set[Var]:
+    """Those of the ``copies`` of first arguments that may not become views of them.
+
+    A call in place would write what another name of that memory is needed for afterwards. What the
+    call returns counts as memory of its own.
+    """
+    calls = [binding.value for binding in block.bindings]
+    if not copies or not any(getattr(call, "op", None) is CALL_TIR_INPLACE for call in calls):
+        return set()
+    memory = _analyzed(block, inputs, _Views(copies))
+    until = _needed_until(liveness(block), memory)
+    needed: set[int] = set()
+    for index, call in enumerate(calls):
+        if getattr(call, "op", None) is CALL_TIR_INPLACE:
+            written = {n for found in _written(call, memory) for n in memory.reached(found)}
+            needed |= {number for number in written if until.get(number, -1) > index}
+    return {var for var in copies if memory.sets[var] & needed}
+
+
+class _Views(_Aliases):
+    """Aliases where copies are views, and what a call in place returns is new memory."""
+
+    def __init__(self, copies: Collection[Var]) -> None:
+        super().__init__()
+        self.views = copies
+
+    def bound(self, binding: Binding) -> set[int]:
+        value: Any = binding.value
+        if binding.var in self.views:
+            value = value.args[1].fields[0]
+        elif getattr(value, "op", None) is CALL_TIR_INPLACE:
+            return {self.fresh_of(binding.var.struct_info)}
+        return self.of(value, binding.var.struct_info)
+
+
+def _written(call: Call, memory: _Aliases) -> set[int]:
+    """The memory of the arguments that a call in place writes."""
+    fields = call.args[1].fields if isinstance(call.args[1], Tuple) else [call.args[1]]
+    places = [int(index) for index in call.attrs["inplace_indices"] if int(index) >= 0]
+    targets = [fields[place] if len(fields) > place else call.args[1] for place in places]
+    return set().union(*[memory.of(target, target.struct_info) for target in targets])
 
 
 def _fit(result: StructInfo | None, argument: StructInfo | None) -> str:
@@ -230,3 +329,12 @@ def _is_free(arg: Any, index: int, until: dict[int, int], memory: _Aliases) -> b
         return False
     held = {inner for number in mine for inner in memory.reached(number)}
     return OUTSIDE not in held and all(until.get(number, -1) <= index for number in held)
+
+
+def _is_shared(arg: Any, call: Call, memory: _Aliases) -> bool:
+    """Whether the call may get the memory of an argument by another name, too."""
+    mine = {inner for number in memory.sets.get(arg, ()) for inner in memory.reached(number)}
+    others = [var for var in all_vars(call) if var is not arg]
+    return any(
+        mine & memory.reached(number) for var in others for number in memory.sets.get(var, ())
+    )

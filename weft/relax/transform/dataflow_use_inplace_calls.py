@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import GlobalVar
-from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.analysis.inplace import inplace_opportunities
@@ -28,9 +27,9 @@ from weft.relax.expr import Binding, Call, DataflowBlock, MatchCast, Tuple, VarB
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import call_tir_inplace
 from weft.relax.transform.legalize_ops import LegalizeMutator
+from weft.relax.transform.over_argument import over_argument
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError
-from weft.tir.function import PrimFunc
 
 
 def single_inplace_call(
@@ -61,7 +60,8 @@ class InplaceKernels:
         is_read_twice = sum(1 for arg in arguments if arg is arguments[index]) > 1
         key = (gvar, index, is_read_twice)
         if key not in self.made:
-            kernel = _over_argument(self.legalizer.builder_.function_of(gvar), index)
+            lowered: Any = self.legalizer.builder_.function_of(gvar)
+            kernel = over_argument(lowered, index)
             if is_read_twice:  # the same tensor is read as another argument
                 kernel = kernel.without_attr("tir.noalias")
             name = call.op.name.rpartition(".")[2]
@@ -80,16 +80,6 @@ class InplaceKernels:
         if not isinstance(lowered, Call) or lowered.op is call.op:
             raise LegalizeError(f"DataflowUseInplaceCalls: {call} has no kernel of its own")
         return lowered
-
-
-def _over_argument(kernel: Any, index: int) -> PrimFunc:
-    """A kernel with its last buffer, the result, replaced by another of its buffers."""
-    params = [param for param in kernel.params if param in kernel.buffer_map]
-    buffers = [kernel.buffer_map[param] for param in params]
-    kept = [param for param in kernel.params if param is not params[-1]]
-    mapping = {param: kernel.buffer_map[param] for param in kept if param in kernel.buffer_map}
-    body = substitute(kernel.body, {buffers[-1]: buffers[index]})
-    return PrimFunc(kept, body, kernel.ret_type, mapping, kernel.attrs)
 
 
 class _InplaceMutator(PyExprMutator):

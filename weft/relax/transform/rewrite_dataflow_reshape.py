@@ -5,7 +5,8 @@ PrimFunc stores element i of its argument as element i of its result. After:
 ``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data.
 
 An output of a dataflow block is rewritten only where it alone uses what a kernel of the block
-wrote: a view of another tensor would share memory with it where the caller sees both.
+wrote: a view of another tensor would share memory with it where the caller sees both. What a call
+in place writes has no view that is needed afterwards.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from weft.ir.module import IRModule
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.compile_time import has_reshape_pattern
+from weft.relax.analysis.inplace import copies_to_keep
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -27,7 +29,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
-from weft.relax.op.base import CALL_TIR
+from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.op.manipulate import reshape
 from weft.relax.shape_arith import product, same_dim
 from weft.relax.struct_info import TensorStructInfo
@@ -42,32 +44,49 @@ class _ReshapeRewriter(PyExprMutator):
         self.known: dict[Any, bool] = {}
         self.values: dict[Var, Any] = {}
         """What the variables of the block at hand are bound to."""
+        self.views: dict[Var, Call] = {}
+        """Those of them that become views, and the reshapes that make them."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        outer, self.values = self.values, {item.var: item.value for item in block.bindings}
-        made = super().visit_dataflow_block_(block)
-        self.values = outer
-        return made
+        outer = self.values, self.views
+        self.values = {item.var: item.value for item in block.bindings}
+        self.views = {
+            var: made for var, value in self.values.items()
+            if (made := self.reshaped(value)) is not None
+            and (isinstance(var, DataflowVar) or self.is_its_own(made.args[0]))
+        }  # fmt: skip
+        for var in copies_to_keep(block, (), self.views):
+            del self.views[var]
+        rewritten = super().visit_dataflow_block_(block)
+        self.values, self.views = outer
+        return rewritten
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        if isinstance(binding.value, Call) and binding.var in self.values:
-            made = self.reshaped(binding.value)
-            stays = isinstance(binding.var, DataflowVar)
-            if made is not None and (stays or self.is_its_own(made.args[0])):
-                self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(made)))
-                return
-        super().visit_var_binding_(binding)
+        view = self.views.get(binding.var)
+        if view is None:
+            super().visit_var_binding_(binding)
+        else:
+            self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(view)))
 
     def is_its_own(self, tensor: Any) -> bool:
         """Whether a tensor is what a kernel of this block wrote, for one use."""
-        value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
-        if not isinstance(value, Call) or value.op is not CALL_TIR:
-            return False
-        return self.counts.get(tensor) == 1 and self.reshaped(value) is None
+        return self.counts.get(tensor) == 1 and self.is_of_a_kernel(tensor)
 
-    def reshaped(self, call: Call) -> Call | None:
+    def is_of_a_kernel(self, tensor: Any) -> bool:
+        """Whether the memory of a tensor is what one kernel of this block, or some, wrote."""
+        value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
+        if not isinstance(value, Call) or not isinstance(value.struct_info, TensorStructInfo):
+            return False
+        if value.op is CALL_TIR_INPLACE and isinstance(value.args[1], Tuple):
+            place = int(value.attrs["inplace_indices"][0])
+            return place < 0 or self.is_of_a_kernel(value.args[1].fields[place])
+        return value.op is CALL_TIR and self.reshaped(value) is None
+
+    def reshaped(self, call: Any) -> Call | None:
         """The call as a reshape of its first argument (it does not read others), or None."""
-        if call.op is not CALL_TIR or not isinstance(call.args[1], Tuple):
+        if not isinstance(call, Call) or call.op is not CALL_TIR:
+            return None
+        if not isinstance(call.args[1], Tuple):
             return None
         arguments, info = call.args[1].fields, call.struct_info
         if not arguments or not isinstance(info, TensorStructInfo):

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
@@ -53,7 +54,10 @@ class _Nest:
         self.rows, self.lanes, self.store = rows, lanes, store
         self.nbytes = max(nbytes, _BYTES)
         loads = collect(store.value, BufferLoad)
-        self.reads_itself = any(load.buffer.data is store.buffer.data for load in loads)
+        self.reads_itself = any(
+            load.buffer.data is store.buffer.data and not _is_same_place(load, store)
+            for load in loads
+        )
         self.across = [load for load in loads if self._is_across(load)]
 
     def _is_across(self, load: BufferLoad) -> bool:
@@ -124,6 +128,13 @@ class _Nest:
         place = {self.rows.loop_var: start, self.lanes.loop_var: _index(self.lanes, lane)}
         *outer, last = [substitute(index, place) for index in load.indices]
         return BufferLoad(load.buffer, [*outer, Ramp(last, IntImm(last.dtype, 1), count)])
+
+
+def _is_same_place(load: BufferLoad, store: BufferStore) -> bool:
+    """Whether a statement reads, of what it stores to, the very element that it stores."""
+    if load.buffer is not store.buffer:
+        return False
+    return all(map(expr_deep_equal, load.indices, store.indices))
 
 
 class _Replaced(Mutator):
