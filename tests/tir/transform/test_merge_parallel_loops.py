@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
 import weft
-from weft.ir.functor import collect
+from weft.ir.functor import collect, rewrite, substitute
 from weft.ir.module import IRModule
 from weft.script import tir as T
 from weft.target.target import Target
@@ -29,10 +31,10 @@ def parallel_extents(func):
 
 def assert_same(before, after):
     """Both compute the same, the second in all ways to run it."""
-    random = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     buffers = [before.buffer_map[param] for param in before.params]
     shapes = [[extent.value for extent in buffer.shape] for buffer in buffers]
-    given = [random.standard_normal(shape).astype("float32") for shape in shapes]
+    given = [rng.standard_normal(shape).astype("float32") for shape in shapes]
     expected, found, native = [[array.copy() for array in given] for _ in range(3)]
     run(before, *expected)
     run(after, *found)
@@ -268,3 +270,44 @@ def test_addresses_may_be_of_any_element():
 
     assert parallel_extents(merged(f)) == [8, 8]
     assert parallel_extents(merged(g)) == [8, 8]
+
+
+def turned(func):
+    """The function with its parallel loops in reverse: no iteration may need an earlier one."""
+
+    def reverse(node):
+        if not isinstance(node, For) or node.kind is not ForKind.PARALLEL:
+            return None
+        last = node.extent - 1
+        return node.with_(body=substitute(node.body, {node.loop_var: last - node.loop_var}))
+
+    return func.with_(body=rewrite(func.body, reverse))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_pairs_keep_their_meaning(block):
+    """Reads of any place, by chance within the iteration's own slab."""
+    choose = random.Random(block)
+    counts = {1: 0, 2: 0}
+    for _ in range(60):
+        first, second = choose.choice([(8, 8), (8, 8), (8, 4), (4, 8), (12, 12), (6, 3), (16, 8)])
+        width = 48 // second
+        place = choose.choice([
+            f"i * {width} + j", f"i * {width} + {width - 1} - j", f"i * {width} + j // 2",
+            f"i * {width} + (j * 5) % {width}",
+            f"i * {width} + T.max(j - {choose.randrange(3)}, 0)",
+            f"T.min(i * {width} + j + {choose.randrange(3)}, 47)",
+            f"T.max(i * {width} + j - {choose.randrange(3)}, 0)",
+            f"(i * {choose.randrange(1, 20)} + j * {choose.randrange(3)}) % 48",
+            f"(i // 2) * {2 * width} + j + (i % 2) * {width}",
+        ])  # fmt: skip
+        func = two_loops(first, second, f"C[{place}]")
+        after = merged(func)
+        counts[len(parallel_extents(after))] += 1
+        arrays = [np.arange(48, dtype="float32") + n for n in range(4)]
+        expected, found = ([array.copy() for array in arrays] for _ in range(2))
+        run(func, *expected)
+        run(turned(after), *found)
+        for one, other in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert min(counts.values()) > 5

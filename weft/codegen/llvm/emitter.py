@@ -66,7 +66,7 @@ class Emitter:
         )
         self.loops: list[tuple[str, str, int]] = []
         self.conditional: int = parent.conditional + 1 if parent else 0
-        self.masks: list[str] = []
+        self.masks: list[tuple[str, int]] = []
         self.kept: list[Any] = []
 
     def bind(self, var: Var, binding: Binding) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import memory
+from weft.codegen.llvm import lane_masks, memory
 from weft.codegen.llvm.calls import call
 from weft.codegen.llvm.convert import (
     convert,
@@ -288,19 +288,10 @@ def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str
         yes, no = em.value(arms[0]), em.value(arms[1])
         return em.b.op(f"select i1 {flag}, {kind} {yes}, {kind} {no}")
     flags = with_lanes("i1", lanes)
-    yes = _under_mask(em, flag, flags, arms[0])
+    yes = lane_masks.value_where(em, flag, lanes, arms[0])
     opposite = em.b.op(f"xor {flags} {flag}, splat (i1 true)")
-    no = _under_mask(em, opposite, flags, arms[1])
+    no = lane_masks.value_where(em, opposite, lanes, arms[1])
     return em.b.op(f"select {flags} {flag}, {kind} {yes}, {kind} {no}")
-
-
-def _under_mask(em: Emitter, flag: str, flags: str, arm: PrimExpr) -> str:
-    if em.masks:
-        flag = em.b.op(f"and {flags} {flag}, {em.masks[-1]}")
-    em.masks.append(flag)
-    value = em.value(arm)
-    em.masks.pop()
-    return value
 
 
 def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
@@ -377,7 +368,7 @@ def _shuffle(em: Emitter, expr: Any) -> str:
     if len(kinds) == 1 and len(expr.indices) > 1 and expr.vectors[0].dtype.lanes > 1:
         lanes = expr.vectors[0].dtype.lanes
         order = [_constant_lane(em, index, number * lanes) for index in expr.indices]
-        values = [em.value(vector) for vector in expr.vectors]
+        values = lane_masks.values_of_picked(em, expr.vectors, order)
         if number <= 2:
             return _picked(em, values, expr.vectors[0].dtype, order)
         if order == [*range(number * lanes)] and number.bit_count() == 1:
@@ -406,11 +397,14 @@ def _joined(em: Emitter, values: Sequence[str], dtype: DataType) -> str:
 
 
 def _lane_by_lane(em: Emitter, expr: Any) -> str:
+    count = sum(vector.dtype.lanes for vector in expr.vectors)
+    order = [_constant_lane(em, index, count) for index in expr.indices]
     lanes: list[tuple[str, str, int]] = []
-    for vector in expr.vectors:
-        operand, kind = em.value(vector), llvm_type(vector.dtype)
+    operands = lane_masks.values_of_picked(em, expr.vectors, order)
+    for vector, operand in zip(expr.vectors, operands, strict=True):
+        kind = llvm_type(vector.dtype)
         lanes += [(operand, kind, lane) for lane in range(vector.dtype.lanes)]
-    picked = [lanes[_constant_lane(em, index, len(lanes))] for index in expr.indices]
+    picked = [lanes[at] for at in order]
     element = llvm_type(expr.dtype.element)
     scalars = [
         operand if kind == element else em.b.op(f"extractelement {kind} {operand}, i64 {lane}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import part_vectors
+from weft.codegen.llvm import lane_masks, part_vectors
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
@@ -76,8 +76,9 @@ def load(em: Emitter, expr: Any) -> str:
             "available; index single elements"
         )
     mask = em.value(expr.predicate) if expr.predicate is not None else None
-    if mask is None and em.masks and not proved(em, buffer, expr.indices):
-        mask = em.masks[-1]
+    wanted = lane_masks.mask_of(em, lanes)
+    if mask is None and wanted is not None and not proved(em, buffer, expr.indices):
+        mask = wanted
     ramp = as_ramp(expr.indices[-1])
     if ramp is None or mask is not None or index_lanes(expr.indices[:-1]) != 1:
         return _gather(em, buffer, expr.indices, dtype, mask, ramp)

@@ -1,0 +1,47 @@
+"""Lanes that a condition does not want read nothing, also behind a shuffle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.script import from_source
+
+SOURCE = """
+@T.prim_func
+def f(a: T.handle, c: T.Buffer(({lanes},), "float32"), k: T.int32):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    c[0:{lanes}] = T.Select(
+        T.Ramp(0, 1, {lanes}) < T.Broadcast(k, {lanes}),
+        T.Shuffle([{read}], {order}), T.Broadcast(T.float32(-1), {lanes}),
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "order"),
+    [
+        ("A[0:4]", [3, 1, 0, 2]),
+        ("A[0:4]", [0, 0, 1, 1, 2, 2, 3, 3]),
+        ("A[0:8]", [1, 3, 5, 7]),
+        ("A[0:4], A[4:8]", [0, 4, 1, 5]),
+        ("A[0:2], A[2:4], A[4:6]", [4, 2, 0, 5]),
+        ("A[0:2], A[2:6]", [5, 0, 3, 1]),
+        ("T.Select(T.Ramp(0, 1, 2) < T.Broadcast(1, 2), A[0:2], A[2:4])", [0, 1, 0, 1]),
+    ],
+)  # fmt: skip
+def test_lanes_that_are_not_wanted(read, order):
+    """A has as many elements as the wanted lanes need: any other would be out of bounds."""
+    lanes = len(order)
+    kernel = weft.build(from_source(SOURCE.format(lanes=lanes, read=read, order=order)))
+    source = np.arange(10, 18, dtype="float32")
+    places = [0, 3] if read.startswith("T.Select") else range(8)  # what lane each one is
+    for wanted in range(lanes + 1):
+        needed = [places[lane] for lane in order[:wanted]]
+        given = weft.nd.array(source[: max(needed, default=0) + 1].copy())
+        result = weft.nd.array(np.zeros(lanes, "float32"))
+        kernel(given, result, wanted)
+        expected = [*source[needed], *[-1.0] * (lanes - wanted)]
+        np.testing.assert_array_equal(result.numpy(), np.array(expected, "float32"))
