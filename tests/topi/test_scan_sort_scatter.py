@@ -3,9 +3,6 @@ import pytest
 
 import weft
 from weft import te, topi
-from weft.ir.functor import collect
-from weft.tir.stmt import For
-from weft.tir.transform.transpose_tile import TRANSPOSE
 
 
 def test_cumsum(check, floats):
@@ -35,15 +32,24 @@ def test_running_sums_of_rows_that_are_lanes(check, ints, shape, dtype):
     check(topi.cumsum, [x], sums - x.astype(kind), -1, None, True)
 
 
-def test_rows_that_are_lanes_go_through_transposed_tiles():
-    def marked(shape, dtype="float32"):
-        x = te.placeholder(shape, dtype, name="x")
-        func = te.create_prim_func([x, topi.cumsum(x, -1)])
-        return len([loop for loop in collect(func.body, For) if TRANSPOSE in loop.annotations])
+def test_a_scan_is_a_block_with_an_ordered_axis_in_the_root():
+    x = te.placeholder((2, 5, 3), name="x")
+    twice = [topi.cumsum(x, 1), topi.cumprod(x, -1, "float32")]
+    sch = weft.tir.Schedule(te.create_prim_func([x, *twice]))
+    names = [sch.get(block).name_hint for block in sch.get_child_blocks(sch.get_block("root"))]
+    assert names == ["cumsum_generic", "cumprod_generic"]
+    kinds = [axis.iter_type.name for axis in sch.get(sch.get_block("cumsum_generic")).iter_vars]
+    assert kinds == ["DataPar", "DataPar", "Ordered"]
+    running = sch.get(sch.get_block("root")).alloc_buffers
+    shapes = [("float64", [2, 3]), ("float64", [2, 5])]
+    assert [(item.dtype, list(item.shape)) for item in running] == shapes
 
-    assert [marked(shape) for shape in [(16, 9), (12, 4), (2, 4, te.var("n"))]] == [2, 2, 2]
-    assert [marked(shape) for shape in [(16, 3), (6, 9), (9,), (te.var("n"), 9)]] == [0, 0, 0, 0]
-    assert marked((16, 9), "bool") == 0
+
+def test_blocks_of_two_scans_have_names_of_their_own():
+    x = te.placeholder((4, 8), name="x")
+    sch = weft.tir.Schedule(te.create_prim_func([x, topi.cumsum(topi.cumsum(x, 0), 1)]))
+    names = [sch.get(block).name_hint for block in sch.get_child_blocks(sch.get_block("root"))]
+    assert names == ["cumsum_generic", "cumsum_generic_1"]
 
 
 @pytest.mark.parametrize(("dtype", "sizes"), [("float32", (0, 1, 7, 17)), ("float16", (23,))])

@@ -96,10 +96,26 @@ class Nest:
         """The axes that are summed, or else accumulated, over."""
         return [axis.var for axis in self.axes if axis.iter_type == IterType.CommReduce]
 
-    @functools.cached_property
+    @property
+    def ordered(self) -> list[Var]:
+        """The axes along which values run, one step after the other."""
+        return [axis.var for axis in self.axes if axis.iter_type == IterType.Ordered]
+
+    @property
     def is_plain(self) -> bool:
         """Whether all axes are spatial or reduced and none is empty, and the body only stores."""
-        kinds = (IterType.DataPar, IterType.CommReduce)
+        return not self.ordered and self._only_stores
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether values that the block starts run along one axis, and the body only stores."""
+        one = len(self.ordered) == 1 and not self.reduced
+        return one and self.block.init is not None and self._only_stores
+
+    @functools.cached_property
+    def _only_stores(self) -> bool:
+        """Whether no axis is empty or of a kind unknown here, and the body only stores."""
+        kinds = (IterType.DataPar, IterType.CommReduce, IterType.Ordered)
         inside = collect(self.block.body, (For, While, BlockRealize, Evaluate))
         return (
             all(axis.iter_type in kinds for axis in self.axes)

@@ -7,7 +7,7 @@ its own. Blocks get the operations' names, buffers the tensors', block axes ``v_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
@@ -46,6 +46,9 @@ LAYOUT_FREE_BUFFERS = "layout_free_buffers"
 LAYOUT_REWRITE_PREPROC = "meta_schedule.layout_rewrite_preproc"
 """The annotation of blocks that lay weights out anew: SplitLayoutRewritePreproc moves them to where
 the model is built."""
+STAGES = "te.stages"
+"""The annotation of a block without axes, the body of ``te.extern``, whose blocks and buffers are
+those of the function as if operations had made them: what a schedule can work on."""
 
 
 @deep_recursion
@@ -300,7 +303,7 @@ class _Builder:
         return self.buffers[value.key] if isinstance(value, Tensor) else value
 
     def extern(self, operation: ExternOp) -> Stmt:
-        """One block without axes around the external body."""
+        """One block without axes around the external body; none around ``STAGES``."""
         mapping: dict[Any, Any] = {}
         for tensor, buffer in zip(operation.inputs, operation.input_placeholders, strict=True):
             actual = self.buffers[tensor.key]
@@ -318,6 +321,9 @@ class _Builder:
             self.buffers[tensor.key] = target
             written.append(target)
         body = substitute(operation.body, mapping)
+        if isinstance(body, BlockRealize) and STAGES in body.block.annotations:
+            self.allocations += body.block.alloc_buffers
+            return _Named(self.fresh).visit(body.block.body)
         reads = [BufferRegion.full_region(self.buffers[tensor.key]) for tensor in operation.inputs]
         writes = [BufferRegion.full_region(buffer) for buffer in written]
         name = self.fresh(operation.name)
@@ -342,6 +348,17 @@ class _Builder:
             body = BlockRealize([], IntImm(DataType("bool"), 1), root)
         attrs = Attrs({"global_symbol": "main", "tir.noalias": True})
         return PrimFunc(params, body, None, Map(buffer_map), attrs)
+
+
+class _Named(Mutator):
+    """Gives blocks names that are not taken."""
+
+    def __init__(self, fresh: Callable[[str], str]) -> None:
+        super().__init__()
+        self.fresh = fresh
+
+    def visit_Block(self, block: Block) -> Any:
+        return self.visit_default(block.with_(name_hint=self.fresh(block.name_hint)))
 
 
 def contains_block(body: Stmt) -> bool:

@@ -23,6 +23,7 @@ from weft.testing.schedules import assert_same_in_place, assert_same_meaning
 from weft.tir.function import PrimFunc
 from weft.topi.nn.convolution_blocked import conv_blocked
 from weft.topi.nn.winograd import Form, winograd_function
+from weft.topi.scan import running_extreme
 
 SIZES: Final = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 19, 23)
 SMALL: Final = (1, 2, 3, 4, 5)
@@ -251,8 +252,12 @@ def _rows_of_a_table(d: _Draw) -> list[Any]:
 
 
 def _scan(d: _Draw) -> list[Any]:
-    x = d.input("x", *[d.size() for _ in range(d.one_of([1, 2, 3]))], dtype="int32")
-    return [x, topi.cumsum(x, d.random.randrange(x.ndim), exclusive=d.one_of([True, False]))]
+    dtype = d.one_of(["int32", "int8", "int64"])
+    x = d.input("x", *[d.size() for _ in range(d.one_of([1, 2, 3]))], dtype=dtype)
+    axis = d.random.randrange(x.ndim)
+    if d.random.random() < 0.3:
+        return [x, *running_extreme(x, axis, d.one_of([True, False]))]
+    return [x, topi.cumsum(x, axis, exclusive=d.one_of([True, False]))]
 
 
 def _resize(d: _Draw) -> list[Any]:
@@ -305,8 +310,7 @@ def random_operator(kind: str, seed: int) -> Operator:
 def problem_of(kind: str, seed: int) -> str | None:
     """What is wrong with the default schedule of an operator, and the operator; None if nothing.
 
-    Its result is also written over the arguments that allow it. A scan has no schedule: topi writes
-    its loops, which run rows side by side.
+    Its result is also written over the arguments that allow it.
     """
     made = random_operator(kind, seed)
     try:

@@ -434,6 +434,14 @@ class IterVar(ExprOp, Node):
         """The type of the variable."""
         return self.var.dtype
 
+    @property
+    def accumulates(self) -> bool:
+        """Whether a block's instances along the axis build on each other, from its ``init`` on.
+
+        Those of a reduction do in any order, those of an ordered axis one after the other.
+        """
+        return self.iter_type in (IterType.CommReduce, IterType.Ordered)
+
     def as_prim_expr(self) -> PrimExpr:
         """The variable."""
         return self.var

@@ -1,33 +1,39 @@
-"""Running sums and products along an axis, as loops.
+"""Running sums, products and extremes along an axis, as a block with an ordered axis.
 
 The running value of floats is kept in a wider type (float64 for float32), as PyTorch does, so that
-an error does not grow along the row. Rows that run side by side are lanes of vectors: where they
-are not next to each other in memory, tiles of them are transposed in registers.
+an error does not grow along the row. Which rows run side by side, and how, is a matter of schedules
+(``weft.dlight.cpu.scans``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, NamedTuple
 
-from weft.ir.expr import as_prim_expr
+from weft.ir.attrs import Attrs
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.support.dtype import DataType
 from weft.te.operation import extern
+from weft.te.primfunc import STAGES
+from weft.te.reduction import highest, lowest
 from weft.te.tensor import Tensor
-from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
-from weft.tir.transform.transpose_tile import TRANSPOSE
-from weft.topi.extents import is_const, normalize_axis, product, unravel_index
+from weft.tir import op
+from weft.tir.analysis.block_access_region import get_block_access_region
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.expr import BufferLoad, IterType, IterVar, Var
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
+from weft.topi.extents import is_const, normalize_axis, product
 from weft.topi.math import cast
-from weft.topi.simplify import simplified
 from weft.topi.transform import reshape
 
-_LANES: Final = 32
-"""Rows next to each other in memory that are scanned at once, in vectors."""
-_CHAINS: Final = 8
-"""Other rows that are: additions of one wait for each other, those of several do not."""
-_TILES: Final = (8, 4)
-"""Of those, how many are the lanes of vectors: tiles of as many columns are transposed."""
+
+class _Running(NamedTuple):
+    """A value that runs along a row: how it starts, and what it is after an element."""
+
+    name: str
+    start: PrimExpr
+    step: Callable[..., PrimExpr]
+    """Of the element, its place, and the running values before it."""
 
 
 def scanop(
@@ -45,102 +51,119 @@ def scanop(
         place = 0
     else:
         place = normalize_axis(axis, data.ndim, op_name)
-    shape = data.shape
-    if [1 for extent in shape if is_const(extent, 0)]:
+    if [1 for extent in data.shape if is_const(extent, 0)]:
         empty: Tensor = cast(data, kind)
         return empty
-    rows = [*shape[:place], *shape[place + 1 :]]
-    running_kind = _accumulator(kind)
-    contiguous = place == len(shape) - 1
-    tile = _tile(rows, shape[place]) if contiguous and not data.dtype.is_bool else 1
-    side, how = (tile, "unroll") if tile > 1 else _side_by_side(rows, contiguous)
-    if side > 1:
-        rows = [*rows[:-1], int(rows[-1]) // side]
-    count = simplified(as_prim_expr(product(rows)))
+    wide = _accumulator(kind)
 
-    def body(ins: Any, outs: Any) -> Any:
-        ib = ir_builder.create()
-        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ib.for_range(0, count, "fused", kind="parallel") as fused:
-            first = [simplified(index) for index in unravel_index(fused, rows)]
-            running = ib.allocate(running_kind, [side], "running")
+    def step(value: Any, _place: Any, running: Any) -> Any:
+        return binop(running, op.cast(wide, value))
 
-            def place_of(k: Any, row: Any) -> tuple[Any, ...]:
-                here = first if side == 1 else [*first[:-1], first[-1] * side + row]
-                return (*here[:place], k, *here[place:])
-
-            def step(row: Any, value: Any, results: Any, at: Any) -> None:
-                if exclusive:
-                    results[at] = op.cast(kind, running[row])
-                running[row] = binop(running[row], op.cast(running_kind, value))
-                if not exclusive:
-                    results[at] = op.cast(kind, running[row])
-
-            with ib.for_range(0, side, "_row", kind=how) as row:
-                running[row] = op.const(identity_value, running_kind)
-            tiles = op.floordiv(shape[place], side) if tile > 1 else 0
-            if tile > 1:
-                _scan_tiles(ib, source, target, place_of, step, side, tiles)
-            with (
-                ib.for_range(tiles * side, shape[place], "_k") as k,
-                ib.for_range(0, side, "_row", kind=how) as row,
-            ):
-                at = place_of(k, row)
-                step(row, source[at], target, at)
-        return ib.get()
-
-    buffer = decl_buffer(shape, kind, "out_buf", data_alignment=8)
-    reads = decl_buffer(data.shape, data.dtype, data.op.name)
-    made: Tensor = extern(
-        [shape], [data], body, name=op_name, dtype=[kind], in_buffers=[reads],
-        out_buffers=[buffer], tag=op_name,
-    )  # fmt: skip
-    return made
+    total = _Running("running", op.const(identity_value, wide), step)
+    return _scan(data, place, [total], [(kind, "out_buf")], op_name, bool(exclusive))[0]
 
 
-def _scan_tiles(
-    ib: ir_builder.IRBuilder, source: Any, target: Any, place_of: Callable[..., Any],
-    step: Callable[..., None], side: int, tiles: Any,
-) -> None:  # fmt: skip
-    """Scan ``side`` rows by as many columns at once: the rows are lanes, so that columns are
-    vectors, which are transposed in registers on their way in and out (TransposeTile).
+def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The running maximum (or minimum) along ``axis`` and the last place of each, int64.
+
+    A NaN stays the extreme from where it stands on.
     """
-    columns = ib.allocate(source.dtype, [side * side], "columns")
-    results = ib.allocate(target.dtype, [side * side], "results")
-    mark = {TRANSPOSE: 1}
-    with ib.for_range(0, tiles, "_tile") as tile:
-        with (
-            ib.for_range(0, side, "_k", annotations=mark) as k,
-            ib.for_range(0, side, "_row", kind="vectorize") as row,
-        ):
-            columns[k * side + row] = source[place_of(tile * side + k, row)]
-        with (
-            ib.for_range(0, side, "_k", kind="unroll") as k,
-            ib.for_range(0, side, "_row", kind="vectorize") as row,
-        ):
-            step(row, columns[k * side + row], results, k * side + row)
-        with (
-            ib.for_range(0, side, "_row", annotations=mark) as row,
-            ib.for_range(0, side, "_k", kind="vectorize") as k,
-        ):
-            target[place_of(tile * side + k, row)] = results[k * side + row]
+    axis = normalize_axis(axis, data.ndim, "running_extreme")
+    if [1 for extent in data.shape if is_const(extent, 0)]:
+        return cast(data, str(data.dtype)), cast(data, "int64")
+    least = lowest if largest else highest
+
+    def place(value: Any, here: Any, best: Any, where: Any) -> Any:
+        return op.select(_replaces(value, best, largest), op.cast("int64", here), where)
+
+    def extreme(value: Any, _here: Any, best: Any, _where: Any) -> Any:
+        return op.select(_replaces(value, best, largest), value, best)
+
+    running = [
+        _Running("best", least(data.dtype), extreme),
+        _Running("where", op.const(0, "int64"), place),
+    ]
+    results = [(data.dtype, "out_values"), (DataType("int64"), "out_places")]
+    values, places = _scan(data, axis, running, results, "running_extreme", False)
+    return values, places
 
 
-def _side_by_side(rows: Sequence[Any], contiguous: bool) -> tuple[int, str]:
-    """How many rows run side by side, a divisor of the last of the axes; by what kind of loop."""
-    size = getattr(rows[-1], "value", rows[-1]) if rows else 1
-    most = _CHAINS if contiguous else _LANES
-    found = max([n for n in range(1, most + 1) if size % n == 0]) if isinstance(size, int) else 1
-    return found, "serial" if found == 1 else "unroll" if contiguous else "vectorize"
+def _scan(
+    data: Tensor, axis: int, running: Sequence[_Running],
+    results: Sequence[tuple[DataType, str]], name: str, exclusive: bool,
+) -> list[Tensor]:  # fmt: skip
+    """The running values along an axis, each cast to a result's type: one block, one loop a row."""
+
+    def body(ins: Any, outs: Any) -> Stmt:
+        return _stage(ins[0], outs, axis, running, name, exclusive)
+
+    shape = [as_prim_expr(extent) for extent in data.shape]
+    made = extern(
+        [shape] * len(results), [data], body, name=name, dtype=[kind for kind, _ in results],
+        in_buffers=[decl_buffer(shape, data.dtype, data.op.name)],
+        out_buffers=[decl_buffer(shape, kind, label, data_alignment=8) for kind, label in results],
+        tag=name,
+    )  # fmt: skip
+    return list(made) if len(results) > 1 else [made]
 
 
-def _tile(rows: Sequence[Any], steps: Any) -> int:
-    """How many rows are the lanes of vectors, a divisor of the last of the axes; 1 if none are."""
-    size = getattr(rows[-1], "value", rows[-1]) if rows else 1
-    if not isinstance(size, int):
-        return 1
-    fitting = [n for n in _TILES if size % n == 0 and getattr(steps, "value", n) >= n]
-    return max(fitting, default=1)
+def _stage(
+    source: Buffer, targets: Sequence[Buffer], axis: int, running: Sequence[_Running], name: str,
+    exclusive: bool,
+) -> Stmt:  # fmt: skip
+    """The loops over rows and along each, and the block inside, which starts and steps."""
+    ndim = len(source.shape)
+    order = [*[place for place in range(ndim) if place != axis], axis]
+    loops = {place: _variable(source, place, "i" if place != axis else "k") for place in order}
+    axes = {place: _variable(source, place, "v_i" if place != axis else "v_k") for place in order}
+    at, row = [axes[place] for place in range(ndim)], [axes[place] for place in order[:-1]]
+    held = [
+        decl_buffer([source.shape[place] for place in order[:-1]] or [1], value.start.dtype,
+                    value.name)
+        for value in running
+    ]  # fmt: skip
+    row_of: Sequence[Any] = row or [0]
+    before = [BufferLoad(buffer, row_of) for buffer in held]
+    steps: list[Stmt] = [
+        BufferStore(buffer, value.step(BufferLoad(source, at), axes[axis], *before), row_of)
+        for buffer, value in reversed(list(zip(held, running, strict=True)))
+    ]  # the last one first: it looks at what the others were
+    stores: list[Stmt] = [
+        BufferStore(target, op.cast(target.dtype, value), at)
+        for target, value in zip(targets, before, strict=True)
+    ]
+    starts = [
+        BufferStore(buffer, value.start, row_of)
+        for buffer, value in zip(held, running, strict=True)
+    ]
+    block = Block(
+        [
+            IterVar(_whole(source, place), axes[place],
+                    IterType.Ordered if place == axis else IterType.DataPar)
+            for place in order
+        ],
+        [], [], name, seq(*stores, *steps) if exclusive else seq(*steps, *stores), seq(*starts),
+    )  # fmt: skip
+    known = {buffer.data: buffer for buffer in (source, *targets, *held)}
+    reads, writes, _ = get_block_access_region(block, known)
+    always = IntImm("bool", 1)
+    nest: Stmt = BlockRealize(
+        [loops[place] for place in order], always, block.with_(reads=reads, writes=writes)
+    )
+    for place in reversed(order):
+        whole = _whole(source, place)
+        nest = For(loops[place], whole.min, whole.extent, ForKind.SERIAL, nest)
+    stages = Block([], [], [], name, nest, None, held, annotations=Attrs({STAGES: True}))
+    return BlockRealize([], always, stages)
+
+
+def _variable(source: Buffer, place: int, name: str) -> Var:
+    return Var(name if name.endswith("k") else f"{name}{place}", source.shape[place].dtype)
+
+
+def _whole(source: Buffer, place: int) -> Range:
+    extent = source.shape[place]
+    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
 
 
 def _accumulator(kind: DataType) -> DataType:
@@ -164,50 +187,6 @@ def cumprod(
 ) -> Tensor:  # fmt: skip
     """The running product along ``axis``."""
     return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)
-
-
-def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The running maximum (or minimum) along ``axis`` and the last place of each, int64.
-
-    A NaN stays the extreme from where it stands on.
-    """
-    place = normalize_axis(axis, data.ndim, "running_extreme")
-    shape = data.shape
-    if [1 for extent in shape if is_const(extent, 0)]:
-        return cast(data, str(data.dtype)), cast(data, "int64")
-    rows = [*shape[:place], *shape[place + 1 :]]
-    count = simplified(as_prim_expr(product(rows)))
-
-    def body(ins: Any, outs: Any) -> Any:
-        ib = ir_builder.create()
-        source = ib.buffer_ptr(ins[0])
-        values, places = ib.buffer_ptr(outs[0]), ib.buffer_ptr(outs[1])
-        with ib.for_range(0, count, "fused", kind="parallel") as fused:
-            row = [simplified(index) for index in unravel_index(fused, rows)]
-            best = ib.allocate(data.dtype, [1], "best")
-            where = ib.allocate("int64", [1], "where")
-            best[0] = source[(*row[:place], 0, *row[place:])]
-            where[0] = op.const(0, "int64")
-            with ib.for_range(0, shape[place], "_k") as k:
-                at = (*row[:place], k, *row[place:])
-                value = source[at]
-                with ib.if_scope(_replaces(value, best[0], largest)):
-                    best[0] = value
-                    where[0] = op.cast("int64", k)
-                values[at] = best[0]
-                places[at] = where[0]
-        return ib.get()
-
-    reads = decl_buffer(shape, data.dtype, data.op.name)
-    writes = [
-        decl_buffer(shape, dtype, name, data_alignment=8)
-        for dtype, name in ((data.dtype, "out_values"), ("int64", "out_places"))
-    ]
-    made = extern(
-        [shape, shape], [data], body, name="running_extreme", dtype=[data.dtype, "int64"],
-        in_buffers=[reads], out_buffers=writes,
-    )  # fmt: skip
-    return made[0], made[1]
 
 
 def _replaces(value: Any, best: Any, largest: bool) -> Any:

@@ -3,19 +3,30 @@
 A function that is one attention has a program of its own (``attention``). In others, blocks that
 only move or combine elements are inlined first. Then, from the last block to the first, each result
 is scheduled together with what only it needs: windows (``windows``, ``bands``) or a tiled reduction
-whose result it takes element by element (``tiled``), reductions along rows (``rows``), or by
-itself, in tiles where it reads along another axis than it writes (``transposed``), else in vectors
-(``elementwise``). A program that a block does not fit leaves it as it is, so that every function
-gets a schedule.
+whose result it takes element by element (``tiled``), reductions along rows (``rows``), values that
+run along them (``scans``), or by itself, in tiles where it reads along another axis than it writes
+(``transposed``), else in vectors (``elementwise``). A program that a block does not fit leaves it
+as it is, so that every function gets a schedule.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
 
-from weft.dlight.cpu import attention, bands, dots, elementwise, rows, tiled, transposed, windows
+from weft.dlight.cpu import (
+    attention,
+    bands,
+    dots,
+    elementwise,
+    rows,
+    scans,
+    tiled,
+    transposed,
+    windows,
+)
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
@@ -39,7 +50,9 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     while waiting:
         result = waiting.pop()
         nest = Nest(sch, result)
-        if nest.is_spatial:
+        if nest.is_scan:
+            sch = _tried(sch, functools.partial(scans.schedule, block=result, machine=machine))
+        elif nest.is_spatial:
             sch = _with_its_producers(sch, result, waiting, machine, weights)
         elif windows.fits(nest):
             sch = _windows(sch, result, None, waiting, windows.schedule, machine)

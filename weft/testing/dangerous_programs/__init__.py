@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.testing.dangerous_programs import access, domains, order, reductions, writers
+from weft.testing.dangerous_programs import (
+    access,
+    domains,
+    order,
+    reductions,
+    running,
+    writers,
+)
 from weft.tir.function import PrimFunc
 
 PROGRAMS: Final[dict[str, PrimFunc]] = {
     name: value
-    for family in (order, writers, access, domains, reductions)
+    for family in (order, writers, access, domains, reductions, running)
     for name, value in vars(family).items()
     if isinstance(value, PrimFunc)
 }

@@ -19,7 +19,7 @@ from weft.support.errors import IRTypeError, IRValueError, RuntimeFault, Unsuppo
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterType, Var
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler, ReturnSignal
 from weft.tir.interp.state import Action, Bound, State, compact_strides
@@ -251,18 +251,18 @@ class Machine:
         return self.with_memory(block.alloc_buffers, body)
 
     def initialised(self, block: Block, body: Action) -> Action:
-        """Run ``init`` where every reduction axis is at its first value."""
+        """Run ``init`` where every axis that accumulates is at its first value."""
         assert block.init is not None
         return _after(self.prepare_init(block), body)
 
     def prepare_init(self, block: Block) -> Action:
-        """Run ``init`` where every reduction axis is at its first value."""
+        """Run ``init`` where every axis that accumulates is at its first value."""
         assert block.init is not None
         init = self.compile(block.init)
         firsts = [
             (id(axis.var), self.expression(axis.dom.min))
             for axis in block.iter_vars
-            if axis.iter_type == IterType.CommReduce and axis.dom is not None
+            if axis.accumulates and axis.dom is not None
         ]
 
         def run_block(state: State) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterVar
 from weft.tir.schedule import errors, flags, tree
 from weft.tir.schedule.errors import name_of
 from weft.tir.stmt import Block, BufferRegion, For
@@ -54,6 +53,12 @@ def check_reduction_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef)
         )
 
 
+def check_reduction_or_scan_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
+    """The block is a reduction block, or a scan, below ``scope``."""
+    if flags.scan_violation(state, sref, _stmt(scope)) is not None:
+        check_reduction_block(state, sref, scope)
+
+
 def check_complete_or_reduction_block(
     state: ScheduleState, sref: StmtSRef, scope: StmtSRef
 ) -> None:
@@ -74,13 +79,17 @@ def _neither(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> str | Non
 
 
 def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> None:
-    """Every block below a loop is complete or a reduction there, so iterations are independent."""
+    """Every block below a loop is complete, a reduction or a scan there.
+
+    So iterations of the loop that share no axis which accumulates are independent.
+    """
     if not state.enable_check:
         return
     for realize in tree.child_realizes(_stmt(subtree)):
         sref = state.sref_of(realize)
         reason = _neither(state, sref, subtree)
-        if reason is not None:
+        is_scan = reason and flags.scan_violation(state, sref, _stmt(subtree)) is None
+        if reason is not None and not is_scan:
             raise errors.NotCompactDataflowError(
                 state,
                 f"below {name_of(subtree)}, {name_of(sref)} {reason}",
@@ -92,7 +101,7 @@ def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> N
 
 def _is_update(block: Block) -> bool:
     """Whether the block is what decompose_reduction leaves of a reduction."""
-    reduces = any(axis.iter_type == IterVar.CommReduce for axis in block.iter_vars)
+    reduces = any(axis.accumulates for axis in block.iter_vars)
     return reduces and block.init is None
 
 

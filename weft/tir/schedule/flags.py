@@ -7,10 +7,13 @@
   write and write after write, and there is nothing but loops and blocks in it;
 - *complete*: data-parallel axes, the only writer of its outputs, does not read what it writes;
 - *reduction*: an init, affine bindings, data-parallel and reduction axes, the only writer of its
-  outputs, which no reduction axis indexes.
+  outputs, which no reduction axis indexes;
+- *scan*: an init, affine bindings, data-parallel and ordered axes, the only writer of its outputs;
+  what the init stores, the running values, no ordered axis indexes, and all others do.
 
 The definitions are those of TensorIR (Feng et al., ASPLOS 2023, section 3.3) as TVM 0.20 applies
-them; a block under a condition, a ``while`` or a let is neither complete nor reduction here.
+them, but for scans, which it does not know; a block under a condition, a ``while`` or a let is
+neither complete, reduction nor scan here.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from weft.arith.iter_map import IterMapLevel, IterMapResult, detect_iter_map
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.tir import op
-from weft.tir.expr import IterVar, Var
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, IterVar, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
+from weft.tir.schedule.independence import pinned_axes
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For
 
 if TYPE_CHECKING:
@@ -153,6 +158,49 @@ def reduction_violation(
     if _is_guarded(block, realize_scope):
         return Violation(6, "it stands under a condition, a while or a let")
     return None
+
+
+def scan_violation(
+    state: ScheduleState, sref: StmtSRef, realize_scope: For | Block
+) -> Violation | None:
+    """Why the block is no scan below ``realize_scope``; None if it is one.
+
+    A scan stores the running values on the way, so the order along its ordered axes counts; of its
+    other axes it does not.
+    """
+    block = sref.stmt
+    assert isinstance(block, Block)
+    if block.init is None:
+        return Violation(1, "it has no init")
+    if not is_affine_binding(state, sref):
+        return Violation(2, "its bindings are not affine in the loops")
+    for axis in block.iter_vars:
+        if axis.iter_type not in (IterVar.DataPar, IterVar.Ordered):
+            return Violation(3, f"axis {axis.var.name} is neither spatial nor ordered")
+    written = _dominance_violation(block, realize_scope)
+    if written is not None:
+        return Violation(4, written)
+    ordered = {axis.var for axis in block.iter_vars if axis.iter_type == IterVar.Ordered}
+    running = running_values(block)
+    for store in collect(block.body, BufferStore):
+        if store.buffer in running and ordered & set(collect(store.indices, Var)):
+            return Violation(5, f"an ordered axis indexes the running value {store.buffer.name}")
+    for load in collect(block.body, BufferLoad):
+        if load.buffer.data in {region.buffer.data for region in block.writes} and (
+            load.buffer not in running
+        ):
+            return Violation(6, f"it reads and writes {load.buffer.name}")
+    for axis in block.iter_vars:
+        if axis.iter_type == IterVar.DataPar and axis.var not in pinned_axes(block):
+            return Violation(7, f"instances that differ in {axis.var.name} share what they write")
+    if _is_guarded(block, realize_scope):
+        return Violation(8, "it stands under a condition, a while or a let")
+    return None
+
+
+def running_values(block: Block) -> set[Buffer]:
+    """The buffers that the init of a block stores."""
+    return {store.buffer for store in collect(block.init, BufferStore)}
 
 
 def _dominance_violation(block: Block, scope: For | Block) -> str | None:

@@ -160,9 +160,9 @@ def _is_remade(
 
 
 def _adds_over(realize: BlockRealize, variable: Var) -> bool:
-    """Whether an axis of reduction runs with the variable."""
+    """Whether an axis that accumulates runs with the variable."""
     return any(
-        axis.iter_type == IterVar.CommReduce
+        axis.accumulates
         and any(found is variable for found in collect(value, Var))
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
     )

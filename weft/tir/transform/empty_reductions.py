@@ -17,7 +17,7 @@ from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.expr import IterType, Var
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, IfThenElse, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, rewrite_body
@@ -33,7 +33,7 @@ class _Nest:
         pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
         for axis, value in pairs:
             used = set(collect(value, Var))
-            if axis.iter_type == IterType.CommReduce:
+            if axis.accumulates:
                 reducing |= used
             else:
                 spatial |= used
@@ -77,7 +77,7 @@ class _Nest:
         block = self.realize.block
         axes, values, renamed = [], [], {}
         for axis, value in zip(block.iter_vars, self.realize.iter_values, strict=True):
-            if axis.iter_type != IterType.CommReduce:
+            if not axis.accumulates:
                 fresh = Var(axis.var.name, axis.var.dtype)
                 renamed[axis.var] = fresh
                 axes.append(axis.with_(var=fresh))

@@ -1,7 +1,7 @@
 """LowerInitBlock: the ``init`` of a reduction becomes a guarded statement before the body.
 
 Before: ``with T.init(): C[vi] = 0`` in a block with the reduction axis ``vk``.
-After: ``if vk == 0: C[vi] = 0`` followed by the update.
+After: ``if vk == 0: C[vi] = 0`` followed by the update. So it is for an ordered axis.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from weft.ir.expr import PrimExpr
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.expr import IterType
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, IfThenElse, Stmt, seq
 from weft.tir.transform.empty_reductions import initialise_empty_reductions
@@ -25,11 +24,11 @@ class _Lower(StmtMutator):
 
 
 def _guarded(block: Block) -> Stmt:
-    """The init under the condition that every reduction axis is at its first value."""
+    """The init under the condition that every axis that accumulates is at its first value."""
     conditions: list[PrimExpr] = [
         op.equal(axis.var, axis.dom.min)
         for axis in block.iter_vars
-        if axis.iter_type == IterType.CommReduce and axis.dom is not None
+        if axis.accumulates and axis.dom is not None
     ]
     assert block.init is not None
     return IfThenElse(op.all(*conditions), block.init) if conditions else block.init

@@ -27,7 +27,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, BufferLoad, Call, FloorDiv, FloorMod, IterType, Var
+from weft.tir.expr import LT, BufferLoad, Call, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
@@ -53,7 +53,7 @@ class _Access:
     is_read: bool
     of_reduction: bool
     reducing: frozenset[int] = frozenset()
-    """Of an access in ``init``: the loop variables (by id) of the block's reduction axes."""
+    """Of an access in ``init``: the loop variables (by id) of the block's axes that accumulate."""
 
 
 class _Accesses(Visitor):
@@ -114,7 +114,7 @@ class _Accesses(Visitor):
             self.reducing = frozenset(
                 id(var)
                 for axis in block.iter_vars
-                if axis.iter_type == IterType.CommReduce
+                if axis.accumulates
                 for var in collect(self.values[axis.var], Var)
             )
             self.visit(block.init)

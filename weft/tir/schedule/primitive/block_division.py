@@ -292,6 +292,7 @@ def blockized(
     )
     init = None
     if block.init is not None:
+        _check_not_ordered(state, sref)
         init = _outer_init(state, sref, block, division, [loop_of(item) for item in inner])
         _check_runs_once(state, sref, division, inner)
     reads = [*block.writes, *block.reads] if reduces else block.reads
@@ -306,6 +307,16 @@ def blockized(
     )  # fmt: skip
     reuse[realize.block] = inside
     return BlockRealize(division.outer_values, division.outer_condition, outer), reuse
+
+
+def _check_not_ordered(state: ScheduleState, sref: StmtSRef) -> None:
+    """No axis is ordered: the init of an outer block would start what is stored on the way, too."""
+    for axis in tree.block_of(sref).iter_vars:
+        if axis.iter_type == IterVar.Ordered:
+            raise BlockizeInitError(
+                state, f"{name_of(sref)} has an init and the ordered axis {axis.var.name}", sref,
+                "decompose it first",
+            )  # fmt: skip
 
 
 def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:

@@ -16,7 +16,7 @@ from weft.arith.int_set import as_int_set, union
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, name_of
@@ -147,7 +147,7 @@ def _holds_only(node: Stmt, sref: StmtSRef) -> bool:
 
 def _check_no_reduction(state: ScheduleState, sref: StmtSRef) -> None:
     block = tree.block_of(sref)
-    reduces = [axis for axis in block.iter_vars if axis.iter_type == IterVar.CommReduce]
+    reduces = [axis for axis in block.iter_vars if axis.accumulates]
     if block.init is not None and reduces:
         raise BlockizeInitError(
             state, f"{name_of(sref)} has an init and the reduction axis {reduces[0].var.name}",

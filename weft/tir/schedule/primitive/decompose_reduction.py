@@ -9,10 +9,11 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import BufferLoad, IterVar, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.flags import running_values
 from weft.tir.schedule.primitive.loops import loop_of
 from weft.tir.schedule.primitive.surgery import runs_once_per_instance
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
@@ -47,8 +48,8 @@ class InitPredicateError(ScheduleFailure):
 def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
     """Move the init of a reduction to just before ``loop``; returns the new block, ``<name>_init``.
 
-    The block must be a reduction block, and every loop of its reduction must be ``loop`` or inside
-    of it. What is left of the block is called ``<name>_update``.
+    The block must be a reduction block or a scan, and every loop of its reduction, or ordered axis,
+    must be ``loop`` or inside of it. What is left of the block is called ``<name>_update``.
     """
     state, sref, at = self.state, self._sref(block), self._sref(loop)
     loops = tree.loops_above(sref)
@@ -76,17 +77,18 @@ def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtS
     scope = checks.scope_root(state, sref)
     if at not in loops:
         raise LoopPositionError(state, f"{name_of(at)} is not around {name_of(sref)}", (at, sref))
-    checks.check_reduction_block(state, sref, scope)
+    checks.check_reduction_or_scan_block(state, sref, scope)
     realize = tree.realize_of(state, sref)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if axis.iter_type != IterVar.CommReduce:
+        if not axis.accumulates:
             continue
+        kind = "ordered" if axis.iter_type == IterVar.Ordered else "reduction"
         used = set(collect(value, Var))
         for outer in loops[: loops.index(at)]:
             if loop_of(outer).loop_var in used:
                 raise LoopHeightError(
                     state,
-                    f"{name_of(outer)} runs the reduction axis {axis.var.name} and is outside of "
+                    f"{name_of(outer)} runs the {kind} axis {axis.var.name} and is outside of "
                     f"{name_of(at)}",
                     (outer, at),
                     f"decompose at {loop_of(outer).loop_var.name} or a loop around it",
@@ -96,7 +98,7 @@ def _check(state: ScheduleState, sref: StmtSRef, at: StmtSRef, loops: list[StmtS
 def _check_first_terms(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inner: list[StmtSRef]
 ) -> None:
-    """At the first iteration of the loops every reduction axis is at its start: the init runs."""
+    """At the first iteration of the loops all axes that accumulate are at their start."""
     late = late_axis(realize, inner)
     if late is not None:
         axis, first = late
@@ -110,11 +112,11 @@ def _check_first_terms(
 
 
 def late_axis(realize: BlockRealize, loops: Sequence[StmtSRef]) -> tuple[IterVar, Any] | None:
-    """A reduction axis that may be past its start when the loops start, and where it is then."""
+    """An axis that accumulates and may be past its start when the loops start; where it is."""
     starts = {loop_of(item).loop_var: loop_of(item).min for item in loops}
     analyzer = tree.analyzer_above(loops[0]) if loops else Analyzer()
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if axis.iter_type != IterVar.CommReduce or axis.dom is None:
+        if not axis.accumulates or axis.dom is None:
             continue
         first = value
         for _ in loops:  # the start of a loop may use the loops around it
@@ -160,8 +162,9 @@ def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, se
             mapping[axis.var] = fresh
             axes.append(IterVar(axis.dom, fresh, axis.iter_type, axis.thread_tag))
             values.append(value)
+    started = [region for region in block.writes if region.buffer in running_values(block)]
     made = Block(
-        axes, [], substitute(block.writes, mapping), f"{block.name_hint}_init",
+        axes, [], substitute(started, mapping), f"{block.name_hint}_init",
         substitute(block.init, mapping), annotations=block.annotations,
     )  # fmt: skip
     return BlockRealize(values, IntImm("bool", 1), made), set(collect(values, Var))
@@ -188,8 +191,9 @@ def _kept_predicate(
 
 def _update_reads(block: Block) -> list[Any]:
     """What the update reads: also what it adds to."""
-    read = {region.buffer for region in block.reads}
-    return [*[region for region in block.writes if region.buffer not in read], *block.reads]
+    loaded = {load.buffer for load in collect(block.body, BufferLoad)}
+    added_to = (running_values(block) | loaded) - {region.buffer for region in block.reads}
+    return [*[region for region in block.writes if region.buffer in added_to], *block.reads]
 
 
 def _loops_around(init: BlockRealize, chosen: list[StmtSRef]) -> Stmt:

@@ -199,7 +199,7 @@ def _check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
     variable = loop_of(sref).loop_var
     for realize in _realizes_below(loop_of(sref)):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            reduces = axis.iter_type == IterVar.CommReduce and realize.block.init is not None
+            reduces = axis.accumulates and realize.block.init is not None
             if reduces and any(used is variable for used in collect(value, Var)):
                 found = state.sref_of(realize)
                 raise PartitionedReductionError(

@@ -337,8 +337,9 @@ def _checked_chain(state: ScheduleState, srefs: Sequence[StmtSRef]) -> list[Stmt
 def check_reorderable_blocks(state: ScheduleState, top: StmtSRef) -> None:
     """The iterations below ``top`` may run in any order.
 
-    Every block has spatial and reduction axes and an affine binding; where there are several, what
-    one reads of another was written in the same iteration (the scope is a stage pipeline).
+    Every block has spatial, reduction and ordered axes and an affine binding; where there are
+    several, what one reads of another was written in the same iteration (the scope is a stage
+    pipeline).
     """
     if not state.enable_check:
         return
@@ -346,10 +347,11 @@ def check_reorderable_blocks(state: ScheduleState, top: StmtSRef) -> None:
     for realize in realizes:
         sref = state.sref_of(realize)
         for axis in realize.block.iter_vars:
-            if axis.iter_type not in (IterVar.DataPar, IterVar.CommReduce):
+            if axis.iter_type != IterVar.DataPar and not axis.accumulates:
                 raise LoopOrderError(
                     state,
-                    f"axis {axis.var.name} of {name_of(sref)} is neither spatial nor a reduction",
+                    f"axis {axis.var.name} of {name_of(sref)} is neither spatial nor a reduction "
+                    "nor ordered",
                     sref,
                 )
         checks.check_affine_binding(state, sref)
@@ -362,8 +364,8 @@ def _check_sums_stay_whole(
 ) -> None:
     """The first term of each sum, which runs its init, stays the first.
 
-    It does in any order if spatial axes and axes of reduction use different loops and no instance
-    runs twice; else the loops that matter keep their order.
+    It does in any order if spatial axes and those that accumulate use different loops and no
+    instance runs twice; else the loops that matter keep their order.
     """
     for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():
         terms, places = _variables_in_bindings(realize)
@@ -390,14 +392,14 @@ def _check_stores_in_order(
     """Instances of a block that access one element of what it writes keep their order.
 
     They may differ in the axes that are not pinned (see ``independence``) only. Terms of a
-    reduction may be added in any order.
+    reduction may be added in any order; instances along an ordered axis keep theirs.
     """
     for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():
         pinned = independence.pinned_axes(realize.block)
         free = [
             (axis, value)
             for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-            if axis.var not in pinned
+            if axis.var not in pinned or axis.iter_type == IterVar.Ordered
         ]
         if all(axis.iter_type == IterVar.CommReduce for axis, _ in free):
             continue
@@ -415,10 +417,10 @@ def _check_stores_in_order(
 
 
 def _variables_in_bindings(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
-    """The variables in the values of axes of reduction, and of other axes."""
+    """The variables in the values of axes that accumulate, and of other axes."""
     used: dict[bool, set[Var]] = {False: set(), True: set()}
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        used[axis.iter_type == IterVar.CommReduce].update(collect(value, Var))
+        used[axis.accumulates].update(collect(value, Var))
     return used[True], used[False]
 
 

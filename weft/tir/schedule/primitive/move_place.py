@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.tir.expr import IterVar
 from weft.tir.schedule import checks, dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loops import loop_of
@@ -43,7 +42,7 @@ class Move:
         self.consumers = dependence.consumers_of(self.block, self.root)
         self.required = self.consumers if producing else self.producers
         self.realize = tree.realize_of(state, block)
-        self.reduces = any(a.iter_type == IterVar.CommReduce for a in self.block.iter_vars)
+        self.reduces = any(a.accumulates for a in self.block.iter_vars)
 
     def check_places(self) -> None:
         """The loop is in the block's scope and not around it."""

@@ -236,7 +236,7 @@ def _checked_predicate(
             own is None
             or rng.min is not own.var
             or not point
-            or own.iter_type == IterVar.CommReduce
+            or own.accumulates
         ):
             raise RollingMatchError(
                 state, f"index {i} of {region.buffer.name}, {rng.min}, is not axis {i} of "

@@ -260,7 +260,7 @@ def adds_each_term_once(realize: BlockRealize, loops: Sequence[For]) -> bool:
     values = [
         value
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-        if axis.iter_type == IterVar.CommReduce
+        if axis.accumulates
     ]
     used = set(collect(values, Var))
     first = next((i for i, loop in enumerate(loops) if loop.loop_var in used), len(loops))
