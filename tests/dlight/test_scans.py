@@ -122,7 +122,6 @@ def test_the_form_for_each_kind_of_processor(target):
     made = scheduled(sums((64, 512), 1), machine)
     assert loops_of_kind(made, ForKind.PARALLEL) == [8]
     assert loops_of_kind(made, ForKind.VECTORIZED) == [8] * 4
-    assert loops_of_kind(made, ForKind.UNROLLED) == [8]
     assert marked(made) == 2
     lanes = 8 * machine_of(machine).lanes(64)
     beside = scheduled(sums((64, 512), 0), machine)

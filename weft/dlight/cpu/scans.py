@@ -98,7 +98,6 @@ def _along_memory(
         sch.reorder(*outer, steps, inner, lane)
         sch.vectorize(lane)
         _transpose_all(sch, nest, row, steps)
-        sch.unroll(inner)
     _start(sch, nest, outer, steps, machine)
     return True
 
@@ -153,8 +152,8 @@ def _tile(nest: Nest, row: Var) -> int | None:
     [step] = nest.ordered
     results = _results(nest)
     kinds = [access.buffer.dtype for access in (*nest.loads, *results)]
-    sizes = [nest.extent(axis) or _MOST for axis in (row, step)]
-    if any(kind.is_bool for kind in kinds) or min(sizes) < _LEAST:
+    extents = [nest.extent(axis) or _MOST for axis in (row, step)]
+    if any(kind.is_bool for kind in kinds) or min(extents) < _LEAST:
         return None
     if not _runs_along(nest, [step]) or any(one.position(row) is None for one in results):
         return None
