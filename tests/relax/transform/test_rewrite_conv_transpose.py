@@ -91,6 +91,7 @@ def test_one_convolution_has_no_more_products_than_results_need():
         ((1, 3, 5, 4), (3, 2, 3, 3), {"strides": 2, "dilation": 2}),
         ((1, 3, 9, 9), (3, 2, 2, 2), {"strides": 2, "padding": 2}),
         ((1, 5, 4, 3), (3, 2, 3, 3), {"data_layout": "NHWC"}),
+        ((1, 2, 2), (2, 3, 3), {"padding": 2}),  # an empty result
     ],
 )
 def test_others_stay(data, weights, attrs):

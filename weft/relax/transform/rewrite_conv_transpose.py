@@ -123,6 +123,8 @@ def _axes(call: Any) -> list[_Axis] | None:
         return None
     if any(int(step) != 1 for step in attrs["dilation"]):
         return None
+    if 0 in [constant_value(dim) for dim in dims]:  # its convolution may have no window at all
+        return None
     count = len(sizes) - 2
     numbers = [[int(n) for n in attrs[name]] for name in ("strides", "padding", "output_padding")]
     strides, padding, extra = numbers
