@@ -33,12 +33,16 @@ def test_what_fits_the_second_cache_is_read_again_by_the_tiles_of_the_other():
 
 
 def test_where_neither_fits_a_group_does():
-    order = best_order(ONE, side(LARGE, 16), side(1 << 21, 64), 1e5, may_be_by_row=False)
+    order = best_order(ONE, side(1 << 20, 16), side(1 << 21, 64), 1e5, may_be_by_row=False)
     assert order == Order(by_row=False, groups=4)
 
 
+def test_weights_that_come_from_memory_come_once():
+    assert best_order(ONE, side(LARGE, 16), side(1 << 21, 64), 1e5, may_be_by_row=False) == Order()
+
+
 def test_multiply_adds_hide_what_little_memory_costs():
-    assert best_order(ONE, side(LARGE, 16), side(1 << 21, 64), 1e8) == Order()
+    assert best_order(ONE, side(1 << 20, 16), side(1 << 21, 64), 1e8) == Order()
 
 
 def test_cores_share_what_has_no_tile_that_is_cut_off():
@@ -99,7 +103,7 @@ def test_results_are_kept_in_every_order(make, order, cores, monkeypatch):
 
     def best(machine, columns, rows, *_, **__):
         usual = Order(order.by_row)
-        possible = [usual, *order_module._orders(columns, rows, True)]
+        possible = [usual, *order_module._orders(machine, columns, rows, True)]
         chosen.append(order if order in possible else usual)
         return chosen[-1]
 

@@ -95,21 +95,29 @@ def best_order(
 
     usual = Order()
     found = usual
-    for order in _orders(columns, rows, may_be_by_row):
+    for order in _orders(machine, columns, rows, may_be_by_row):
         enough = _GAIN if order.groups == 1 else _GROUPS_GAIN
         if cost(order) < min(cost(found), cost(usual) * enough):
             found = order
     return found
 
 
-def _orders(columns: Side, rows: Side, may_be_by_row: bool) -> Iterator[Order]:
-    """All orders but the usual one, the plainest first."""
-    kinds = ((False, rows), (True, columns)) if may_be_by_row else ((False, rows),)
-    if may_be_by_row:
+def _orders(
+    machine: Machine, columns: Side, rows: Side, may_be_by_row: bool
+) -> Iterator[Order]:
+    """All orders but the usual one, the plainest first.
+
+    There are none where columns exceed the second cache: panels of weights come from memory then,
+    once and fetched ahead (PrefetchNextIteration), which other orders would undo.
+    """
+    if may_be_by_row and columns.size <= machine.l2 // 2:
         yield Order(by_row=True)
-    for by_row, often in kinds:
-        for groups in _divisors(often.tiles):
-            yield Order(by_row, groups)
+    if columns.size > machine.l2:
+        return
+    for by_row, often in ((False, rows), (True, columns)):
+        if may_be_by_row or not by_row:
+            for groups in _divisors(often.tiles):
+                yield Order(by_row, groups)
 
 
 def _divisors(tiles: Sequence[Tiles]) -> list[int]:

@@ -15,7 +15,7 @@ from weft.tir.stmt import BlockRealize
 
 _MANY: Final = 64
 """Iterations that a loop of symbolic extent counts as."""
-_BALANCED: Final = 0.97
+_BALANCED: Final = 0.9
 """The share of the cores' time that parts of one size must keep busy."""
 
 
@@ -33,7 +33,7 @@ def together(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
 def fused(counts: Sequence[int], cut_off: Sequence[bool], cores: int) -> int:
     """The same of loops with so many iterations, some of which end with a tile that is cut off.
 
-    >>> fused([3, 6, 8], [False, False, False], 2), fused([3, 5], [False, True], 2)
+    >>> fused([3, 5, 8], [False, False, False], 2), fused([3, 5], [False, True], 2)
     (2, 1)
     """
     count, depth = 1, 0
