@@ -48,16 +48,14 @@ class LoopAccesses:
 def loop_accesses(loop: For) -> LoopAccesses:
     """The accesses of a loop from 0 on.
 
-    >>> import weft
-    >>> from weft.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-    ...     for i in T.parallel(4):
-    ...         for j in range(16):
-    ...             B[i * 16 + j] = A[j]
-    >>> found = loop_accesses(f.body)
+    >>> from weft import te, tir
+    >>> x = te.placeholder((16,), name="A")
+    >>> y = te.compute((64,), lambda i: x[i % 16], name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([x, y]))
+    >>> loop = sch.get(sch.split(sch.get_loops("B")[0], [4, 16])[0])
+    >>> found = loop_accesses(loop)
     >>> {found.buffers[var].name: sorted(slabs, key=str) for var, slabs in found.slabs.items()}
-    {'A': [], 'B': [Slab(axis=0, size=16)]}
+    {'B': [Slab(axis=0, size=16)], 'A': []}
     """
     collector = _Accesses(loop)
     collector.visit(loop)
