@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import lane_masks, part_vectors
+from weft.codegen.llvm import lane_loads, lane_masks, part_vectors
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
@@ -24,6 +24,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, UnsupportedError
 from weft.tir import expr as e
 from weft.tir.joined_index import walks
+from weft.tir.lanes import as_ramp
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -32,35 +33,6 @@ if TYPE_CHECKING:
 _I64: Final = DataType("int64")
 _SKIPPED: Final = 4
 """The largest step of a vector whose elements are picked out of whole vectors."""
-
-
-def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
-    """A vector index as (first element, constant stride), or None."""
-    if isinstance(expr, e.Ramp):
-        stride = expr.stride
-        return (expr.base, stride.value) if isinstance(stride, IntImm) else None
-    if isinstance(expr, e.Broadcast):
-        return expr.value, 0
-    if isinstance(expr, e.Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
-        inner = as_ramp(expr.value)
-        return None if inner is None else (e.Cast(expr.dtype.element, inner[0]), inner[1])
-    if not isinstance(expr, e.BinaryExpr) or isinstance(expr, e.CompareExpr):
-        return None
-    a, b = as_ramp(expr.a), as_ramp(expr.b)
-    if a is None or b is None:
-        return None
-    base: PrimExpr = type(expr)(a[0], b[0])
-    if a[1] == 0 and b[1] == 0:
-        return base, 0
-    if isinstance(expr, e.Add):
-        return base, a[1] + b[1]
-    if isinstance(expr, e.Sub):
-        return base, a[1] - b[1]
-    if isinstance(expr, e.Mul):
-        for one, other in ((a, b), (b, a)):
-            if other[1] == 0 and isinstance(other[0], IntImm):
-                return base, one[1] * other[0].value
-    return None
 
 
 def load(em: Emitter, expr: Any) -> str:
@@ -80,6 +52,8 @@ def load(em: Emitter, expr: Any) -> str:
     if mask is None and wanted is not None and not proved(em, buffer, expr.indices):
         mask = wanted
     ramp = as_ramp(expr.indices[-1])
+    if wanted is None and mask is None and lane_loads.fits(expr.indices):
+        return _load_lanes(em, expr)
     if ramp is None or mask is not None or index_lanes(expr.indices[:-1]) != 1:
         return _gather(em, buffer, expr.indices, dtype, mask, ramp)
     return _load_ramp(em, buffer, expr.indices, ramp, dtype)
@@ -103,13 +77,26 @@ def _load_ramp(
         return _load_run(em, pointer, dtype, stride)
     if 2 <= stride <= _SKIPPED and lanes >= _SKIPPED and not buffer.dtype.is_bool:
         return _load_strided(em, pointer, dtype, stride)
-    element = llvm_type(buffer.dtype)
-    result = "poison"
-    for lane in range(lanes):
-        at = _step(em, pointer, buffer.dtype, lane * stride)
-        one = _load_one(em, at, buffer.dtype)
-        result = em.b.op(f"insertelement {llvm_type(dtype)} {result}, {element} {one}, i64 {lane}")
-    return result
+    steps = range(0, lanes * stride, stride)
+    return _joined(em, dtype, [_step(em, pointer, dtype.element, step) for step in steps])
+
+
+def _load_lanes(em: Emitter, expr: Any) -> str:
+    """Elements at places that are read from memory, one by one."""
+    buffer, dtype, indices = expr.buffer, expr.dtype, expr.indices
+    if not proved(em, buffer, indices):
+        _check_lanes(em, buffer, indices, _lane_indices(em, indices, dtype.lanes), dtype.lanes)
+    places = lane_loads.lanes_of(indices, dtype.lanes)
+    return _joined(em, dtype, [_pointer(em, buffer, place) for place in places])
+
+
+def _joined(em: Emitter, dtype: DataType, pointers: list[str]) -> str:
+    """A vector of the elements at ``pointers``."""
+    kind, element, result = memory_type(dtype), memory_type(dtype.element), "poison"
+    for lane, pointer in enumerate(pointers):
+        one = em.b.op(f"load {element}, ptr {pointer}, align {element_bytes(dtype)}")
+        result = em.b.op(f"insertelement {kind} {result}, {element} {one}, i64 {lane}")
+    return em.b.op(f"icmp ne {kind} {result}, zeroinitializer") if dtype.is_bool else result
 
 
 def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
@@ -384,8 +371,9 @@ def _refuse_certain(
 
 
 def _check_lanes(
-    em: Emitter, buffer: Buffer, indices: Any, parts: list[str], lanes: int, mask: str | None
-) -> None:
+    em: Emitter, buffer: Buffer, indices: Any, parts: list[str], lanes: int,
+    mask: str | None = None,
+) -> None:  # fmt: skip
     """Test every active lane of the indices (``parts``: as vectors of i64), axis by axis."""
     kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
     for position, part in enumerate(parts):

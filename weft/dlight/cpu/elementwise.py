@@ -36,6 +36,10 @@ _IMAGES: Final = 8
 _ROW: Final = 256
 """Images whose rows, of so many elements at most, are computed one after the other: the place of
 the second is known by then. Of more images, rows would meet in the same places of the cache."""
+_ROWS: Final = 8
+"""Rows from which elements are taken at once, where they lie at the same places: those are read,
+and computed, once. More leave no registers for places.
+"""
 _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
@@ -114,12 +118,18 @@ def _order(
     between = [part for part in free if part not in run and _is_between(places, part, last)]
     beside = [] if last.axis in chosen else between[:1]
     around = [part for part in parts if part not in (*run, *beside)]
-    again = [of_parts[part] for part in around if _reads_again(places, part, last)]
-    outer = [*others, *[of_parts[part] for part in around if of_parts[part] not in again]]
+    taken = [] if beside else _read_places(nest, last)
+    placed = [part for part in around if any(part.axis not in axes for axes in taken)]
+    again = [part for part in around if not placed and _reads_again(places, part, last)]
+    outer = [*others, *[of_parts[part] for part in around if part not in (*again, *placed[-1:])]]
+    rows = [of_parts[part] for part in (*again, *placed[-1:], *beside)]
     inner = [of_parts[part] for part in run]
-    sch.reorder(*outer, *again, *[of_parts[part] for part in beside], *inner)
+    sch.reorder(*outer, *rows, *inner)
     fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
-    return outer, again, fused, [of_parts[part] for part in beside]
+    if placed:
+        outermost, row = sch.split(rows[-1], [None, min(placed[-1].extent, _ROWS)])
+        return [*outer, outermost], [], fused, [row]
+    return outer, rows[: len(again)], fused, rows[len(again) :]
 
 
 def _placed_together(
@@ -153,6 +163,24 @@ def _reads_again(places: Places, part: Part, last: Part) -> bool:
     """Whether something is read along the last part that does not depend on this one."""
     steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
     return any(one == 0 and step != 0 for one, step in steps)
+
+
+def _read_places(nest: Nest, last: Part) -> list[set[Var]]:
+    """The axes of each place that is read from memory along the last part, as columns that are
+    taken of rows are; without those that floats, or functions, are computed for.
+    """
+    found: list[set[Var]] = []
+    for load in nest.loads:
+        places = collect(load.indices, BufferLoad)
+        if places and not _is_computed(load.indices):
+            found += [set(collect(place, Var)) for place in places]
+    return [axes for axes in found if last.axis in axes]
+
+
+def _is_computed(indices: Sequence[PrimExpr]) -> bool:
+    """Whether floats, or functions, are computed for indices."""
+    nodes = collect(indices, PrimExpr)
+    return any(node.dtype.is_float or isinstance(node, Call) for node in nodes)
 
 
 def _is_between(places: Places, part: Part, last: Part) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Mutator, collect
+from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir import op
@@ -40,7 +40,6 @@ from weft.tir.expr import (
     Broadcast,
     BufferLoad,
     Call,
-    Cast,
     FloorDiv,
     FloorMod,
     Let,
@@ -53,6 +52,7 @@ from weft.tir.expr import (
 )
 from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler
+from weft.tir.lanes import lane_of
 from weft.tir.stmt import BufferStore, For, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
@@ -135,7 +135,7 @@ class _Shuffles(StmtMutator):
         """The first lane of an index, and how far each lane is from it."""
         if collect(index, (Call, Select)) or not collect(index, (FloorDiv, FloorMod)):
             return None
-        lanes = [self.analyzer.simplify(_lane(index, at)) for at in range(index.dtype.lanes)]
+        lanes = [self.analyzer.simplify(lane_of(index, at)) for at in range(index.dtype.lanes)]
         found = [self.analyzer.simplify(op.subtract(lane, lanes[0])) for lane in lanes]
         places = [place.value for place in found if isinstance(place, IntImm)]
         return (lanes[0], places) if len(places) == len(lanes) else None
@@ -239,29 +239,6 @@ def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
     except UnsupportedError:
         return None
     return op.const(0, index.dtype.element), [int(lane) for lane in np.asarray(lanes)]
-
-
-def _lane(index: PrimExpr, at: int) -> PrimExpr:
-    """One lane of a vector."""
-    found: PrimExpr = _Lane(at).visit(index)
-    return found
-
-
-class _Lane(Mutator):
-    """Takes vectors for one of their lanes."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__()
-        self.at = at
-
-    def visit_Ramp(self, ramp: Ramp) -> PrimExpr:
-        return op.add(ramp.base, op.multiply(ramp.stride, self.at))
-
-    def visit_Broadcast(self, broadcast: Broadcast) -> PrimExpr:
-        return broadcast.value
-
-    def visit_Cast(self, cast: Cast) -> PrimExpr:
-        return op.cast(cast.dtype.element, self.visit(cast.value))
 
 
 def shuffle_loads(func: PrimFunc) -> PrimFunc:

@@ -1,0 +1,42 @@
+"""Elements whose places are read from memory: one load for each lane.
+
+A gather of AVX2 and AVX-512 is microcode on AMD's processors and, since its data sampling was
+mended, on Intel's: a load into each lane takes half of its time, where the places need not be
+taken out of a vector for that. So they are read, and clamped or wrapped, as scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
+from weft.tir import expr as e
+from weft.tir.lanes import lane_of
+
+_OPERATIONS: Final = 6
+"""On places, beside their loads: more are faster in vectors, although a gather is what takes those.
+"""
+
+
+def fits(indices: Sequence[PrimExpr]) -> bool:
+    """Whether the lanes of indices are read from memory and little is computed of them."""
+    nodes = collect([index for index in indices if index.dtype.lanes > 1], PrimExpr)
+    loads = [node for node in nodes if isinstance(node, e.BufferLoad)]
+    operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
+    return (
+        any(load.dtype.lanes > 1 for load in loads) and len(operations) <= _OPERATIONS
+        and all(load.predicate is None and load.buffer.dtype.lanes == 1 for load in loads)
+        and not any(isinstance(node, e.Call | e.Let | e.Shuffle) for node in nodes)
+        and not any(isinstance(node, e.Var) and node.dtype.lanes > 1 for node in nodes)
+        and not any(node.dtype.is_float for node in nodes)
+    )  # fmt: skip
+
+
+def lanes_of(indices: Sequence[PrimExpr], lanes: int) -> list[list[PrimExpr]]:
+    """The scalar indices of each lane."""
+    return [
+        [index if index.dtype.lanes == 1 else lane_of(index, at) for index in indices]
+        for at in range(lanes)
+    ]

@@ -1,0 +1,66 @@
+"""Lanes of vector expressions: one of them, or the first with how far on each other one is."""
+
+from __future__ import annotations
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Mutator
+from weft.tir import op
+from weft.tir.expr import Add, BinaryExpr, Broadcast, Cast, CompareExpr, Mul, Ramp, Sub
+
+
+def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
+    """Lane ``at`` of what ramps, broadcasts, arithmetic and loads make of lanes.
+
+    >>> from weft import tir
+    >>> i = tir.Var("i", "int32")
+    >>> lane_of(tir.Ramp(i, 2, 4) // tir.Broadcast(3, 4), 1)
+    (i + 2) // 3
+    """
+    found: PrimExpr = _Lane(at).visit(vector)
+    return found
+
+
+class _Lane(Mutator):
+    """Takes vectors for one of their lanes."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    def visit_Ramp(self, ramp: Ramp) -> PrimExpr:
+        return op.add(ramp.base, op.multiply(ramp.stride, self.at))
+
+    def visit_Broadcast(self, broadcast: Broadcast) -> PrimExpr:
+        return broadcast.value
+
+    def visit_Cast(self, cast: Cast) -> PrimExpr:
+        return op.cast(cast.dtype.element, self.visit(cast.value))
+
+
+def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
+    """A vector index as (first element, constant stride), or None."""
+    if isinstance(expr, Ramp):
+        stride = expr.stride
+        return (expr.base, stride.value) if isinstance(stride, IntImm) else None
+    if isinstance(expr, Broadcast):
+        return expr.value, 0
+    if isinstance(expr, Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
+        inner = as_ramp(expr.value)
+        return None if inner is None else (Cast(expr.dtype.element, inner[0]), inner[1])
+    if not isinstance(expr, BinaryExpr) or isinstance(expr, CompareExpr):
+        return None
+    a, b = as_ramp(expr.a), as_ramp(expr.b)
+    if a is None or b is None:
+        return None
+    base: PrimExpr = type(expr)(a[0], b[0])
+    if a[1] == 0 and b[1] == 0:
+        return base, 0
+    if isinstance(expr, Add):
+        return base, a[1] + b[1]
+    if isinstance(expr, Sub):
+        return base, a[1] - b[1]
+    if isinstance(expr, Mul):
+        for one, other in ((a, b), (b, a)):
+            if other[1] == 0 and isinstance(other[0], IntImm):
+                return base, one[1] * other[0].value
+    return None
