@@ -42,6 +42,12 @@ class Machine:
     l3: int
     dot_products: tuple[str, ...] = ()
     """Instructions that multiply small integers and add some products, the best first."""
+    masked_bits: int | None = None
+    """Bits of the smallest elements of which a load leaves lanes out; None where it cannot."""
+
+    def masks(self, bits: int) -> bool:
+        """Whether a load of elements of ``bits`` bits leaves lanes out as fast as it reads them."""
+        return self.masked_bits is not None and bits >= self.masked_bits
 
     def lanes(self, bits: int = 32) -> int:
         """Elements of ``bits`` bits in a vector register.
@@ -83,7 +89,7 @@ def _machine(target: Target) -> Machine:
         target.num_cores or os.cpu_count() or 1, vector_bits(target),
         _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)),
         caches[0], caches[1], caches[2],
-        _dot_products(options, vector_bits(target)),
+        _dot_products(options, vector_bits(target)), _masked_bits(options),
     )  # fmt: skip
 
 
@@ -101,6 +107,17 @@ def _dot_products(options: LLVMOptions, bits: int) -> tuple[str, ...]:
         return ()
     present = set(required_features(options))
     return tuple([name for name, need in _DOT_PRODUCTS.get(bits, ()) if offers(present, need)])
+
+
+_MASKS: Final = ((8, "avx512bw+avx512vl"), (32, "avx"))
+"""Bits of ``Machine.masked_bits``, and the features they need, the fewest first."""
+
+
+def _masked_bits(options: LLVMOptions) -> int | None:
+    if not options.triple.startswith("x86_64"):
+        return None
+    present = set(required_features(options))
+    return next((bits for bits, need in _MASKS if offers(present, need)), None)
 
 
 def _registers(options: LLVMOptions, bits: int) -> int:

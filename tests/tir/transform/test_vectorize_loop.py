@@ -67,3 +67,26 @@ def test_a_choice_by_lane_that_keeps_a_load_inside_keeps_the_loop(becomes):
             c[j] = T.if_then_else(j < 6, a[j], -1)
 
     becomes(VectorizeLoop(), before, expected)
+
+
+def test_lanes_of_a_marked_loop_are_masked_where_they_are_known(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((6,), "int32"), c: T.Buffer((2, 8), "int32")):
+        for i in T.unroll(2):
+            for j in T.vectorized(8, annotations={"tir.masked_lanes": 1}):
+                c[i, j] = T.if_then_else(j < 6 - i, a[j], -1)
+        for i in range(2):
+            for j in T.vectorized(8, annotations={"tir.masked_lanes": 1}):
+                c[i, j] = T.if_then_else(j < 6 - i, a[j], 0)
+
+    @T.prim_func
+    def expected(a: T.Buffer((6,), "int32"), c: T.Buffer((2, 8), "int32")):
+        for i in T.unroll(2):
+            wanted = T.meta_var(T.Ramp(0, 1, 8) < T.Broadcast(6 - i, 8))
+            read = T.meta_var(a.vload([T.Ramp(0, 1, 8)], predicate=wanted))
+            c[i, 0:8] = T.Select(wanted, read, T.Broadcast(-1, 8))
+        for i in range(2):
+            for j in T.serial(8, annotations={"tir.masked_lanes": 1}):
+                c[i, j] = T.if_then_else(j < 6 - i, a[j], 0)
+
+    becomes(VectorizeLoop(), before, expected)

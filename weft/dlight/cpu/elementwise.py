@@ -22,6 +22,7 @@ from weft.tir import op
 from weft.tir.expr import BufferLoad, Call, Cast, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.vectorize_loop import MASKED_LANES
 
 _VECTORS: Final = 4
 """Vectors in flight: loads of one hide behind the arithmetic of another."""
@@ -40,6 +41,8 @@ _ROWS: Final = 8
 """Rows from which elements are taken at once, where they lie at the same places: those are read,
 and computed, once. More leave no registers for places.
 """
+_MASKED: Final = 64
+"""Elements of a row, some of them chosen by their place, that is computed in whole vectors."""
 _SHORT: Final = 1 << 14
 """Elements, some of them chosen by their place, that one loop computes."""
 
@@ -68,11 +71,19 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     for loop in beside:
         sch.unroll(loop)
     if size is None or size > 1:
+        if size is not None and size <= _MASKED and _may_mask(nest, machine):
+            sch.annotate(inner, MASKED_LANES, 1)
         sch.vectorize(inner)
     depth = together(sch, outer, machine)
     if depth:
         run_in_parallel(sch, outer[:depth], machine)
     return True
+
+
+def _may_mask(nest: Nest, machine: Machine) -> bool:
+    """Whether something is read or not by the place along the last axis, in lanes of vectors."""
+    bits = min([load.buffer.dtype.bits for load in nest.loads], default=0)
+    return nest.spatial[-1] in _chosen_by(nest) and machine.masks(bits)
 
 
 def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int | None:

@@ -24,9 +24,12 @@ from weft.tir.expr import (
     LE,
     LT,
     NE,
+    And,
     BufferLoad,
     Call,
     CompareExpr,
+    Not,
+    Or,
     ProducerLoad,
     Var,
 )
@@ -52,6 +55,17 @@ def is_plain(condition: PrimExpr) -> bool:
     if dtype.lanes != 1 or not dtype.is_int:
         return False
     return not collect(condition, (BufferLoad, Call, ProducerLoad))
+
+
+def comparisons(condition: Any) -> list[Any]:
+    """The integer comparisons that a condition is made of."""
+    if isinstance(condition, And | Or):
+        return comparisons(condition.a) + comparisons(condition.b)
+    if isinstance(condition, Not):
+        return comparisons(condition.a)
+    if is_call(condition, "likely"):
+        return comparisons(condition.args[0])
+    return [condition] if is_plain(condition) else []
 
 
 class _Solver:
@@ -161,3 +175,15 @@ def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:
     if isinstance(low, IntImm) and isinstance(high, IntImm):
         return low.value > high.value
     return analyzer.can_prove(GT(low, high))
+
+
+def are_large(bounds: list[PrimExpr], most: int) -> bool:
+    """Whether the bounds of a range have more than ``most`` nodes in all."""
+    stack: list[Any] = list(bounds)
+    count = 0
+    while stack and count <= most:
+        item = stack.pop()
+        count += 1
+        stack += [getattr(item, name) for name in ("a", "b", "value") if hasattr(item, name)]
+        stack += getattr(item, "args", ())
+    return count > most

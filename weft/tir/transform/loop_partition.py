@@ -7,7 +7,8 @@ with constant bounds only if hinted or under the option ``partition_const_loop``
 
 The lowering pipeline runs the same machinery as ``partition_guarded``: there every branch and
 ``T.if_then_else`` counts, a parallel loop keeps its range and gets the cut as a branch in its body,
-a loop whose hint says 0 is not cut, and code growth is bounded.
+a loop whose hint says 0 is not cut, nor one whose lanes are to be masked instead (VectorizeLoop),
+and code growth is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Not, Or, Select, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -40,6 +41,8 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.condition_range import (
     OPPOSITE,
+    are_large,
+    comparisons,
     is_call,
     is_empty,
     is_plain,
@@ -51,6 +54,7 @@ from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.vectorize_loop import has_masked_form
 
 HINT: Final = "pragma_loop_partition_hint"
 OPTIONS: Final = (
@@ -145,7 +149,7 @@ class _Finder(Visitor):
 
     def consider(self, condition: PrimExpr) -> None:
         """Find out where each comparison in a condition holds."""
-        parts = [part for part in _comparisons(condition) if not self.decided(part)]
+        parts = [part for part in comparisons(condition) if not self.decided(part)]
         if self.settings.guarded and isinstance(condition, And) and self.never(condition):
             return  # simplifying takes it away
         for part in parts:
@@ -174,17 +178,6 @@ class _Finder(Visitor):
     def where(self, condition: PrimExpr) -> IntervalSet | None:
         """The values of the loop variable for which the condition holds."""
         return surely(condition, self.var, self.inner, self.analyzer)
-
-
-def _comparisons(condition: Any) -> list[Any]:
-    """The integer comparisons that a condition is made of."""
-    if isinstance(condition, And | Or):
-        return _comparisons(condition.a) + _comparisons(condition.b)
-    if isinstance(condition, Not):
-        return _comparisons(condition.a)
-    if is_call(condition, "likely"):
-        return _comparisons(condition.args[0])
-    return [condition] if is_plain(condition) else []
 
 
 def _only_a_branch(stmt: Stmt) -> bool:
@@ -288,6 +281,8 @@ class _Partition(StmtMutator):
         if loop.kind is ForKind.THREAD_BINDING and not self.settings.guarded:
             return False
         if self.settings.guarded:
+            if loop.kind is ForKind.VECTORIZED and has_masked_form(loop, self.analyzer):
+                return False
             return loop.kind is not ForKind.UNROLLED and id(loop.loop_var) not in self.whole
         constant = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
         if constant and not self.settings.constant:
@@ -379,7 +374,7 @@ class _Partition(StmtMutator):
         cut.begin, cut.end = begin if cut.before else low, end if cut.after else stop
         if cut.before and cut.after and not prove(LE(cut.begin, cut.end)):
             return None  # the parts might overlap
-        if self.settings.guarded and _is_large(cut.begin, cut.end):
+        if self.settings.guarded and are_large([cut.begin, cut.end], BOUND_NODES):
             return None  # cuts of cuts: the bounds would cost more than the tests
         return None if prove(GE(cut.begin, cut.end)) else cut
 
@@ -440,18 +435,6 @@ class _Partition(StmtMutator):
 
     def is_unit(self, extent: PrimExpr) -> bool:
         return self.analyzer.can_prove(EQ(extent, fold.const(extent.dtype, 1)))
-
-
-def _is_large(*bounds: PrimExpr) -> bool:
-    """Whether the bounds of a part have more than ``BOUND_NODES`` nodes in all."""
-    stack: list[Any] = list(bounds)
-    count = 0
-    while stack and count <= BOUND_NODES:
-        item = stack.pop()
-        count += 1
-        stack += [getattr(item, name) for name in ("a", "b", "value") if hasattr(item, name)]
-        stack += getattr(item, "args", ())
-    return count > BOUND_NODES
 
 
 class _Forget(StmtMutator):

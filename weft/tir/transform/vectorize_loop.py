@@ -2,17 +2,22 @@
 
 ``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes
 ``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``. An ``if_then_else`` whose condition differs by lane is a
-``T.Select`` if what it chooses from may be read in any case. What has no vector form (a branch that
-differs by lane, a call without one, an inner loop bound by the lane) keeps the loop, serial.
+``T.Select`` if what it chooses from may be read in any case. Of a loop with the annotation
+``MASKED_LANES`` it also is one where only lanes decide: then its loads have the condition as their
+predicate. What has no vector form (a branch that differs by lane, a call without one, an inner loop
+bound by the lane) keeps the loop, serial.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import collect
+from weft.arith.data import has_data
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
+from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
@@ -59,6 +64,8 @@ LANE_WISE = frozenset(
 )  # fmt: skip
 
 
+MASKED_LANES: Final = "tir.masked_lanes"
+"""The annotation of a vectorized loop for a processor whose loads leave lanes out at no cost."""
 MAX_LANES: Final = 1024
 """A longer loop stays serial: LLVM chooses the width, in far less time than for one huge vector."""
 
@@ -71,13 +78,15 @@ class Vectorizer(StmtMutator):
     """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts.
 
     ``analyzer`` knows the ranges of variables; without one no load is proved to be inside.
+    ``unrolled`` are variables that will be numbers when lanes are masked; None: lanes are not.
     """
 
     def __init__(
-        self, var: Var, start: PrimExpr, lanes: int, analyzer: Analyzer | None = None
-    ) -> None:
+        self, var: Var, start: PrimExpr, lanes: int, analyzer: Analyzer | None = None,
+        unrolled: Collection[Var] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.lanes, self.analyzer = lanes, analyzer
+        self.lanes, self.analyzer, self.unrolled = lanes, analyzer, unrolled
         ramp = Ramp(start, IntImm(start.dtype, 1), lanes)
         self.values: dict[int, PrimExpr] = {id(var): ramp}
 
@@ -170,12 +179,27 @@ class Vectorizer(StmtMutator):
     def choice(self, call: Call, args: Array) -> PrimExpr:
         """``if_then_else``: kept where the condition is the same for all lanes."""
         if args[0].dtype.lanes != 1:
-            inside = collect(call.args[1:], (BufferLoad, Call))
-            if not all(self.is_harmless(one) for one in inside):
-                raise NotVectorizable
-            return Select(*[self.wide(arg) for arg in args])
+            flags = self.wide(args[0])
+            arms = zip(call.args[1:], args[1:], (flags, Not(flags)), strict=True)
+            chosen, other = [self.arm(*arm) for arm in arms]
+            if isinstance(chosen, BufferLoad) and chosen.predicate is flags and _is_zero(other):
+                return chosen  # what is not read is zero
+            return Select(flags, chosen, other)
         dtype = call.dtype.with_lanes(self.lanes)
         return Call(dtype, call.op, [args[0], self.wide(args[1]), self.wide(args[2])])
+
+    def arm(self, arm: PrimExpr, wide: PrimExpr, flags: PrimExpr) -> PrimExpr:
+        """One arm of a choice: its loads have a predicate where they need the condition."""
+        harmful = [
+            one for one in collect(arm, (BufferLoad, Call)) if not self.is_harmless(one)
+        ]  # fmt: skip
+        if not harmful:
+            return self.wide(wide)
+        if self.unrolled is None or any(isinstance(one, Call) for one in harmful):
+            raise NotVectorizable
+        if has_data(flags) or not set(collect(flags, Var)) <= set(self.unrolled):
+            raise NotVectorizable
+        return self.wide(_Masked(flags).visit(wide))
 
     def is_harmless(self, one: PrimExpr) -> bool:
         """Whether it needs no condition: a function of lanes, a load proved to be inside."""
@@ -251,6 +275,14 @@ def _name(call: Call) -> str:
     return call.op.name if isinstance(call.op, Op) else ""
 
 
+def _is_zero(value: PrimExpr) -> bool:
+    """Whether a value is made of bits that are all 0, in each lane."""
+    one = value.value if isinstance(value, Broadcast) else value
+    if isinstance(one, FloatImm):
+        return one.value == 0 and math.copysign(1, one.value) > 0
+    return op.is_const_int(one, 0)
+
+
 def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
     """ramp + scalar, scalar + ramp, ramp - scalar and ramp * scalar stay ramps."""
     if isinstance(a, Ramp) and b.dtype.lanes == 1:
@@ -268,13 +300,30 @@ def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
     return None
 
 
+class _Masked(Mutator):
+    """Reads vectors only in the lanes that are wanted."""
+
+    def __init__(self, flags: PrimExpr) -> None:
+        super().__init__()
+        self.flags = flags
+
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
+        is_vector = load.dtype.lanes == self.flags.dtype.lanes
+        if not is_vector or load.buffer.dtype.lanes != 1 or load.predicate is not None:
+            raise NotVectorizable
+        return BufferLoad(load.buffer, self.visit(load.indices), self.flags)
+
+
 class _Loops(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
+        self.unrolled: set[Var] = set()
 
     def visit_For(self, loop: For) -> Stmt:
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        if loop.kind is ForKind.UNROLLED:
+            self.unrolled.add(loop.loop_var)
         loop = self.visit_default(loop)
         if loop.kind != ForKind.VECTORIZED:
             return loop
@@ -283,10 +332,25 @@ class _Loops(StmtMutator):
             return serial
         if not 1 < loop.extent.value <= MAX_LANES:
             return serial
-        return vectorized(serial, loop.extent.value, self.analyzer)
+        unrolled = self.unrolled if MASKED_LANES in loop.annotations else None
+        return vectorized(serial, loop.extent.value, self.analyzer, unrolled)
 
 
-def vectorized(loop: For, lanes: int, analyzer: Analyzer | None = None) -> Stmt:
+def has_masked_form(loop: For, analyzer: Analyzer) -> bool:
+    """Whether a vectorized loop is to become vectors some of whose lanes are masked, and can."""
+    if MASKED_LANES not in loop.annotations or not isinstance(loop.extent, IntImm):
+        return False
+    try:
+        Vectorizer(loop.loop_var, loop.min, loop.extent.value, analyzer, ()).visit(loop.body)
+    except NotVectorizable:
+        return False
+    return True
+
+
+def vectorized(
+    loop: For, lanes: int, analyzer: Analyzer | None = None,
+    unrolled: Collection[Var] | None = None,
+) -> Stmt:  # fmt: skip
     """The vector form of a loop; a sequence keeps a serial loop around the parts without one.
 
     Splitting a sequence is legal only if all its parts have a vector form in order, so one part
@@ -294,7 +358,7 @@ def vectorized(loop: For, lanes: int, analyzer: Analyzer | None = None) -> Stmt:
     """
     try:
         parts = [
-            Vectorizer(loop.loop_var, loop.min, lanes, analyzer).visit(part)
+            Vectorizer(loop.loop_var, loop.min, lanes, analyzer, unrolled).visit(part)
             for part in stmt_list(loop.body)
         ]
     except NotVectorizable:
