@@ -40,6 +40,7 @@ class ModuleContext:
     functions: list[str] = field(default_factory=list)
     signatures: dict[str, Any] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
     """Metadata of single loops; the first number is ``FIRST_LOOP``."""
     forking: set[str] = field(default_factory=set)
@@ -77,6 +78,14 @@ class ModuleContext:
             self.constants.append(
                 f"{found} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}"
             )
+        return found
+
+    def constant(self, text: str) -> str:
+        """The address of a constant, given with its type, which is there once."""
+        found = self.tables.get(text)
+        if found is None:
+            found = self.tables[text] = f"@.table.{len(self.tables)}"
+            self.constants.append(f"{found} = private unnamed_addr constant {text}, align 64")
         return found
 
     def text(self, header: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import lane_masks, memory
+from weft.codegen.llvm import lane_masks, memory, padded_runs
 from weft.codegen.llvm.calls import call
 from weft.codegen.llvm.convert import (
     convert,
@@ -265,7 +265,8 @@ def if_then_else(em: Emitter, expr: Any) -> str:
         and not (can_fault(em, arms[0]) or can_fault(em, arms[1]))
     ):
         return _blend(em, expr, condition, arms)
-    return _choose(em, expr, condition, arms)
+    found = padded_runs.value(em, condition, *arms)
+    return _choose(em, expr, condition, arms) if found is None else found
 
 
 def _is_cheap(expr: PrimExpr, budget: int) -> bool:

@@ -77,8 +77,8 @@ def _load_ramp(
         return _load_run(em, pointer, dtype, stride)
     if 2 <= stride <= _SKIPPED and lanes >= _SKIPPED and not buffer.dtype.is_bool:
         return _load_strided(em, pointer, dtype, stride)
-    steps = range(0, lanes * stride, stride)
-    return _joined(em, dtype, [_step(em, pointer, dtype.element, step) for step in steps])
+    places = range(0, lanes * stride, stride)
+    return _joined(em, dtype, [step(em, pointer, dtype.element, place) for place in places])
 
 
 def _load_lanes(em: Emitter, expr: Any) -> str:
@@ -105,7 +105,7 @@ def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> st
     last = (lanes - 1) * stride + 1 - lanes
     result, have = "", 0
     for start in [min(part * lanes, last) for part in range(stride)]:
-        at = _step(em, pointer, dtype.element, start)
+        at = step(em, pointer, dtype.element, start)
         part = em.b.op(f"load {kind}, ptr {at}, align {align}")
         until = (start + lanes + stride - 1) // stride  # lanes that lie in the parts so far
         order = [lane if lane < have else lanes + lane * stride - start for lane in range(until)]
@@ -121,7 +121,7 @@ def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> st
 
 def _load_run(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
     if stride == -1:
-        pointer = _step(em, pointer, dtype.element, 1 - dtype.lanes)
+        pointer = step(em, pointer, dtype.element, 1 - dtype.lanes)
     kind, align = memory_type(dtype), element_bytes(dtype)
     value = em.b.op(f"load {kind}, ptr {pointer}, align {align}")
     if dtype.is_bool:
@@ -181,7 +181,7 @@ def store(em: Emitter, stmt: Any) -> None:
         _store_one(em, pointer, operand, value.dtype)
         return
     for lane in range(lanes):
-        _store_lane(em, _step(em, pointer, buffer.dtype, lane * stride), operand, value.dtype, lane)
+        _store_lane(em, step(em, pointer, buffer.dtype, lane * stride), operand, value.dtype, lane)
 
 
 def _store_lane(em: Emitter, pointer: str, vector: str, dtype: DataType, lane: int) -> None:
@@ -216,7 +216,8 @@ def _last_stride(buffer: Buffer) -> int:
     return last.value
 
 
-def _step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
+def step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
+    """The address so many elements on."""
     if elements == 0:
         return pointer
     return em.b.op(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {elements}")

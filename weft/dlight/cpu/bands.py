@@ -3,14 +3,12 @@
 A vector holds the channels of a pixel. A tile is some pixels of a row, or of a few short rows, that
 stay in registers over the window; each step loads a vector of data for each of them, which keeps
 the load ports as busy as the multiply-adds. What limits such a kernel is memory, so that an image
-is never padded as a whole: bands of rows are, each just before its windows are taken, as many rows
-as the first cache holds, or more, where those would be copied again and again for few results.
+is never padded: a pixel around it is a choice, for which code generation reads a constant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from weft.dlight.cpu import tiled
@@ -21,36 +19,13 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.tir.expr import Var
-from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import ForKind
+from weft.tir.transform.loop_partition import HINT
 
 _LARGEST: Final = 64
 """Pixels of a window at most."""
-_WIDEST: Final = 4
-"""Vectors of the channels of a pixel at most."""
-_FILLED: Final = 0.75
-"""The share of the first cache that a band may take."""
-_ENOUGH: Final = 1.25
-"""Rows copied for each row of the image with which such a band is high enough."""
-_HIGHER: Final = 0.125
-"""The share of the second cache that a band may take where that of the first one repeats more: the
-rows of a window, which are in the first one, move on by one row of results at a time."""
-_PARTS: Final = 4
-"""Bands for each core at least, where they are higher than the first cache asks for."""
-_ELEMENT: Final = 4
-"""Bytes of an element, near enough."""
-
-
-@dataclass(frozen=True)
-class Band:
-    """How much of an image is computed at once."""
-
-    columns: int
-    """Pixels of a tile along a row."""
-    high: int
-    """Rows of a tile."""
-    rows: int
-    """Rows of a band, a multiple of ``high`` or all."""
 
 
 def fits(nest: Nest) -> bool:
@@ -90,38 +65,54 @@ def schedule(
 
     ``padded`` are ``windows.paddings`` of the block. False if the block takes no windows.
     """
-    nest = Nest(sch, block)
-    if not fits(nest):
+    if not fits(Nest(sch, block)):
         return False
+    for pad in padded:
+        sch.compute_inline(pad)
+    nest = Nest(sch, block)
     roles = tiled.roles_of(nest, ())
     axes = nest.result_axes()
     if roles is None or axes is None or roles.packed:
         return False
     outer, tall, row, column = tuple(axes[:-3]), axes[-3], axes[-2], axes[-1]
     steps = tuple(sorted(roles.steps, key=lambda axis: not _slides(nest, axis, row)))
-    band = _band(nest, machine, bool(padded))
+    high, wide = _tile(nest, machine)
     if result is None:
         result = sch.cache_write(block, 0, "local")
     else:
         sch.set_scope(block, 0, "local")
     loops = tiled.loops_like(sch, result, nest)
     around = [loops[axis] for axis in outer if axis in loops]
-    down, inside = sch.split(loops[tall], [None, band.rows])
-    sets, high = sch.split(inside, [None, band.high])
-    across, wide = sch.split(loops[row], [None, band.columns])
-    sch.reorder(*around, down, sets, across, high, wide, loops[column])
-    for loop in (high, wide):
+    down, rows = sch.split(loops[tall], [None, high])
+    across, pixels = sch.split(loops[row], [None, wide])
+    sch.reorder(*around, down, across, rows, pixels, loops[column])
+    for loop in (rows, pixels):
         sch.unroll(loop)
     sch.vectorize(loops[column])
     sch.compute_at(block, across)
-    for pad in padded:
-        sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
-    run_in_parallel(sch, [*around, down], machine)
+    fused = run_in_parallel(sch, [*around, down], machine)
     roles = tiled.Roles(column, row, None, tall, outer, steps, (), False)
     tiled.tile_reduction(sch, block, roles, tiled.loops_around(sch, result, roles), machine)
-    for pad in padded:
-        _pad(sch, pad)
+    if padded:
+        is_cut = (nest.extent(row) or 1) % wide
+        _keep_whole(sch, [fused, *([] if is_cut else [across]), *_steps(sch, block, across)])
     return True
+
+
+def _steps(sch: Schedule, block: BlockRV, across: LoopRV) -> list[LoopRV]:
+    """The loops inside of that over tiles which are not unrolled: steps of the window."""
+    loops = sch.get_loops(block)
+    at = [sch.get(loop) for loop in loops].index(sch.get(across))
+    return [loop for loop in loops[at + 1 :] if sch.get(loop).kind is ForKind.SERIAL]
+
+
+def _keep_whole(sch: Schedule, loops: Sequence[LoopRV]) -> None:
+    """Cut no loop where windows start to leave the image: a pixel around it is a choice.
+
+    Only a tile's first and last pixels ask for that, and all of a row ask the same.
+    """
+    for loop in loops:
+        sch.annotate(loop, HINT, 0)
 
 
 def _slides(nest: Nest, axis: Var, row: Var) -> bool:
@@ -133,47 +124,11 @@ def _slides(nest: Nest, axis: Var, row: Var) -> bool:
     return any(axis in place and row in place for place in places)
 
 
-def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
-    """Tiles of equal size that fill the registers; bands that copy least and stay in the cache."""
+def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
+    """Rows and pixels of tiles of equal size that fill the registers."""
     axes = nest.result_axes()
     assert axes is not None
     tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
-    vectors = -(-channels // machine.lanes())
-    most = max(machine.accumulator_rows(vectors), 1)
+    most = max(machine.accumulator_rows(-(-channels // machine.lanes())), 1)
     columns = even(wide, most)
-    high = even(tall, most // columns) if columns == wide else 1
-    if not is_padded:
-        return Band(columns, high, high)
-    [load] = [load for load in nest.loads if _is_window(nest, load, axes)][:1]
-    height, width = [int(size) for size in load.buffer.shape[-3:-1]]
-    step = (load.step(axes[-3]) or 1) // (width * channels)
-    bands = product([nest.extent(axis) for axis in axes[:-3]]) or 1
-    row = width * channels * _ELEMENT
-    for tile in (high, 1):
-        # A last band that is cut off would not surely be padded before its windows are taken.
-        sizes = [*[rows for rows in range(tile, tall, tile) if tall % rows == 0], tall]
-        copied = [(tall // rows * (height - (tall - rows) * step), rows) for rows in sizes]
-        near = _held(copied, tall, int(machine.l1 * _FILLED) // row)
-        # Tiles of several rows are of small images, which higher bands make slower.
-        some = [
-            pair for pair in copied
-            if high == 1 and bands * tall // pair[1] >= _PARTS * machine.cores
-        ]  # fmt: skip
-        far = _held(some, tall, int(machine.l2 * _HIGHER) // row)
-        if near and (near[0][0] <= height * _ENOUGH or not far):
-            return Band(columns, tile, near[0][1])
-        if far:
-            return Band(columns, tile, min([*near, *far])[1])
-    return Band(columns, 1, 1)
-
-
-def _held(
-    copied: Sequence[tuple[int, int]], tall: int, most: int
-) -> list[tuple[int, int]]:
-    """The ``(rows copied in all, rows of results)`` of bands of ``most`` rows, fewest first."""
-    return sorted(pair for pair in copied if pair[0] * pair[1] // tall <= most)
-
-
-def _pad(sch: Schedule, pad: BlockRV) -> None:
-    """Copy and fill a band pixel by pixel."""
-    sch.vectorize(sch.get_loops(pad)[-1])
+    return even(tall, most // columns) if columns == wide else 1, columns
