@@ -150,7 +150,7 @@ CASES: Final = (
     Case("sum of all, 1024 x 1024", ((1024, 1024),), topi.sum),
     Case("sums over the middle, 32 x 256 x 64", ((32, 256, 64),), lambda x: topi.sum(x, 1)),
     Case("places of the largest, 512 x 1000", ((512, 1000),), lambda x: topi.argmax(x, 1),
-         limit="two comparisons and two choices a vector, and joining a row's lanes"),
+         limit="two comparisons and two choices a vector, one after the other, and joining lanes"),
     Case("places of the largest, 10 x 50257", ((10, 50257),), lambda x: topi.argmax(x, 1),
          limit="two comparisons and two choices a vector"),
     Case("means of images, 2048 x 7 x 7", ((1, 2048, 7, 7),),

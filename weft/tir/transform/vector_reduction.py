@@ -34,11 +34,12 @@ from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import GT, LT, Add, BufferLoad, Select, Var
+from weft.tir.expr import Add, BufferLoad, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
 from weft.tir.transform.fold_rows import fold_limit, fold_rows
+from weft.tir.transform.lane_choice import Choice, choice_of
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.unroll_loop import renewed
@@ -58,11 +59,12 @@ class _Update:
     lanes: tuple[Buffer, ...]
     step: Sequence[PrimExpr]
     """What a lane becomes in one iteration, as the reducer's result or simpler."""
-    first: Callable[[PrimExpr], list[PrimExpr]] | None
+    first: Callable[[PrimExpr], list[PrimExpr]] | None = None
     """What a lane of a choice starts from, which it meets again: what its first iteration reads."""
-    origin: Var | None
+    origin: Var | None = None
     """Where the vectors of an iteration start: lanes of a choice keep that, the same number for all
     of them, and learn their own places at the end."""
+    choice: Choice | None = None
 
     def start(self, place: PrimExpr) -> Stmt:
         """Set one lane; a maximum starts from what is there, which it takes in again at the end."""
@@ -232,9 +234,9 @@ def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
         decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
         for buffer in form.buffers
     ])  # fmt: skip
-    choice = _choice(form, loop, size)
-    if choice is None:
-        return _Update(form, any_start, lanes, form.reducer.result, None, None)
+    choice = choice_of(form.reducer)
+    if choice is None or not _grows(form.operands[0], loop, size):
+        return _Update(form, any_start, lanes, form.reducer.result)
     origin = Var("origin", loop.loop_var.dtype)
     place, value = form.operands
     form = form._replace(operands=[substitute(place, {loop.loop_var: origin}), value])
@@ -243,36 +245,15 @@ def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
         at = {loop.loop_var: op.add(loop.min, place), origin: loop.min}
         return [substitute(operand, at) for operand in form.operands]
 
-    return _Update(form, any_start, lanes, choice, first, origin)
+    return _Update(form, any_start, lanes, choice.step, first, origin, choice)
 
 
-def _choice(form: Reduction, loop: For, size: int) -> list[PrimExpr] | None:
-    """A lane's step where one of two (place, value) is chosen and places grow, as in argmax.
-
-    Of equal values the first or the last counts, so that a lane, which meets them in order, need
-    not look at places: it takes what is better, or what is not worse. None for other reducers, and
-    for loops that some lanes would not have a first iteration of.
-    """
-    reducer, extent = form.reducer, loop.extent
-    if len(form.buffers) != 2 or not isinstance(extent, IntImm) or extent.value < size:
-        return None
-    rest = Analyzer().simplify(op.subtract(form.operands[0], loop.loop_var))
-    if loop.loop_var in collect(rest, Var):
-        return None
-    (left, mine), (right, its) = reducer.lhs, reducer.rhs
-    place, value = reducer.result
-    if not (isinstance(place, Select) and isinstance(value, Select)):
-        return None
-    orders = [
-        test for test in collect(place.condition, (LT, GT)) if {test.a, test.b} == {left, right}
-    ]
-    if len(orders) != 1 or {left, right} & set(collect(value.condition, Var)):
-        return None
-    [order] = orders
-    if isinstance(order, LT) is (order.a is left):
-        better = substitute(value.condition, {mine: its, its: mine})
-        return [op.select(better, right, left), op.select(better, its, mine)]
-    return [op.select(value.condition, left, right), value]
+def _grows(place: PrimExpr, loop: For, size: int) -> bool:
+    """Whether a place is the loop's number, and more, and all lanes have a first iteration."""
+    if not isinstance(loop.extent, IntImm) or loop.extent.value < size:
+        return False
+    rest = Analyzer().simplify(op.subtract(place, loop.loop_var))
+    return loop.loop_var not in collect(rest, Var)
 
 
 def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | None]) -> bool:
@@ -329,10 +310,17 @@ class _Lanes:
         if self._origins:
             settled = self._each(lambda update, j: update.settle(j))
             parts.append(self._vector(round_size, settled))
-        width = round_size
+        others = []
+        for each in self._found:
+            if kept is None and each.choice is not None and each.choice.has_ties:
+                sizes = round_size, self.lanes
+                parts.append(each.choice.joined(each.lanes, sizes, self._vector))
+            else:
+                others.append(each)
+        width = round_size if others else until
         while width > until:
             half = width // 2
-            parts.append(self._vector(half, self._fold(half)))
+            parts.append(self._vector(half, self._fold(others, half)))
             width = half
         end = kept or self._each(lambda update, j: update.finish(j))
         parts.append(self._vector(until, end))
@@ -356,8 +344,8 @@ class _Lanes:
     def _found(self) -> list[_Update]:
         return [update for update in self.updates if update is not None]
 
-    def _fold(self, half: int) -> Callable[[PrimExpr], Stmt]:
-        return self._each(lambda update, j: update.fold(j, op.add(j, half)))
+    def _fold(self, updates: Sequence[_Update], half: int) -> Callable[[PrimExpr], Stmt]:
+        return lambda j: seq(*[update.fold(j, op.add(j, half)) for update in updates])
 
     def _body(
         self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None,
