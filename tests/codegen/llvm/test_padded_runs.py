@@ -7,6 +7,7 @@ import pytest
 
 import weft
 from weft.script import from_source
+from weft.script import tir as T
 from weft.tir import interp
 
 SOURCE = """
@@ -57,3 +58,14 @@ def f(p: T.Buffer((4,), "int32"), x: T.Buffer((3, 8), "float32"), y: T.Buffer((9
     places = np.array([2, 0, 1, 2], "int32")
     weft.build(func)["f"](places, x, found)
     np.testing.assert_array_equal(found, [*x[places], *np.ones((5, 8), "float32")])
+
+
+def test_one_number_is_no_run():
+    @T.prim_func
+    def f(x: T.Buffer((), "float32"), n: T.int32, y: T.Buffer((1,), "float32")):
+        y[0] = T.if_then_else(n > 0, x[()], T.float32(3))
+
+    for n, expected in ((0, 3), (1, 5)):
+        result = np.zeros(1, "float32")
+        weft.build(f)(np.full((), 5, "float32"), n, result)
+        assert result[0] == expected

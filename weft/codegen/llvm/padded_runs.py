@@ -80,7 +80,7 @@ def _table(em: Emitter, constant: Any) -> str:
 
 def _is_run(expr: Any) -> bool:
     """Whether the lanes lie side by side in memory that is no tile of registers."""
-    if not isinstance(expr, e.BufferLoad) or expr.predicate is not None:
+    if not isinstance(expr, e.BufferLoad) or expr.predicate is not None or expr.dtype.lanes == 1:
         return False
     ramp, buffer = as_ramp(expr.indices[-1]), expr.buffer
     is_run = ramp is not None and ramp[1] == 1 and memory.index_lanes(expr.indices[:-1]) == 1
