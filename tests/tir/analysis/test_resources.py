@@ -4,6 +4,7 @@ import pytest
 
 from weft import tir
 from weft.ir.expr import IntImm
+from weft.script import from_source
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.analysis.buffer_access_lca import detect_buffer_access_lca
@@ -33,6 +34,16 @@ def test_tails_of_split_loops_do_nothing(programs):
     for loop in schedule.get_loops(block):
         schedule.split(loop, [None, 16])
     assert estimate_tir_flops(schedule.mod) == 2 * 18**3
+
+
+def test_where_an_image_ends_is_no_arithmetic():
+    func = from_source("""
+@T.prim_func
+def f(x: T.Buffer((8,), "float32"), y: T.Buffer((10,), "float32")):
+    for i in range(10):
+        y[i] = T.if_then_else(1 <= i and i < 9, x[i - 1], T.float32(0)) * T.float32(2)
+""")
+    assert estimate_tir_flops(func) == 10
 
 
 def test_flops_of_a_symbolic_loop_is_an_error(programs):

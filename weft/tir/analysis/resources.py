@@ -12,7 +12,7 @@ from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.expr import BinaryExpr, Var
+from weft.tir.expr import BinaryExpr, BufferLoad, Var
 from weft.tir.function import PrimFunc
 
 _FREE_CALLS: Final = frozenset({"tir.likely", "tir.assume", "tir.if_then_else", "tir.reinterpret"})
@@ -196,9 +196,12 @@ class _Flops(Visitor):
         self.visit_default(node)
 
     def visit_Call(self, node: Any) -> None:
-        if getattr(node.op, "name", "") not in _FREE_CALLS:
+        name, args = getattr(node.op, "name", ""), node.args
+        if name not in _FREE_CALLS:
             self.add(node)
-        self.visit(node.args)
+        if name == "tir.if_then_else" and not collect(args[0], BufferLoad):
+            args = args[1:]  # where an instance lies, as around an image, is an index too
+        self.visit(args)
 
 
 @deep_recursion
