@@ -5,8 +5,9 @@
 The rows are those of ``python -m benchmarks ops``. What is timed is the kernel alone, between
 blocked layouts and on weights that are laid out, in turn with the peak for the same target, both by
 the processor time of the thread, so that other programs on the machine disturb little. FLOPs are
-those of the direct algorithm, as PyTorch counts them; convolutions are direct (``python -m
-benchmarks.winograd`` has the others); a matrix times a vector, which memory limits, is left out.
+those of the direct algorithm without the products of padding (``benchmarks.work``), convolutions
+are direct (``python -m benchmarks.winograd`` has the others); a matrix times a vector, which memory
+limits, is left out.
 
 The first column is the convolution or product alone, the second what the network has there: with
 the activation, whose own operations are not among the FLOPs.

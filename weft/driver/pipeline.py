@@ -66,6 +66,7 @@ from weft.tir.transform.remove_no_op import RemoveNoOp
 from weft.tir.transform.serialize_threads import SerializeThreads
 from weft.tir.transform.shuffle_load import ShuffleLoad
 from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.skip_padding import SkipPadding
 from weft.tir.transform.softmax_largest import LargestOfSoftmax
 from weft.tir.transform.split_vector_loop import SplitVectorLoop
 from weft.tir.transform.start_with_first import StartWithFirst
@@ -90,6 +91,7 @@ LOWER_TIR: tuple[Pass, ...] = (
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
     FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
     Simplify(),  # before vectorising: fewer, simpler indices to widen
+    SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
     FillTails(),  # while guards are where blocks put them, on indices that are simple
     PrefetchNextIteration(),  # while a panel has one load in one loop
     PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar

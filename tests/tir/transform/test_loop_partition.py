@@ -237,6 +237,27 @@ def test_random_guards_keep_their_meaning(seed):
         np.testing.assert_array_equal(*results)
 
 
+def test_conditions_that_fail_outside_of_the_middle_leave_nothing_there():
+    """A bound that an outer loop decides: before and after it one condition is known to fail."""
+
+    @T.prim_func
+    def before(a: T.Buffer((7,), "int32"), c: T.Buffer((4,), "int32")):
+        for row in T.parallel(4):
+            for step in range(3):
+                if 1 <= row * 2 + step and row * 2 + step < 8:
+                    c[row] = c[row] + a[row * 2 + step - 1]
+
+    passes = Sequential([PartitionGuardedLoops(), RemoveNoOp()])
+    after = passes(weft.IRModule({"main": before}))["main"]
+    steps = [loop for loop in collect(after.body, For) if loop.kind is ForKind.SERIAL]
+    assert len(steps) == 2  # of the rows in the middle, and of the first and the last
+    assert not [test for loop in steps for test in collect(loop, IfThenElse)]
+    results = [np.zeros(4, "int32") for _ in range(2)]
+    for func, result in zip((before, after), results, strict=True):
+        run(func, np.arange(1, 8, dtype="int32"), result)
+    np.testing.assert_array_equal(*results)
+
+
 @pytest.mark.parametrize("kind", [T.serial, T.parallel])
 def test_a_loop_whose_hint_says_no_is_not_cut(kind):
     @T.prim_func

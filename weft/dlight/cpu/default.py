@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from weft.dlight.cpu import (
     attention,
     bands,
+    borders,
     dots,
     elementwise,
     rows,
@@ -45,7 +46,7 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
     whole = _tried(sch, lambda one: attention.schedule(one, machine))
     if whole is not sch:
         return whole
-    sch = inlined(sch)
+    sch = inlined(sch, machine, weights)
     waiting = blocks_of(sch)
     while waiting:
         result = waiting.pop()
@@ -180,11 +181,13 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
 # Inlining
 
 
-def inlined(sch: Schedule) -> Schedule:
+def inlined(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Compute spatial blocks where they are read, unless that repeats work that is dear."""
     for block in blocks_of(sch):
         nest = Nest(sch, block)
-        if nest.is_spatial and _is_worth_inlining(sch, nest):
+        if nest.is_spatial and (
+            _is_worth_inlining(sch, nest) or _is_left_out(sch, nest, machine, weights)
+        ):
             sch = _tried(sch, _inline(block))
     return sch
 
@@ -211,3 +214,20 @@ def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
 def _repeats(consumer: Nest) -> bool:
     """Whether a reduction reads an element more than once: it has an axis that the place lacks."""
     return tiled.roles_of(consumer, ()) is not None
+
+
+def _is_left_out(
+    sch: Schedule, nest: Nest, machine: Machine, weights: Collection[Buffer]
+) -> bool:
+    """Whether a block is a padding whose zeros the tiles of a sum leave out."""
+    if not borders.is_padding(nest) or not borders.pads_with_zero(nest):
+        return False
+    consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
+    if len(consumers) != 1 or not borders.is_factor(nest, consumers[0]):
+        return False
+    [reader] = consumers
+    return (
+        not windows.fits(reader) and not bands.fits(reader)
+        and tiled.knows_ends(reader, weights, machine)
+        and borders.share_inside(nest, reader) < borders.WORTH
+    )  # fmt: skip

@@ -2,36 +2,35 @@
 
 One program serves them all. The last axis of the result is the vector axis; one more axis gives
 the rows of a register tile that stays in registers over the whole reduction. What follows the
-reduction element by element (bias, activation, residual) is computed on the tile. An operand whose
-rows are not contiguous along the vector axis, or that is a weight, is first copied into panels
-``[..., columns / width, reduction, width]`` (Goto and van de Geijn, 2008), a weight when the model
-is built. Sizes come from ``tiles.best_tile``.
+reduction element by element (bias, activation, residual) is computed on the tile. Operands are
+first copied into panels where they need it (``panels``), and padding that tiles know is left out
+(``borders``). Sizes come from ``tiles.best_tile``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
+from weft.dlight.cpu.borders import crossing
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
 from weft.dlight.cpu.joined import join_rows
 from weft.dlight.cpu.order import Order, Side, Tiles, best_order, tiles_of
-from weft.dlight.cpu.parts import in_parts
+from weft.dlight.cpu.panels import can_pack, is_panel, panel, schedule_panel
+from weft.dlight.cpu.parts import cut_of, in_parts
 from weft.dlight.cpu.tiles import Work, best_tile, shared_out
 from weft.dlight.cpu.together import together
 from weft.dlight.nest import Access, Nest, loops_of, product
-from weft.ir.expr import IntImm, PrimExpr
-from weft.ir.functor import collect
+from weft.ir.expr import IntImm
 from weft.target.machine import Machine
-from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
-from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.fill_tails import FILL_TAIL
 from weft.tir.transform.prefetch_next import PREFETCH_NEXT
+from weft.tir.transform.skip_padding import SKIP_PADDING, has_padding
 
 _UNROLLED: Final = 100
 """Multiply-adds of vectors in a reduction that is unrolled as a whole."""
@@ -97,7 +96,7 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
     free = [axis for axis in rest if axis is not row and axis is not tall]
     wide = None if nest.extent(column) is None else _wide_of(free, nest.loads, along)
     reused = [load for load in along if row is not None and not load.uses(row)]
-    packed = [load for load in strided if _can_pack(nest, load, column)]
+    packed = [load for load in strided if can_pack(nest, load, column)]
     if len(packed) != len(strided):
         return None
     if any(load not in reused and load.buffer not in weights for load in strided):
@@ -106,7 +105,7 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
     panels = reused if nest.extent(column) is None else []
     packed += [
         load for load in contiguous
-        if (load in panels or load.buffer in weights) and _can_pack(nest, load, column)
+        if (load in panels or load.buffer in weights) and can_pack(nest, load, column)
     ]  # fmt: skip
     outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
     steps = sorted(
@@ -146,14 +145,6 @@ def _wide_of(
     return found[-1] if found else None
 
 
-def _can_pack(nest: Nest, load: Access, column: Var) -> bool:
-    """Whether the panels of an operand hold each element once: its indices are plain axes."""
-    plain = [index for index in load.indices if isinstance(index, Var)]
-    others = [index for index in load.indices if collect(index, Var) and index not in plain]
-    again = [other for other in nest.loads if other.buffer is load.buffer]
-    return load.position(column) is not None and not others and len(again) == 1
-
-
 def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
@@ -178,12 +169,14 @@ def schedule(
         assert roles is not None
     sizes = _sizes(nest, roles, machine)
     panels = [
-        _panel(sch, nest, roles, load, sizes, weights)
+        panel(sch, nest, load, roles.column, sizes.columns, weights)
         for load in roles.packed
-        if not _is_panel(nest, load, roles.column, sizes)
+        if not is_panel(nest, load, roles.column, sizes.columns)
     ]
     if panels and nest.extent(roles.column) is None:
         sch.annotate(block, FILL_TAIL, 1)
+    if has_padding(nest.block):
+        sch.annotate(block, SKIP_PADDING, 1)
     part = in_parts(sch, nest, roles.steps)
     place_tile(sch, nest, roles, (block, result), sizes, machine)
     around = loops_around(sch, result, roles)
@@ -193,10 +186,29 @@ def schedule(
         total, (block, steps) = block, part
         _tile_total(sch, total, block, around)
         tile_reduction(sch, block, replace(roles, steps=steps), around + 1, machine)
-    for panel in panels:
-        if panel is not None:
-            schedule_panel(sch, panel, machine)
+    for copy in panels:
+        if copy is not None:
+            schedule_panel(sch, copy, machine)
     return True
+
+
+def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> bool:
+    """Whether what a tile meets of rows of an image, and where these end, is known: it holds whole
+    rows, or one of equal parts, and all steps of a window.
+    """
+    roles = roles_of(nest, weights)
+    if roles is None or roles.row is None or roles.tall is None:
+        return False
+    window = crossing(nest.loads, roles.steps, [roles.row, roles.tall])
+    cut = cut_of([nest.extent(axis) for axis in roles.steps])
+    whole = roles.steps
+    if cut is not None:
+        is_whole = cut.size == nest.extent(whole[cut.axis])
+        whole = whole[cut.axis if is_whole else cut.axis + 1 :]
+    size = nest.extent(roles.row)
+    if size is None or not window or not set(window) <= set(whole[:-1]):
+        return False
+    return size % _sizes(nest, roles, machine).rows == 0
 
 
 def place_tile(
@@ -259,56 +271,6 @@ def _is_apart(nest: Nest, roles: Roles) -> bool:
 def size_of(nest: Nest, axis: Var | None) -> int | None:
     """The extent of an axis; None if it is symbolic, 1 if there is none."""
     return 1 if axis is None else nest.extent(axis)
-
-
-# Panels
-
-
-def _is_panel(nest: Nest, load: Access, column: Var, sizes: Sizes) -> bool:
-    """Whether consecutive steps are next to each other in memory already."""
-    width = nest.extent(column)
-    return load.stride_one(column) and width is not None and width <= sizes.columns
-
-
-def _panel(
-    sch: Schedule, nest: Nest, roles: Roles, load: Access, sizes: Sizes,
-    weights: Collection[Buffer],
-) -> BlockRV | None:  # fmt: skip
-    """Copy an operand into panels; None if the copy is made when the model is built."""
-    index = [region.buffer for region in nest.block.reads].index(load.buffer)
-    copy = sch.cache_read(nest.rv, index, "global")
-    sch.transform_layout(
-        nest.rv, ("read", index), _panel_map(nest, load, roles.column, sizes.columns),
-        pad_value=op.const(0, load.buffer.dtype),
-    )  # fmt: skip
-    if load.buffer not in weights:
-        return copy
-    sch.annotate(copy, LAYOUT_REWRITE_PREPROC, True)
-    return None
-
-
-def _panel_map(
-    nest: Nest, load: Access, column: Var, width: int
-) -> Callable[..., list[PrimExpr]]:
-    """The index map of the panels: what is not reduced, columns / width, reduced, width."""
-    at = load.position(column)
-    assert at is not None
-    reduced = set(nest.reduced)
-    inner = [d for d, index in enumerate(load.indices) if reduced & set(collect(index, Var))]
-
-    def panels(*place: Any) -> list[PrimExpr]:
-        before = [place[d] for d in range(len(place)) if d != at and d not in inner]
-        after = [place[d] for d in inner]
-        return [*before, place[at] // width, *after, place[at] % width]
-
-    return panels
-
-
-def schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
-    """Copies that are made at every call run in parallel over their outer loops."""
-    loops = sch.get_loops(panel)
-    if len(loops) > 2:
-        run_in_parallel(sch, loops[:-2], machine)
 
 
 # The tile
@@ -463,6 +425,9 @@ def tile_reduction(
                 sch.unroll(loop)
         else:
             unroll_some(sch, steps[-1], tail, machine)
+            if roles.row is not None and has_padding(nest.block):
+                for axis in crossing(nest.loads, roles.steps, [roles.row]):
+                    sch.unroll(loops[axis])  # each step of it meets an end of its own
 
 
 def unroll_some(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from weft.dlight.cpu.borders import is_padding
 from weft.dlight.cpu.elementwise import run_in_parallel
 from weft.dlight.cpu.tiled import mark_tile
 from weft.dlight.cpu.tiles import even
@@ -21,7 +22,7 @@ from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
 from weft.target.machine import Machine
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
@@ -86,19 +87,7 @@ def _sees(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
 def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
     """The blocks that pad what only ``block`` reads."""
     found = [one for one in sch.get_producers(block) if len(sch.get_consumers(one)) == 1]
-    return [producer for producer in found if _is_padding(Nest(sch, producer))]
-
-
-def _is_padding(nest: Nest) -> bool:
-    """Whether a block holds an element of another tensor, or a constant outside of it."""
-    if not nest.is_spatial or len(nest.stores) != 1:
-        return False
-    value = nest.stores[0].value
-    is_choice = isinstance(value, Call) and getattr(value.op, "name", "") == "tir.if_then_else"
-    return (
-        is_choice and isinstance(value, Call) and isinstance(value.args[1], BufferLoad)
-        and not collect(value.args[2], (BufferLoad, Var))
-    )  # fmt: skip
+    return [producer for producer in found if is_padding(Nest(sch, producer))]
 
 
 def schedule(

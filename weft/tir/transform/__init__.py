@@ -43,6 +43,7 @@ _NAMES = {
     "SerializeThreads": "weft.tir.transform.serialize_threads",
     "ShuffleLoad": "weft.tir.transform.shuffle_load",
     "Simplify": "weft.tir.transform.simplify",
+    "SkipPadding": "weft.tir.transform.skip_padding",
     "SplitVectorLoop": "weft.tir.transform.split_vector_loop",
     "StartWithFirst": "weft.tir.transform.start_with_first",
     "StorageRewrite": "weft.tir.transform.storage_rewrite",

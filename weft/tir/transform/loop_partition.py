@@ -215,6 +215,9 @@ class _Cut:
     after: bool
     again_before: bool = True
     again_after: bool = True
+    opposite_before: list[PrimExpr] = field(default_factory=list)
+    """Conditions that surely have the other value before the middle."""
+    opposite_after: list[PrimExpr] = field(default_factory=list)
 
 
 @dataclass
@@ -315,8 +318,31 @@ class _Partition(StmtMutator):
         for value in (True, False):
             middle, conditions = self.agreed(found, whole, value, hinted)
             if middle is not None:
-                return self.within(loop, middle, conditions, value)
+                cut = self.within(loop, middle, conditions, value)
+                if cut is not None:
+                    self.decide_outside(cut, found, middle)
+                return cut
         return None
+
+    def decide_outside(self, cut: _Cut, found: list[_Found], middle: IntervalSet) -> None:
+        """Note which conditions have the other value wherever the middle has not begun, or ended.
+
+        Each part is within the loop's range, so that its end there says nothing of a condition.
+        """
+        prove = self.analyzer.can_prove
+        for item in found:
+            other = item.false if cut.value else item.true
+            if other is None:
+                continue
+            one = fold.const(cut.begin.dtype, 1)
+            if middle.min_value is not neg_inf() and other.min_value is neg_inf():
+                last = fold.sub(middle.min_value, one)
+                if other.max_value is pos_inf() or prove(LE(last, other.max_value)):
+                    cut.opposite_before.append(item.condition)
+            if middle.max_value is not pos_inf() and other.max_value is pos_inf():
+                first = fold.add(middle.max_value, one)
+                if other.min_value is neg_inf() or prove(GE(first, other.min_value)):
+                    cut.opposite_after.append(item.condition)
 
     def agreed(
         self, found: list[_Found], whole: IntervalSet, value: bool, hinted: bool
@@ -385,14 +411,16 @@ class _Partition(StmtMutator):
         parts: list[Stmt] = []
         low, stop = loop.min, fold.add(loop.min, loop.extent)
         if cut.before:
-            part = self.part(loop, low, cut.begin, loop.body, True)
+            outside = _Decide(cut.opposite_before, not cut.value).visit(loop.body)
+            part = self.part(loop, low, cut.begin, outside, True)
             parts.append(self.visit(part) if cut.again_before else part)
         body = _Decide(cut.conditions, cut.value).visit(loop.body)
         fresh = bool(parts)
         part = self.part(loop, cut.begin, cut.end, body, fresh)
         parts.append(self.visit(part))
         if cut.after:
-            part = self.part(loop, cut.end, stop, loop.body, True)
+            outside = _Decide(cut.opposite_after, not cut.value).visit(loop.body)
+            part = self.part(loop, cut.end, stop, outside, True)
             parts.append(self.visit(part) if cut.again_after else part)
         return seq(*parts)
 
