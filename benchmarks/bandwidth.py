@@ -166,7 +166,7 @@ CASES: Final = (
     *[_cast("float32", name) for name in ("float16", "bfloat16", "int8", "uint8", "int32", "bool")],
     *[_cast(name, "float32") for name in ("float16", "bfloat16", "int8", "uint8", "int64", "bool")],
     Case("sum of float16", ((1000, 1000),) * 2, topi.add, ("float16",),
-         "three conversions a vector"),
+         "three conversions for each eight elements"),
     Case("sum of bfloat16", ((1000, 1000),) * 2, topi.add, ("bfloat16",)),
     *[Case(f"relu of {name}", ((1000, 1000),), topi.nn.relu, (name,))
       for name in ("float16", "bfloat16")],

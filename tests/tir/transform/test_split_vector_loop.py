@@ -79,6 +79,27 @@ def test_many_vectors_are_a_loop_of_long_ones(becomes):
     becomes(SplitVectorLoop(), before, expected)
 
 
+def test_float16_that_is_converted_has_vectors_of_eight(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((44,), "float16"), c: T.Buffer((44,), "float16")):
+        for i in T.vectorized(44):
+            c[i] = a[i] + T.float16(1)
+        for i in T.vectorized(32):
+            c[i] = T.max(a[i], T.float16(1))
+
+    @T.prim_func
+    def expected(a: T.Buffer((44,), "float16"), c: T.Buffer((44,), "float16")):
+        for i in range(5):
+            for i_1 in T.vectorized(8):
+                c[i * 8 + i_1] = a[i * 8 + i_1] + T.float16(1)
+        for i in T.vectorized(4):
+            c[i + 40] = a[i + 40] + T.float16(1)
+        for i in T.vectorized(32):
+            c[i] = T.max(a[i], T.float16(1))
+
+    becomes(SplitVectorLoop(), before, expected)
+
+
 @pytest.mark.parametrize("extent", [17, 58, 128, 17 * 16, 1000])
 def test_every_element_is_computed_once(extent):
     @T.prim_func

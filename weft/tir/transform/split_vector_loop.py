@@ -6,8 +6,9 @@ one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Befor
 ``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
 16 stays (LLVM pads it). More than 16 vectors are a loop over vectors of 128 bytes, and shorter
 ones; up to three elements that no vector holds are computed one by one. Where places are computed
-in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad). An
-unrolled loop whose variable decides how long vectorized loops are is unrolled here.
+in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad). Of
+float16 that is added or multiplied, vectors have eight lanes. An unrolled loop whose variable
+decides how long vectorized loops are is unrolled here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
+from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Cast, Var
+from weft.tir.expr import Add, BufferLoad, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
@@ -31,6 +33,11 @@ PADDED: Final = 16
 MOST_VECTORS: Final = 16
 LONGEST: Final = 64
 """Lanes of the longest loop of a power of two that is one vector."""
+_HALF: Final = DataType("float16")
+_HALVES: Final = 8
+"""Lanes of float16 that are computed with in float32: those one instruction converts as it reads
+or writes memory. Where vectors of 16 are two halves, as in Zen 4, conversions of those take longer.
+"""
 _LONG_BITS: Final = 128 * 8
 _MOST_KNOWN: Final = 64
 """Vectors that follow each other where each picks its elements in an order of its own."""
@@ -47,6 +54,8 @@ class _Split(Mutator):
             return visited
         extent = visited.extent.value
         is_power = extent & (extent - 1) == 0
+        if extent > _HALVES and _converts_halves(visited):
+            return _long(visited, extent, _HALVES)
         if extent <= PADDED or (is_power and extent <= LONGEST):
             return visited
         lanes = extent & -extent  # the largest power of two that divides it
@@ -56,7 +65,7 @@ class _Split(Mutator):
             return seq(_vectors(visited, whole, PADDED), *_rest(visited, extent, rest))
         whole, rest = divmod(extent, lanes)
         if is_power or whole + rest.bit_count() > MOST_VECTORS:
-            return _long(visited, extent)
+            return _long(visited, extent, _long_lanes(visited))
         return seq(_vectors(visited, whole, lanes), *_rest(visited, extent, rest))
 
 
@@ -95,10 +104,30 @@ def _computes_places(loop: For) -> bool:
     )
 
 
-def _long(loop: For, extent: int) -> Stmt:
-    """A loop over long vectors, then vectors that get shorter."""
+def _converts_halves(loop: For) -> bool:
+    """Whether a loop over memory converts float16 to float32 and back for all that it computes.
+
+    Not where extremes are, which are found by bits, and functions, which take longer than that.
+    """
+    stores = collect(loop.body, BufferStore)
+    values = [store.value for store in stores if store.value.dtype == _HALF]
+    buffers = [store.buffer for store in stores]
+    buffers += [load.buffer for load in collect(loop.body, BufferLoad)]
+    return (
+        any(isinstance(value, Add | Sub | Mul | Div) for value in values)
+        and not collect(loop.body, (Call, For, Select, Max, Min))
+        and all(buffer.scope() == "global" for buffer in buffers)
+    )  # fmt: skip
+
+
+def _long_lanes(loop: For) -> int:
+    """The lanes of vectors of 128 bytes."""
     widest = max([store.value.dtype.bits for store in collect(loop.body, BufferStore)], default=32)
-    lanes = max(_LONG_BITS // max(widest, 8), PADDED)
+    return max(_LONG_BITS // max(widest, 8), PADDED)
+
+
+def _long(loop: For, extent: int, lanes: int) -> Stmt:
+    """A loop over vectors, then vectors that get shorter."""
     whole, rest = divmod(extent, lanes)
     vectors = _vectors(loop, whole, lanes, ForKind.SERIAL)
     return seq(vectors, *_rest(loop, extent, rest))
