@@ -2,11 +2,11 @@
 
 A function that is one attention has a program of its own (``attention``). In others, blocks that
 only move or combine elements are inlined first. Then, from the last block to the first, each result
-is scheduled together with what only it needs: windows (``windows``, ``bands``) or a tiled reduction
-whose result it takes element by element (``tiled``), reductions along rows (``rows``), values that
-run along them (``scans``), or by itself, in tiles where it reads along another axis than it writes
-(``transposed``), else in vectors (``elementwise``). A program that a block does not fit leaves it
-as it is, so that every function gets a schedule.
+is scheduled together with what only it needs: windows (``windows``, ``pixels``) or a tiled
+reduction whose result it takes element by element (``tiled``), reductions along rows (``rows``),
+values that run along them (``scans``), or by itself, in tiles where it reads along another axis
+than it writes (``transposed``), else in vectors (``elementwise``). A program that a block does not
+fit leaves it as it is, so that every function gets a schedule.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Callable, Collection, Sequence
 
 from weft.dlight.cpu import (
     attention,
-    bands,
     borders,
     dots,
     elementwise,
+    pixels,
     rows,
     scans,
     tiled,
@@ -57,8 +57,8 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
             sch = _with_its_producers(sch, result, waiting, machine, weights)
         elif windows.fits(nest):
             sch = _windows(sch, result, None, waiting, windows.schedule, machine)
-        elif bands.fits(nest):
-            sch = _windows(sch, result, None, waiting, bands.schedule, machine)
+        elif pixels.fits(nest):
+            sch = _windows(sch, result, None, waiting, pixels.schedule, machine)
         elif tiled.roles_of(nest, weights) is not None:
             sch = _tiled(sch, result, None, machine, weights)
         elif nest.is_plain and nest.is_reduction:
@@ -74,7 +74,7 @@ def _with_its_producers(
     only = _only_for(sch, result, waiting)
     for block in only:
         nest = Nest(sch, block)
-        for program in (windows, bands):
+        for program in (windows, pixels):
             if program.fits(nest) and _element_by_element(sch, block, result):
                 made = _windows(sch, block, result, waiting, program.schedule, machine)
                 if made is not sch:
@@ -227,7 +227,7 @@ def _is_left_out(
         return False
     [reader] = consumers
     return (
-        not windows.fits(reader) and not bands.fits(reader)
+        not windows.fits(reader) and not pixels.fits(reader)
         and tiled.knows_ends(reader, weights, machine)
         and borders.share_inside(nest, reader) < borders.WORTH
     )  # fmt: skip

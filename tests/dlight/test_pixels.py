@@ -8,7 +8,7 @@ import pytest
 import weft
 from tests.dlight.test_default import assert_results_are_kept, floats, results_of
 from weft import te, tir, topi
-from weft.dlight.cpu import bands, default
+from weft.dlight.cpu import default, pixels
 from weft.dlight.nest import Nest, blocks_of, loops_of
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
@@ -87,7 +87,7 @@ def test_windows_without_columns_are_left_to_others():
     layouts = ("NCHW4c", "OIHW4i8o", "NCHW8c")
     func = te.create_prim_func([x, w, conv_blocked(x, w, 1, 1, 1, 1, layouts)])
     sch = tir.Schedule(func)
-    assert not any(bands.fits(Nest(sch, block)) for block in blocks_of(sch))
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
 
 
 def test_symbolic_images_are_left_to_others():
@@ -96,7 +96,7 @@ def test_symbolic_images_are_left_to_others():
     made = topi.nn.pool2d(x, (2, 2), (1, 1), (1, 1), (0, 0, 0, 0), "max", False, "NCHWc")
     func = te.create_prim_func([x, made])
     sch = tir.Schedule(func)
-    assert not any(bands.fits(Nest(sch, block)) for block in blocks_of(sch))
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
     _, expected, interpreted, native = results_of(func, [floats(1, 2, 5, 7, 4)], (1, 2, 4, 6, 4))
     np.testing.assert_array_equal(interpreted, expected)
     np.testing.assert_array_equal(native, expected)
