@@ -16,6 +16,7 @@ from typing import Final
 from weft.dlight.cpu.borders import crossing
 from weft.dlight.cpu.elementwise import extent_of, run_in_parallel
 from weft.dlight.cpu.joined import join_rows
+from weft.dlight.cpu.long_rows import add_together, exceeds_registers, long_row
 from weft.dlight.cpu.order import Order, Side, Tiles, best_order, tiles_of
 from weft.dlight.cpu.panels import can_pack, is_panel, panel, schedule_panel
 from weft.dlight.cpu.parts import cut_of, in_parts
@@ -240,7 +241,10 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
 
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
     """What a tile holds of each axis."""
-    tile = best_tile(machine, _work_of(nest, roles))
+    work = _work_of(nest, roles)
+    tile, long = best_tile(machine, work), long_row(machine, work)
+    if long is not None:
+        return Sizes(long, 1, 1, 1)
     alone = (roles.wide, roles.tall) == (None, None) and not roles.shared
     if alone and product([nest.extent(axis) for axis in roles.outer]) == 1:
         rows = shared_out(size_of(nest, roles.row), tile.rows, machine.cores)
@@ -415,6 +419,10 @@ def tile_reduction(
     tail = [loops[axis] for axis in inside if axis in loops]
     sizes = [nest.extent(axis) for axis in nest.reduced]
     sch.reorder(*steps, *tail)
+    if steps and _reads_once(nest) and exceeds_registers(sch, tail, machine):
+        rows = add_together(sch, steps[-1], tail[-1], machine)
+        sch.decompose_reduction(block, [*steps[:-1], rows][0])
+        return
     mark_tile(sch, tail)
     if steps:
         start = sch.decompose_reduction(block, steps[0])

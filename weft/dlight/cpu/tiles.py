@@ -119,7 +119,7 @@ def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
     height = _UNKNOWN if work.rows is None else work.rows
     for lanes, vectors, several in _widths(machine, work):
         most = most_rows(machine, vectors)
-        most = (machine.vector_registers - _SPARED) // vectors if work.once else most
+        most = most_sums(machine) // vectors if work.once else most
         most = min(most, _WAYS) if work.apart else most
         for rows in range(1, min(most, height) + 1):
             is_short = work.shared and rows == work.rows
@@ -171,6 +171,11 @@ def most_rows(machine: Machine, vectors: int) -> int:
     6
     """
     return machine.accumulator_rows(vectors)
+
+
+def most_sums(machine: Machine) -> int:
+    """The vectors of sums that registers hold, where an addition takes its operand from memory."""
+    return machine.vector_registers - _SPARED
 
 
 def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
