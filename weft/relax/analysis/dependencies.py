@@ -1,8 +1,10 @@
 """Which bindings of a dataflow block must come before which others.
 
 A binding depends on those that bind the variables it uses, on the match_casts that define the
-symbolic variables it mentions, and, if it writes into an argument in place, on all earlier readers
-of that argument. Whoever moves bindings (fusion, sorting) keeps to these edges, not only to uses.
+symbolic variables it mentions, and on what reads or writes the same memory before it: a call that
+writes in place comes after all earlier readers of that memory, under whatever name (a view, a field
+of a tuple), and before all later ones. Whoever moves bindings (fusion, sorting) keeps to these
+edges, not only to uses.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.functor import collect
+from weft.relax.analysis.written import same_memory, targets
 from weft.relax.expr import Call, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.lattice import defining_vars, symbolic_vars
-from weft.relax.op.base import CALL_TIR_INPLACE
 
 
 def operands(value: Any) -> list[Any]:
@@ -31,7 +33,7 @@ def operands(value: Any) -> list[Any]:
 def binding_dependencies(bindings: Sequence[Any]) -> list[list[int]]:
     """For each binding, the positions of the earlier ones that it depends on, in order of use."""
     definition: dict[Var, int] = {}
-    readers: dict[Var, list[int]] = {}
+    accesses = _Accesses(bindings)
     symbols: dict[Any, int] = {}
     found: list[list[int]] = []
     for index, binding in enumerate(bindings):
@@ -44,17 +46,58 @@ def binding_dependencies(bindings: Sequence[Any]) -> list[list[int]]:
             for symbol in symbolic_vars([binding.value, binding.var.struct_info]):
                 if symbol in symbols:
                     needed[symbols[symbol]] = None
-        if isinstance(binding.value, Call) and binding.value.op is CALL_TIR_INPLACE:
-            for var in used:
-                needed.update(dict.fromkeys(readers.get(var, ())))
-        for var in used:
-            readers.setdefault(var, []).append(index)
+        needed.update(dict.fromkeys(accesses.before(index, used)))
         definition[binding.var] = index
         if isinstance(binding, MatchCast):
             for symbol in defining_vars(binding.struct_info):
                 symbols.setdefault(symbol, index)
         found.append([*needed])
     return found
+
+
+class _Accesses:
+    """Who reads and writes which memory of a block; nothing is asked where nothing is written.
+
+    Variables that may be the same memory have one *place*. What comes from outside of the block
+    has one place together, since nothing here tells which of it is a view of which.
+    """
+
+    def __init__(self, bindings: Sequence[Any]) -> None:
+        self.targets = {
+            index: found
+            for index, binding in enumerate(bindings)
+            if (found := targets(binding.value))
+        }
+        self.parent: dict[Var | None, Var | None] = {}
+        self.readers: dict[Var | None, list[int]] = {}
+        self.writer: dict[Var | None, int] = {}
+        if self.targets:
+            self.inside = {binding.var for binding in bindings}
+            for binding in bindings:
+                for var in same_memory(binding.value):
+                    self.parent[self.place(var)] = self.place(binding.var)
+
+    def place(self, var: Var | None) -> Var | None:
+        """The variable that stands for the memory of a variable; None for that from outside."""
+        if var not in self.inside:
+            var = None
+        while var in self.parent and self.parent[var] is not var:
+            var = self.parent[var]
+        return var
+
+    def before(self, index: int, used: Sequence[Var]) -> list[int]:
+        """The bindings that the one at ``index`` comes after because of memory; it is entered."""
+        if not self.targets:
+            return []
+        read = {self.place(var) for var in used}
+        written = {self.place(var) for var in self.targets.get(index, ())}
+        found = [self.writer[place] for place in read | written if place in self.writer]
+        for place in written:
+            found.extend(self.readers.pop(place, ()))
+            self.writer[place] = index
+        for place in read - written:
+            self.readers.setdefault(place, []).append(index)
+        return sorted(found)
 
 
 def _used_vars(value: Any) -> list[Var]:

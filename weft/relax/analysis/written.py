@@ -26,17 +26,17 @@ def written_variables(func: Function) -> set[Var]:
     bindings = bindings_in_order(func)
     found: set[Var] = set()
     for binding in bindings:
-        found.update(_targets(binding.value))
+        found.update(targets(binding.value))
     before = -1
     while len(found) != before:
         before = len(found)
         for binding in reversed(bindings):
             if binding.var in found:
-                found.update(_same_memory(binding.value))
+                found.update(same_memory(binding.value))
     return found
 
 
-def _targets(value: Any) -> list[Var]:
+def targets(value: Any) -> list[Var]:
     """The variables that a call writes in place."""
     if not isinstance(value, Call):
         return []
@@ -50,7 +50,7 @@ def _targets(value: Any) -> list[Var]:
     return [var for place in places for var in collect(arguments[place], Var)]
 
 
-def _same_memory(value: Any) -> list[Var]:
+def same_memory(value: Any) -> list[Var]:
     """The variables whose memory a value may be."""
     if isinstance(value, If):
         branches: list[Any] = [value.true_branch, value.false_branch]
@@ -61,7 +61,10 @@ def _same_memory(value: Any) -> list[Var]:
         if name in VIEWS:
             return collect(value.args[0], Var)
         if "packed" not in name and "closure" not in name:
-            return _targets(value)
+            return targets(value)
     if isinstance(value, Function):
         return []
     return collect(value, Var)
+
+
+__all__ = ["same_memory", "targets", "written_variables"]

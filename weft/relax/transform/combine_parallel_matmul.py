@@ -7,7 +7,8 @@ has them. One large product uses a machine better than several small ones (TASO,
 
 Combined are the products of a dataflow block with the same left side whose right sides have one
 rank and agree in all but the last dimension; of several extents that are not constants only one
-can be cut off, the last. A branch that needs the result of another one is left out.
+can be cut off, the last. A branch that needs the result of another one is left out. A block
+that holds a call in place stays as it is: its reads may not move.
 
 The bindings stand in slots; a group is emitted before the first of its branches. Where an input of
 a later branch is computed in between, the slots between the two are reordered, and only those: the
@@ -26,6 +27,7 @@ from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.written import targets
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -178,7 +180,7 @@ class _Plan:
     def combined(self) -> list[_Group]:
         """The groups, after the slots are in an order that allows them."""
         candidates = self.candidates()
-        if not candidates:
+        if not candidates or any(targets(binding.value) for binding in self.bindings.values()):
             return []
         for binding in self.bindings.values():
             for var, count in uses(binding.value).items():
