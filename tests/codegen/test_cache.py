@@ -12,11 +12,12 @@ import pytest
 
 from weft.codegen import cache
 from weft.codegen.build import compile_cached
+from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore, For, ForKind
+from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, ForKind
 
 
 @pytest.fixture
@@ -125,3 +126,42 @@ def test_writers_may_be_killed_at_any_moment(folder):
             writer.wait()
     for number in range(5):
         assert cache.load(f"key{number}") is not None
+
+
+def allocating(scope: str) -> PrimFunc:
+    inner, out = decl_buffer((1,), "int32", "inner", scope=scope), decl_buffer((1,), "int32", "out")
+    store = BufferStore(out, inner[0], [0])
+    block = Block([], [], [], "b", store, alloc_buffers=[inner])
+    return PrimFunc([out], BlockRealize([], IntImm("bool", 1), block))
+
+
+def test_storage_scopes_and_where_names_end_are_in_the_key():
+    digests = {cache.function_digest(allocating(scope)) for scope in ("global", "shared", "local")}
+    assert len(digests) == 3
+    odd = [PrimFunc([Var(a, "int32"), Var(b, "int32")], Evaluate(0))
+           for a, b in (("x\0y", "z"), ("x", "y\0z"))]  # fmt: skip
+    assert cache.function_digest(odd[0]) != cache.function_digest(odd[1])
+    first, second = PrimFunc([], Evaluate(0)), PrimFunc([], Evaluate(1))
+    assert cache.make_key([("f", first)]) != cache.make_key([("f", second)])
+
+
+def test_an_entry_that_is_no_regular_file_is_a_miss(folder):
+    before = compile_cached(program())
+    (entry,) = folder.iterdir()
+    for put in (os.mkfifo, os.mkdir):
+        entry.unlink()
+        put(entry)
+        assert compile_cached(program()).object_code == before.object_code
+        assert entry.is_dir() or entry.is_file()
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch):
+    for name in ("WEFT_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(cache.Path, "home", nowhere)
+    assert cache.cache_folder() is None
+    assert compile_cached(program()).object_code

@@ -1,4 +1,4 @@
-"""``save_json`` and ``load_json`` over everything there is: each kind of node, random functions."""
+"""Over each kind of node there is, and random functions: JSON and back, digests and equality."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import weft
 from weft import ir, relax, te, tir
 from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.ir.structural import compared_fields, structural_digest
 from weft.relax.distributed.global_info import DeviceMesh
 from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.script import ir as I
@@ -183,3 +184,55 @@ def test_values_of_the_runtime_keep_their_class(value):
     back = ir.load_json(ir.save_json([value, {"key": value}]))
     assert back == [value, {"key": value}]
     assert type(back[0]) is type(back[1]["key"]) is type(value)
+
+
+def with_field(item: Node, name: str, value) -> Node:
+    """A copy with one field set to anything, past the checks of the constructor."""
+    copy = object.__new__(type(item))
+    for slot in type(item)._all_slots_ - {"__weakref__", "_cache"}:
+        if hasattr(item, slot):
+            setattr(copy, slot, getattr(item, slot))
+    copy._cache = None
+    setattr(copy, name, value)
+    return copy
+
+
+def other_values(value) -> list:
+    """Values beside that of a field, some of which look like a piece of a digest's text."""
+    plain = [f"{value}", f"{value}n3;", "x)StringImm(sy", "", 0, 1, None, [], [value], {}]
+    pointer = ir.PointerType(ir.PrimType("int8"))
+    return [*plain, {"k": value}, tir.StringImm("x"), tir.Var("fresh", "int32"), pointer]
+
+
+def test_the_digest_sees_every_field_that_equality_compares():
+    checked = set()
+    for item in {type(node): node for example in EXAMPLES for node in walk(example)}.values():
+        digest = structural_digest(item, True)
+        for name, _ in compared_fields(item):
+            if not hasattr(item, name):
+                continue  # a kind of variable that has no such field
+            for value in other_values(getattr(item, name)):
+                changed = with_field(item, name, value)
+                equal = ir.structural_equal(item, changed, map_free_vars=True)
+                assert (structural_digest(changed, True) == digest) is equal, (item, name, value)
+                if not equal:
+                    checked.add((type(item).KIND, name))
+    assert ("Var", "type_annotation") in checked
+    assert ("RelaxVar", "struct_info") in checked
+    assert ("StringImm", "value") in checked
+
+
+SMALL = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("[]{}()#:;ns01", max_size=4),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text("k:;1", max_size=2), inner, max_size=2)
+    | st.text("sx)(S;1", max_size=3).map(tir.StringImm),
+    max_leaves=6,
+)
+
+
+@given(SMALL, SMALL)
+@settings(max_examples=400)
+def test_values_have_one_digest_exactly_where_they_are_equal(lhs, rhs):
+    same = structural_digest(lhs) == structural_digest(rhs)
+    assert same is ir.structural_equal(lhs, rhs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -322,6 +323,20 @@ def test_names_that_no_file_has(saved, path, message):
     for action in (model.save, model.export_library, weft.load):
         with pytest.raises(ArtifactError, match=message):
             action(path)
+
+
+def test_pipes_and_devices_are_refused_and_links_are_kept(saved, tmp_path):
+    model, pipe, link = weft.load(saved), tmp_path / "pipe", tmp_path / "link.weft"
+    os.mkfifo(pipe)
+    for act in (weft.load, model.save):
+        with pytest.raises(ArtifactError, match="expected a regular file, found a pipe$"):
+            act(pipe)
+    with pytest.raises(ArtifactError, match="expected a regular file, found a device$"):
+        model.save("/dev/null")
+    link.symlink_to(tmp_path / "target.weft")
+    model.save(link)
+    assert link.is_symlink()
+    assert (tmp_path / "target.weft").read_bytes() == Path(saved).read_bytes()
 
 
 def test_a_folder_that_is_not_there(saved, tmp_path):

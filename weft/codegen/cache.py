@@ -23,6 +23,7 @@ import weft.codegen
 from weft.ir.functor import post_order_visit
 from weft.ir.structural import structural_digest
 from weft.support.config import environment_flag, environment_int, environment_text
+from weft.support.files import read_regular
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -43,12 +44,11 @@ def cache_folder(kind: str = "objects") -> Path | None:
     if environment_flag("WEFT_NO_CACHE"):
         return None
     given = environment_text("WEFT_CACHE_DIR")
-    base = Path(given) if given else _user_cache() / "weft"
-    folder = base / kind
     try:
+        folder = (Path(given) if given else _user_cache() / "weft") / kind
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
-    except OSError:
+    except (OSError, RuntimeError):  # no HOME, and a user whom the system does not know
         return None
     foreign = hasattr(os, "getuid") and status.st_uid != os.getuid()
     if foreign or stat.S_IMODE(status.st_mode) & 0o022:
@@ -80,19 +80,26 @@ def function_digest(func: PrimFunc) -> bytes:
 
     def note(node: Any) -> None:
         if isinstance(node, Var | Buffer):
-            names.append(node.name)
+            names.append(str(node.name))
 
     post_order_visit([func.params, list(func.buffer_map.values()), func.body], note)
     digest = hashlib.blake2b(structural_digest(func), digest_size=16)
-    digest.update("\0".join(names).encode())
+    for name in names:
+        digest.update(_delimited(name))
     return digest.digest()
+
+
+def _delimited(text: str) -> bytes:
+    """A text of any content, which says first how long it is."""
+    content = text.encode(errors="surrogatepass")
+    return b"%d;%b" % (len(content), content)
 
 
 def make_key(functions: Iterable[tuple[str, PrimFunc]], *options: object) -> str:
     """The key of a set of named functions compiled with these options."""
     digest = hashlib.blake2b(source_digest(), digest_size=20)
     for name, func in functions:
-        digest.update(name.encode() + b"\0" + function_digest(func))
+        digest.update(_delimited(name) + function_digest(func))
     digest.update(repr(options).encode())
     return digest.hexdigest()
 
@@ -104,7 +111,7 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
         return None
     path = folder / key
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError:
         return None
     found = _decode(data)
@@ -164,6 +171,8 @@ def sweep(folder: Path, limit: int | None = None) -> None:
     now = time.time()
     for item in os.scandir(folder):
         try:
+            if not item.is_file():
+                continue
             status = item.stat()
             if item.name.startswith("tmp-"):
                 if now - status.st_mtime > _STALE_SECONDS:

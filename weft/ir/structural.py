@@ -3,7 +3,9 @@
 Two programs are equal when their nodes agree field by field (``Node.STRUCTURE``). Variables are
 compared through a mapping that grows where fields *define* variables (loop variables, parameters,
 buffers); with ``map_free_vars`` free variables map too. Shared variables must be shared alike.
-The hash agrees with equality: variables hash by the order in which they are met.
+The hash agrees with equality, for both take the fields from ``compared_fields``: variables hash by
+the order in which they are met, and every part is delimited, so that no two programs without free
+variables that differ feed the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import hashlib
 import math
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +31,14 @@ MAPPED_KINDS: set[str] = {"Buffer"}
 """Kinds compared by structure once, and by identity of the pair after that."""
 CLOSED_KINDS: set[str] = {"PrimFunc", "Op", "PrimType", "IntImm", "FloatImm", "StringImm"}
 """Kinds without free variables: the same object on both sides is equal whatever stands around."""
+
+_OF_VARIABLES: Final = (("dtype", False), ("type_annotation", False), ("struct_info", False))
+"""What is compared of a variable; a kind of variable that lacks one of them has None there."""
+
+
+def compared_fields(item: Node) -> tuple[tuple[str, bool], ...]:
+    """``(field, defines)`` of all that equality compares and the hash takes of a node, in order."""
+    return _OF_VARIABLES if item.KIND in VARIABLE_KINDS else item.STRUCTURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +165,7 @@ class _Comparer:
             if id(rhs) in self.backward:
                 return self.fail(lhs, rhs, "the buffers are not the same one")
             self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
-        for name, field_defines in lhs.STRUCTURE:
+        for name, field_defines in compared_fields(lhs):
             self.path.append(("attr", name, name))
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
@@ -168,9 +178,9 @@ class _Comparer:
         if lhs is not rhs and not (defines or self.map_free_vars):
             return self.fail(lhs, rhs, "two different free variables")
         self.forward[id(lhs)], self.backward[id(rhs)] = rhs, lhs
-        for name in ("dtype", "type_annotation", "struct_info"):
+        for name, _ in compared_fields(lhs):
             mine, its = getattr(lhs, name, None), getattr(rhs, name, None)
-            if lhs is rhs or (mine is None and its is None):
+            if mine is None and its is None:
                 continue
             self.path.append(("attr", name, name))
             if not self.equal(mine, its, defines):
@@ -246,16 +256,21 @@ class _Hasher:
         if isinstance(value, Node):
             self.node(value, defines)
         elif isinstance(value, tuple | list):
-            self.digest.update(b"[%d" % len(value))
+            self.digest.update(b"[%d;" % len(value))
             for item in value:
                 self.feed(item, defines)
         elif isinstance(value, dict):
-            self.digest.update(b"{%d" % len(value))
+            self.digest.update(b"{%d;" % len(value))
             for key in sorted(value, key=self.key_order):
-                self.digest.update(_key_text(key).encode())
+                text, number = self.key_order(key)
+                self.text(b"k", b"%d:" % number + text.encode(errors="surrogatepass"))
                 self.feed(value[key], defines)
         else:
-            self.digest.update(_plain_bytes(value))
+            self.text(b"p", _plain_bytes(value))
+
+    def text(self, kind: bytes, content: bytes) -> None:
+        """Bytes of any content, which say first how many they are."""
+        self.digest.update(b"%b%d;%b" % (kind, len(content), content))
 
     def key_order(self, key: Any) -> tuple[str, int]:
         """Names in alphabetical order; variables in the order in which they were met."""
@@ -266,22 +281,22 @@ class _Hasher:
         if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
             number = self.numbers.get(id(item))
             if number is not None:
-                self.digest.update(b"#%d" % number)
+                self.digest.update(b"#%d;" % number)
                 return
             self.numbers[id(item)] = len(self.numbers)
             self.kept.append(item)
-        self.digest.update(kind.encode() + b"(")
+        self.text(b"n", kind.encode())
         if kind in VARIABLE_KINDS:
             self.variable(item, defines)
             return
-        for name, field_defines in item.STRUCTURE:
+        for name, field_defines in compared_fields(item):
             self.feed(getattr(item, name), defines or field_defines)
-        self.digest.update(b")")
 
     def variable(self, item: Node, defines: bool) -> None:
-        self.digest.update(_plain_bytes(getattr(item, "dtype", None)))
+        for name, _ in compared_fields(item):
+            self.feed(getattr(item, name, None), defines)
         if not (defines or self.map_free_vars):
-            self.digest.update(b"free")
+            self.digest.update(b"free;")
 
 
 class _Identifier(_Hasher):
@@ -290,7 +305,7 @@ class _Identifier(_Hasher):
     def variable(self, item: Node, defines: bool) -> None:
         super().variable(item, defines)
         if not defines:
-            self.digest.update(b"%d" % id(item))
+            self.digest.update(b"%d;" % id(item))
 
 
 def _key_text(key: Any) -> str:

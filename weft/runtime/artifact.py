@@ -19,7 +19,6 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ from weft.support.errors import (
     TVMError,
     UnsupportedError,
 )
+from weft.support.files import open_regular, write_whole
 
 FORMAT: Final = "weft-model"
 VERSION: Final = 1
@@ -172,28 +172,15 @@ def writable_path(path: Any) -> Path:
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write a file as a whole or not at all; ArtifactError says why it cannot be written.
 
+    A link stays, and the file that it leads to is written; pipes and devices are refused.
     ``durable``: wait until the disk has it.
     """
-    temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, data, durable=durable)
     except OSError as error:
-        _remove(temporary)
-        before = "; the file that was there is unchanged" if os.path.exists(path) else ""
+        before = "; the file that was there is unchanged" if os.path.isfile(path) else ""
         reason = error.strerror or type(error).__name__
         raise ArtifactError(f"cannot write {str(path)!r}: {reason}{before}") from error
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return  # the folder is gone or not ours: so is what we wrote
 
 
 def read_file(path: Path) -> Artifact:
@@ -203,7 +190,7 @@ def read_file(path: Path) -> Artifact:
     else or damaged, ArtifactVersionError where it is of a later format.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _read(_container(file, path), path)
     except OSError as error:
         reason = error.strerror or type(error).__name__

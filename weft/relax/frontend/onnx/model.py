@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
 from weft.relax.frontend.onnx.functions import opset_versions
+from weft.support.files import read_regular
 
 
 def load_model(model: Any) -> Any:
@@ -41,7 +42,7 @@ def _parsed(onnx: Any, data: bytes, what: str) -> Any:
 
 def _read(onnx: Any, path: Path) -> Any:
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
         raise OnnxModelError(
             f"{_shown(path)}: expected the file of an ONNX model, found no such file"

@@ -1,0 +1,78 @@
+"""Opening and writing files that may be anything: pipes, devices, folders, links.
+
+The open of a pipe waits until somebody opens its other end. So a file is opened without waiting,
+and what is no regular file is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; OSError, at once, for what is no regular file."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | _NO_WAITING)
+    try:
+        _check_regular(os.fstat(descriptor).st_mode)
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; OSError, at once, for anything else."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file beside its name and rename it, so that it is there whole or not at all.
+
+    A link stays a link, and the file that it leads to is written. OSError for what is no regular
+    file. ``durable``: wait until the disk has it.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        _check_regular(os.stat(path).st_mode)
+    except FileNotFoundError:
+        pass  # a new file
+    temporary = target.with_name(f".{target.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError:
+        _remove(temporary)
+        raise
+
+
+def _check_regular(mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"expected a regular file, found {kind}")
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # the folder is gone or not ours: so is what we wrote
