@@ -124,7 +124,7 @@ def test_bench_times_weft_and_torch_in_processes_of_their_own(folder, capsys):
     assert "torch eager" in out
     figures = json.loads((folder / "f.json").read_text(encoding="utf-8"))["engines"]
     assert len(figures["weft"]["seconds"]) == len(figures["torch eager"]["seconds"]) == 2
-    assert all(value > 0 for engine in figures.values() for value in engine["seconds"])
+    assert all(value >= 0 for engine in figures.values() for value in engine["seconds"])
 
 
 def test_a_file_of_models_is_named_by_its_path(folder):

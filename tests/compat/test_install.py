@@ -16,7 +16,7 @@ def run_program(pytestconfig):
     def run(text: str) -> str:
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(text)],
-            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=100, check=False,
+            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

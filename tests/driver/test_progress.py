@@ -51,7 +51,7 @@ def run_at_terminal(*arguments):
             break
         shown += piece
     os.close(ours)
-    out = done.communicate(timeout=60)[0].decode()
+    out = done.communicate(timeout=600)[0].decode()
     assert done.returncode == 0, shown.decode()
     assert out == "[0. 1.]\n"
     return shown.decode()
@@ -72,7 +72,7 @@ def test_quick_work_and_work_without_rich_are_silent(arguments):
 def test_no_terminal_no_text():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "2", "0.3"], capture_output=True, text=True, check=True,
-        timeout=60,
+        timeout=600,
     )  # fmt: skip
     assert done.stderr == ""
 

@@ -152,7 +152,7 @@ except Exception as error:
     print("an error")
 '''
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stdout) == (0, "an error\n"), done.stderr[-500:]
 

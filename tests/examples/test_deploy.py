@@ -22,19 +22,19 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no 
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("deploy") / "build"
     subprocess.run(
-        [sys.executable, str(EXAMPLE / "export_model.py"), str(made)], check=True, timeout=200
+        [sys.executable, str(EXAMPLE / "export_model.py"), str(made)], check=True, timeout=600
     )
     subprocess.run(
         ["cc", "-O2", "-Wall", "-Werror", f"-I{made}", str(EXAMPLE / "classify.c"),
          str(made / "fashion.so"), "-o", str(made / "classify")],
-        check=True, timeout=100,
+        check=True, timeout=600,
     )  # fmt: skip
     return made
 
 
 def run(folder, *paths):
     return subprocess.run(
-        [str(folder / "classify"), *map(str, paths)], capture_output=True, text=True, timeout=60,
+        [str(folder / "classify"), *map(str, paths)], capture_output=True, text=True, timeout=600,
         env={"PATH": "/nowhere"}, check=False,
     )  # fmt: skip
 

@@ -30,6 +30,6 @@ def run_in_fresh_process(program):
     """Run a program in a process of its own; fail with its errors."""
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -88,7 +88,7 @@ def test_every_process_writes_the_same_bytes(saved, tmp_path):
         path = tmp_path / f"{number}.weft"
         code = PROGRAM.format(folder=str(Path(__file__).parent), path=str(path))
         subprocess.run(
-            [sys.executable, "-c", code], check=True, timeout=120,
+            [sys.executable, "-c", code], check=True, timeout=600,
             env={"PYTHONHASHSEED": seed, "WEFT_NUM_THREADS": threads, "WEFT_NO_CACHE": "1",
                  "PYTHONPATH": str(Path(weft.__file__).parents[1]), "PATH": "/usr/bin:/bin"},
         )  # fmt: skip
@@ -110,7 +110,7 @@ print(rooms, [name for name in ("torch", "onnx") if name in sys.modules])
 def test_the_runtime_alone_loads_and_runs(saved):
     done = subprocess.run(
         [sys.executable, "-c", RUN.format(path=str(saved))],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['runtime', 'support'] []"
@@ -308,7 +308,7 @@ def test_a_file_that_may_not_grow(saved, tmp_path):
     target.write_bytes(b"before")
     done = subprocess.run(
         [sys.executable, "-c", LIMITED.format(source=str(saved), target=str(target))],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert "File too large; the file that was there is unchanged" in done.stdout, done.stderr
     assert target.read_bytes() == b"before"

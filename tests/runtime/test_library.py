@@ -93,7 +93,7 @@ def program(model, folder, name="net"):
     source = folder / "main.c"
     source.write_text(MAIN.replace("@P@", name).replace("@U@", name.upper()), encoding="utf-8")
     command = ["cc", "-Wall", "-Werror", "main.c", f"./{name}.so", "-o", "main"]
-    subprocess.run(command, cwd=folder, check=True, timeout=120)
+    subprocess.run(command, cwd=folder, check=True, timeout=600)
 
     def run(*arrays, runs=1, shapes=None):
         arguments = []
@@ -103,7 +103,7 @@ def program(model, folder, name="net"):
             arguments += [f"{number}.bin", str(len(shape)), *map(str, shape)]
         done = subprocess.run(
             ["./main", *arguments, str(runs)], cwd=folder, capture_output=True, text=True,
-            timeout=60, check=False,
+            timeout=600, check=False,
         )  # fmt: skip
         if done.returncode:
             return done.returncode, done.stdout.strip()
@@ -263,7 +263,7 @@ def test_extents_in_c(text, tmp_path):
     compiler = library.find_compiler(None)
     if compiler is None:
         pytest.skip("there is no C compiler")
-    subprocess.run([compiler, "e.c", "-o", "e"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([compiler, "e.c", "-o", "e"], cwd=tmp_path, check=True, timeout=600)
     found = subprocess.run([str(tmp_path / "e")], capture_output=True, text=True, check=True)
     assert int(found.stdout) == evaluate(text, symbols)
 

@@ -98,9 +98,9 @@ def test_threads_end_with_the_library_and_forked_processes_have_none(tmp_path):
     text = MAIN.replace("ROWS", str(ROWS)).replace("COLUMNS", str(COLUMNS))
     (tmp_path / "main.c").write_text(text, encoding="utf-8")
     command = ["cc", "-Wall", "-Werror", "main.c", "-o", "main", "-ldl"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=600)
     done = subprocess.run(
-        ["./main"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        ["./main"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True
     )
     line = "wrong 0, threads 3, in a fork 0, after all 1\n"
     assert done.stdout == 5 * line

@@ -19,7 +19,7 @@ def run_pytest(tmp_path, pytestconfig):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "weft.testing.plugin", "-p", "no:cacheprovider",
              "-c", "/dev/null", "--rootdir", str(tmp_path), "-rA", "-q", str(path)],
-            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=100, check=False,
+            cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         return done.stdout + done.stderr
 
@@ -140,7 +140,7 @@ def test_features_need_no_plugin(tmp_path, pytestconfig):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--strict-markers", "-W", "error", "-q", "-c", "/dev/null",
          "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(path)],
-        cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=100, check=False,
+        cwd=pytestconfig.rootpath, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert "3 passed, 1 skipped" in done.stdout, done.stdout
 

@@ -21,7 +21,7 @@ import torch
 from torch import fx
 
 from weft.driver.sources import Request
-from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.capture import EXPORTING, capture
 
 _HOOKS: Final = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
@@ -44,7 +44,8 @@ def key_of_module(request: Request) -> bytes | None:
     if not request.has_examples:
         return None
     try:
-        return _key_of_trace(request)
+        with EXPORTING:  # a trace changes torch.nn.Module and the model for a while
+            return _key_of_trace(request)
     except (_Untold, TypeError, RuntimeError):
         pass  # torch.export takes more than a trace does, and says what is wrong with a model
     program = capture(request.model, request.args, request.kwargs, request.dynamic_shapes)

@@ -18,7 +18,7 @@ from torch.export.graph_signature import ConstantArgument, OutputKind
 from torch.utils import _pytree as pytree
 
 from weft.driver.sources import Imported, Request
-from weft.relax.frontend.torch.capture import capture
+from weft.relax.frontend.torch.capture import EXPORTING, capture
 from weft.relax.frontend.torch.dim_names import named_extents
 from weft.relax.frontend.torch.exported_program import ImportedProgram, import_exported_program
 from weft.runtime.signature import (
@@ -63,7 +63,7 @@ def import_pt2(request: Request) -> Imported:
 
 def load_program(path: Path) -> torch.export.ExportedProgram:
     """The program in a ``.pt2`` file; IRValueError with torch's first line for any other file."""
-    with warnings.catch_warnings():
+    with EXPORTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, of its own format
         try:
             return torch.export.load(str(path))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -20,6 +19,7 @@ from weft.ir.module import IRModule
 from weft.support import slots
 from weft.support.errors import PassError
 from weft.support.garbage import rare_collections
+from weft.support.scopes import Scopes
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class PassContext:
         "tir.disable_vectorize": "True: vectorized loops run serially",
         "verify.max_operations": "n: verify=True compiles PrimFuncs of more operations",
     }
-    _stack: ClassVar[threading.local] = threading.local()
+    _open: ClassVar[Scopes[PassContext]] = Scopes("pass_contexts")
 
     def __init__(
         self,
@@ -107,17 +107,14 @@ class PassContext:
     @classmethod
     def current(cls) -> PassContext:
         """The innermost context, or the default one."""
-        stack = getattr(cls._stack, "contexts", None)
-        return stack[-1] if stack else _DEFAULT
+        return cls._open.innermost or _DEFAULT
 
     def __enter__(self) -> Self:
-        if not hasattr(self._stack, "contexts"):
-            self._stack.contexts = []
-        self._stack.contexts.append(self)
+        self._open.push(self)
         try:
             self._call_all("enter_pass_ctx")
         except BaseException:
-            self._stack.contexts.pop()
+            self._open.pop()
             raise
         return self
 
@@ -125,7 +122,7 @@ class PassContext:
         try:
             self._call_all("exit_pass_ctx")
         finally:
-            self._stack.contexts.pop()
+            self._open.pop()
 
     def _call_all(self, hook: str) -> None:
         for instrument in self.instruments:

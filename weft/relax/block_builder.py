@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, Final
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
@@ -55,6 +55,7 @@ from weft.relax.substitution import replace
 from weft.relax.te_call import make_te_call
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
+from weft.support.scopes import Scopes
 from weft.tir.function import PrimFunc
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
@@ -187,8 +188,6 @@ def _shape_of(var: Any) -> StructInfo:
 class BlockBuilder:
     """Builds Relax functions and the module they live in (see the module's docstring)."""
 
-    _active: ClassVar[list[BlockBuilder]] = []
-
     def __init__(self, mod: IRModule | None = None) -> None:
         if mod is not None and not isinstance(mod, IRModule):
             raise IRTypeError(f"BlockBuilder: expected an IRModule, got {type(mod).__name__}")
@@ -209,7 +208,7 @@ class BlockBuilder:
     @staticmethod
     def current() -> BlockBuilder | None:
         """The builder whose function scope is open, or None."""
-        return BlockBuilder._active[-1] if BlockBuilder._active else None
+        return _ACTIVE.innermost
 
     # Functions and scopes
 
@@ -246,14 +245,14 @@ class BlockBuilder:
                 "one function at a time"
             )
         self._func = scope
-        BlockBuilder._active.append(self)
+        _ACTIVE.push(self)
         self.begin_scope(scope.params)
         self.begin_binding_block()
 
     def _exit_function(self, failed: bool) -> None:
         scope, self._func = self._func, None
-        if BlockBuilder._active and BlockBuilder._active[-1] is self:
-            BlockBuilder._active.pop()
+        if _ACTIVE.innermost is self:
+            _ACTIVE.pop()
         if failed:
             self._frames.clear()
             self._scopes.clear()
@@ -630,3 +629,7 @@ def function_info(func: Any) -> StructInfo:
         return prim_func_info(func)
     return FuncStructInfo.opaque_func(ret=ObjectStructInfo())
 
+
+
+_ACTIVE: Final[Scopes[BlockBuilder]] = Scopes("block_builders")
+"""The builders whose function scope is open."""

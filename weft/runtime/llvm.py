@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.runtime.externals import BOUND
 from weft.support.errors import CodegenError
+from weft.support.forks import hold_over_forks
 
 
 @functools.cache
@@ -20,6 +21,9 @@ def binding() -> Any:
         import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
     except ImportError as error:
         raise CodegenError("compiling needs llvmlite: pip install llvmlite") from error
+    lock = getattr(llvm.ffi.lib, "_lock", None)
+    if lock is not None:  # llvmlite holds it in every call, and gives a child no new one
+        hold_over_forks(lock)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm

@@ -8,7 +8,6 @@ tag (``"nvidia/geforce-rtx-3070"``); names are TVM 0.20's. ``with target:`` make
 
 from __future__ import annotations
 
-import contextvars
 import difflib
 import json
 import shlex
@@ -17,11 +16,10 @@ from typing import Any, Final
 
 from weft.ir.json_text import register_codec
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.scopes import Scopes
 from weft.target.kinds import KINDS, OPTION_TYPES, TAGS, TargetKind, option_names
 
-_current: contextvars.ContextVar[tuple[Target, ...]] = contextvars.ContextVar(
-    "weft_targets", default=()
-)
+_OPEN: Final[Scopes[Target]] = Scopes("targets")
 _RESERVED: Final = ("kind", "keys", "tag", "host")
 
 
@@ -161,11 +159,11 @@ class Target:
     # The scope.
 
     def __enter__(self) -> Target:
-        _current.set((*_current.get(), self))
+        _OPEN.push(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        _current.set(_current.get()[:-1])
+        _OPEN.pop()
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
@@ -175,11 +173,9 @@ class Target:
         ...     Target.current().num_cores
         2
         """
-        stack = _current.get()
-        if stack:
-            return stack[-1]
-        if allow_none:
-            return None
+        found = _OPEN.innermost
+        if found is not None or allow_none:
+            return found
         raise IRValueError("expected a current target: wrap the call in `with Target('llvm'):`")
 
     @staticmethod

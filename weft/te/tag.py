@@ -10,32 +10,33 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from weft.support.errors import IRValueError
+from weft.support.scopes import Scopes
 
 
 class TagScope:
     """The tag that ``te.compute`` gives to operations without one of their own."""
 
-    _current: ClassVar[TagScope | None] = None
+    _open: ClassVar[Scopes[TagScope]] = Scopes("tags")
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
-        self._outer: TagScope | None = None
 
     @classmethod
     def get_current(cls) -> TagScope | None:
         """The innermost scope, or None."""
-        return cls._current
+        return cls._open.innermost
 
     def __enter__(self) -> Self:
-        if TagScope._current is not None:
+        outer = self._open.innermost
+        if outer is not None:
             raise IRValueError(
-                f"tag_scope({self.tag!r}): scopes do not nest; {TagScope._current.tag!r} is open"
+                f"tag_scope({self.tag!r}): scopes do not nest; {outer.tag!r} is open"
             )
-        TagScope._current = self
+        self._open.push(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        TagScope._current = self._outer
+        self._open.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Run a function inside the scope (decorator)."""

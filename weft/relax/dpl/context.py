@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from weft.relax.dpl.block_matcher import match_bindings
-from weft.relax.dpl.edge import STACK, Edge, SameShapeConstraint
+from weft.relax.dpl.edge import OPEN, Edge, SameShapeConstraint
 from weft.relax.expr import DataflowBlock, Var
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -31,19 +31,19 @@ class PatternContext:
             self.same_shapes += outer.same_shapes
 
     def __enter__(self) -> Self:
-        STACK.contexts.append(self)
+        OPEN.push(self)
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:  # fmt: skip
-        STACK.contexts.pop()
+        OPEN.pop()
 
     @staticmethod
     def current() -> PatternContext | None:
         """The innermost open context of this thread."""
-        return STACK.contexts[-1] if STACK.contexts else None
+        return OPEN.innermost
 
     def add_constraint(self, constraint: Any) -> None:
         """Add an Edge or a SameShapeConstraint; the operators of patterns do."""

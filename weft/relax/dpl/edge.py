@@ -6,12 +6,12 @@ of one they are not recorded.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.scopes import Scopes
 
 
 class Pattern(Protocol):
@@ -46,19 +46,15 @@ class Recorder(Protocol):
         """Take one."""
 
 
-class _Stack(threading.local):
-    def __init__(self) -> None:
-        self.contexts: list[Any] = []
-
-
-STACK = _Stack()
-"""The open contexts of this thread, innermost last."""
+OPEN: Final[Scopes[Any]] = Scopes("pattern_contexts")
+"""The open contexts."""
 
 
 def record(constraint: Edge | SameShapeConstraint) -> None:
     """Add a constraint to the innermost context, if there is one."""
-    if STACK.contexts:
-        STACK.contexts[-1].add_constraint(constraint)
+    context = OPEN.innermost
+    if context is not None:
+        context.add_constraint(constraint)
 
 
 class PatternSeq:

@@ -7,24 +7,17 @@ around it; leaving it because of an error only drops it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from weft.support.errors import IRValueError, UnsupportedError
+from weft.support.scopes import Scopes
 from weft.support.span import Span
 
 F = TypeVar("F", bound="IRBuilderFrame")
 
 
-class _Stack(threading.local):
-    builders: list[IRBuilder]
-
-    def __init__(self) -> None:
-        self.builders = []
-
-
-_STACK = _Stack()
+_OPEN: Final[Scopes[IRBuilder]] = Scopes("ir_builders")
 
 
 class IRBuilder:
@@ -40,26 +33,27 @@ class IRBuilder:
         self.reserved: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
-        _STACK.builders.append(self)
+        _OPEN.push(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _STACK.builders.pop()
+        _OPEN.pop()
 
     @staticmethod
     def current() -> IRBuilder:
         """The innermost active builder."""
-        if not _STACK.builders:
+        found = _OPEN.innermost
+        if found is None:
             raise IRValueError(
                 "no IRBuilder is active: this belongs inside a script, or inside "
                 "`with IRBuilder():`"
             )
-        return _STACK.builders[-1]
+        return found
 
     @staticmethod
     def is_in_scope() -> bool:
         """Whether a builder is active in this thread."""
-        return bool(_STACK.builders)
+        return _OPEN.innermost is not None
 
     def get(self) -> Any:
         """What the outermost frame made."""

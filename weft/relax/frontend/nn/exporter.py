@@ -8,7 +8,6 @@ arguments and effects. A name stands for one symbol within a function.
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +25,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.scopes import Scopes
 from weft.tir.expr import Var as TirVar
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Exporter:
     with ``plain_integers`` scalars.
     """
 
-    _state: ClassVar[threading.local] = threading.local()
+    _open: ClassVar[Scopes[Exporter]] = Scopes("exporters")
 
     def __init__(self, debug: bool = False, *, plain_integers: bool = False) -> None:
         self.builder = BlockBuilder()
@@ -49,16 +49,16 @@ class Exporter:
     @staticmethod
     def current() -> Exporter | None:
         """The exporter that is at work in this thread, or None."""
-        return getattr(Exporter._state, "current", None)
+        return Exporter._open.innermost
 
     def __enter__(self) -> Exporter:
         if Exporter.current() is not None:
             raise IRValueError("export: a module is being exported already in this thread")
-        Exporter._state.current = self
+        Exporter._open.push(self)
         return self
 
     def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
-        Exporter._state.current = None
+        Exporter._open.pop()
 
     def build(self, spec: specs.ModuleSpec) -> tuple[IRModule, list[tuple[str, Parameter]]]:
         """The module, and its parameters by name, in the order in which functions take them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
@@ -12,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from weft.support.errors import TVMError
+from weft.support.forks import hold_over_forks
 
 _SHOWN: Final = 4
 _WIDTH: Final = 240
@@ -32,6 +34,10 @@ _DYNAMIC: Final = (
     "names, of {axis: torch.export.Dim(name)}"
 )
 _RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
+EXPORTING: Final = threading.RLock()
+"""Held wherever torch traces a model: torch keeps what it traces, Python's filters of warnings and
+standard error for the whole process, so two threads that export at once both fail."""
+hold_over_forks(EXPORTING, is_outer=True)
 
 
 class CaptureError(TVMError):
@@ -49,7 +55,7 @@ def capture(
     Raises CaptureError with the head of torch's own report.
     """
     printed = io.StringIO()  # where it fails, torch prints the graph that it has so far
-    with warnings.catch_warnings(), torch.no_grad():
+    with EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             with redirect_stderr(printed):

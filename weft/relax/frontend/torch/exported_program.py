@@ -15,6 +15,7 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
 from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.frontend.torch.aten_graph import input_variable
+from weft.relax.frontend.torch.capture import EXPORTING
 from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.fallback import torch_fallbacks
@@ -157,11 +158,11 @@ def decompose(
 
     An operator that has one is left whole: the graph keeps ``linear`` and ``conv2d``.
     """
-    table = torch.export.default_decompositions()
-    for overload in list(table.keys()):
-        if overload_name(overload) in converters:
-            table.pop(overload)
-    with warnings.catch_warnings():
+    with EXPORTING, warnings.catch_warnings():
+        table = torch.export.default_decompositions()
+        for overload in list(table.keys()):
+            if overload_name(overload) in converters:
+                table.pop(overload)
         warnings.simplefilter("ignore")  # torch's own deprecations in its copies of itself
         return program.run_decompositions(table)
 

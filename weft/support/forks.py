@@ -1,0 +1,42 @@
+"""Locks and ``os.fork``: a child has only the thread that forked, and the locks as they were.
+
+A lock that another thread held stays locked in the child for ever. A lock that guards the state of
+someone else's library cannot be replaced by a new one in the child, as that state may be half
+changed; the thread that forks takes it first, so that nobody is inside.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+_FORKING: Final = threading.RLock()
+_LOCKS: Final[list[AbstractContextManager[Any]]] = []
+_HELD: Final[list[AbstractContextManager[Any]]] = []
+"""What the fork that is under way holds; more locks may be given meanwhile."""
+
+
+def hold_over_forks(lock: AbstractContextManager[Any], *, is_outer: bool = False) -> None:
+    """From now on, ``os.fork`` waits until it holds ``lock``; parent and child let go of it.
+
+    The lock must be one that a thread may take twice. ``is_outer`` says that threads which hold it
+    take others of these locks.
+    """
+    if not _LOCKS and hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_take, after_in_parent=_give_back, after_in_child=_give_back)
+    _LOCKS.insert(0 if is_outer else len(_LOCKS), lock)
+
+
+def _take() -> None:
+    _FORKING.acquire()
+    _HELD[:] = _LOCKS
+    for lock in _HELD:
+        lock.__enter__()
+
+
+def _give_back() -> None:
+    for lock in reversed(_HELD):
+        lock.__exit__(None, None, None)
+    _FORKING.release()
