@@ -13,11 +13,10 @@ from typing import Any, Final, NoReturn
 
 from weft.ir.expr import GlobalVar
 from weft.script.ir_builder.base import IRBuilder
-from weft.script.parser.evaluator import USER_ERRORS, Evaluator, _message
+from weft.script.parser.evaluator import Evaluator
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source
 from weft.support.dtype import DataType
-from weft.support.errors import DiagnosticError
 
 Handler = Callable[["Parser", Any], None]
 STATEMENTS: Final[dict[tuple[str, type[ast.AST]], Handler]] = {}
@@ -40,10 +39,15 @@ def statement(dialect: str, kind: type[ast.AST]) -> Callable[[Handler], Handler]
 class Parser:
     """One parse of one definition."""
 
-    def __init__(self, source: Source, captured: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        captured: Mapping[str, Any],
+        evaluator: Callable[[Source, Scopes], Evaluator] = Evaluator,
+    ) -> None:
         self.source = source
         self.scopes = Scopes(captured)
-        self.evaluator = Evaluator(source, self.scopes)
+        self.evaluator = evaluator(source, self.scopes)
         self.evaluator.call = self.call
         self.evaluator.fallback = self.fallback
         self.evaluator.attribute_of = self.attribute
@@ -69,15 +73,9 @@ class Parser:
         """Raise a DiagnosticError at ``node``."""
         raise self.evaluator.error(node, message)
 
-    @contextlib.contextmanager
-    def guard(self, node: ast.AST) -> Iterator[None]:
+    def guard(self, node: ast.AST) -> contextlib.AbstractContextManager[None]:
         """Give errors raised inside the place of ``node``."""
-        try:
-            yield
-        except DiagnosticError:
-            raise
-        except USER_ERRORS as error:
-            raise self.evaluator.error(node, _message(error)) from error
+        return self.evaluator.placed(node)
 
     def evaluate(self, node: ast.AST) -> Any:
         """The value of an expression."""

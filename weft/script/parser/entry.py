@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import os
 import sys
 import textwrap
@@ -28,6 +27,8 @@ from weft.script.parser.source import (
     in_module_class,
     parse_text,
 )
+from weft.script.parser.text_evaluator import TextEvaluator, attribute_of
+from weft.script.parser.text_names import namespaces, of_module
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError, IRValueError
@@ -94,30 +95,39 @@ def _parse_program(
             f"from_source: extra_vars: expected a dict of names, got {type(extra_vars).__name__}"
         )
     text = textwrap.dedent(program)
+    _check_characters(text)
     source = Source.from_text("<str>", text)
     try:
         tree = parse_text(text)
     except SyntaxError as error:
         raise DiagnosticError(render(f"{error.msg}", source, _syntax_span(error))) from error
-    names = {**default_names(), **(extra_vars or {})}
-    return _parse_text(Parser(source, names), tree, check_well_formed)
+    own = {name: of_module(value) for name, value in (extra_vars or {}).items()}
+    evaluator = functools.partial(TextEvaluator, own=own)
+    parser = Parser(source, {**namespaces(), **own}, evaluator)
+    try:
+        return _parse_text(parser, tree, check_well_formed)
+    except MemoryError as error:
+        message = "there is not enough memory for what the text says"
+        raise DiagnosticError(render(message, source, None)) from error
+
+
+def _check_characters(text: str) -> None:
+    """Refuse half characters (lone surrogates), which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        column = error.start - text.rfind("\n", 0, error.start)
+        shown = Source.from_text("<str>", text.encode(errors="backslashreplace").decode())
+        place = Span(SourceName("<str>"), line, line, column, column + 6)
+        raise DiagnosticError(
+            render("the text holds a half character (a lone surrogate)", shown, place)
+        ) from None
 
 
 def _syntax_span(error: SyntaxError) -> Span:
     line, column = error.lineno or 1, error.offset or 1
     return Span(SourceName("<str>"), line, line, column, column + 1)
-
-
-def default_names() -> dict[str, Any]:
-    """What every text may use: T, R, I, and the package itself under both its names."""
-    names: dict[str, Any] = {
-        "T": importlib.import_module("weft.script.tir"),
-        "R": importlib.import_module("weft.script.relax"),
-        "I": importlib.import_module("weft.script.ir"),
-    }
-    package = importlib.import_module("weft")
-    names.update(weft=package, tvm=package, relax=importlib.import_module("weft.relax"))
-    return names
 
 
 def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Any:
@@ -171,12 +181,13 @@ def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
         root, _, rest = path.partition(".")
         if root == "__future__":
             continue
-        if root not in ("tvm", "weft"):
+        if root not in ("tvm", "weft") or getattr(node, "level", None):
             parser.error(node, f"a text imports from weft (or tvm) only, not {path}")
-        value: Any = importlib.import_module("weft")
+        value: Any = namespaces()["weft"]
         if module or alias.asname:
-            for part in rest.split(".") if rest else ():
-                value = getattr(value, part)
+            with parser.guard(node):
+                for part in rest.split(".") if rest else ():
+                    value = attribute_of(value, part)
         name = alias.asname or (alias.name if module else root)
         parser.scopes.define(name, value)
 

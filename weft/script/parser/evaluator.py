@@ -7,16 +7,17 @@ Each node that an expression makes gets the expression's span; each error its pl
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import operator
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
 
 from weft.ir.expr import ExprOp, PrimExpr, RelaxExpr, as_prim_expr
 from weft.script.ir_builder.tir_statement import as_value
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRTypeError, TVMError
+from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
 from weft.support.span import Span
 from weft.tir import op as tir_op
 from weft.tir.expr import And, Not, Or
@@ -24,7 +25,7 @@ from weft.tir.stmt import BufferRegion
 
 USER_ERRORS: Final = (
     TVMError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
-    NotImplementedError,
+    NotImplementedError, MemoryError,
 )  # fmt: skip
 
 BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
@@ -60,12 +61,20 @@ def _asks_right(left: Any, right: Any) -> bool:
 _CONVERSIONS: Final[dict[int, Callable[[Any], str]]] = {97: ascii, 114: repr, 115: str}
 
 
+MAX_DEPTH: Final = 100
+"""How deep functions of a script call each other; each call takes some of the C stack."""
+
+
 class Evaluator:
     """Evaluates expressions of one source text."""
+
+    METHODS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Any]]]
 
     def __init__(self, source: Source, scopes: Scopes) -> None:
         self.source = source
         self.scopes = scopes
+        self.methods = self.METHODS
+        self.depth = 0
         self.fallback: Callable[[str], Any] | None = None
         self.attribute_of: Callable[[Any, str], Any] = getattr
         self.call: Callable[[Any, list[Any], dict[str, Any], ast.Call], Any] = _plain_call
@@ -82,9 +91,19 @@ class Evaluator:
         """The error to raise at ``node``."""
         return DiagnosticError(render(message, self.source, self.span(node)))
 
+    @contextlib.contextmanager
+    def placed(self, node: ast.AST) -> Iterator[None]:
+        """Give errors raised inside the place of ``node``."""
+        try:
+            yield
+        except DiagnosticError:
+            raise
+        except USER_ERRORS as error:
+            raise self.error(node, _message(error)) from error
+
     def evaluate(self, node: ast.AST) -> Any:
         """The value of an expression."""
-        method = _METHODS.get(type(node))
+        method = self.methods.get(type(node))
         if method is None:
             raise self.error(node, f"{_describe(node)} is not part of TVMScript")
         try:
@@ -155,6 +174,11 @@ class Evaluator:
 
     def call_(self, node: ast.Call) -> Any:
         function = self.evaluate(node.func)
+        args, kwargs = self.arguments(node)
+        return self.call(function, args, kwargs, node)
+
+    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        """What a call gives to the function."""
         args = self.items(node.args)
         kwargs: dict[str, Any] = {}
         for item in node.keywords:
@@ -162,7 +186,7 @@ class Evaluator:
                 kwargs.update(self.evaluate(item.value))
             else:
                 kwargs[item.arg] = self.evaluate(item.value)
-        return self.call(function, args, kwargs, node)
+        return args, kwargs
 
     def binary(self, node: ast.BinOp) -> Any:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
@@ -189,11 +213,15 @@ class Evaluator:
         result: Any = None
         for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = operand(self.evaluate(item))
-            table = _REFLECTED if _asks_right(left, right) else COMPARE
-            value = table[type(op)](literal(left, right), literal(right, left))
+            value = self.relation(op, left, right)
             result = value if not position else join(result, value, True)
             left = right
         return result
+
+    def relation(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
+        """A comparison of two values."""
+        table = _REFLECTED if _asks_right(left, right) else COMPARE
+        return table[type(kind)](literal(left, right), literal(right, left))
 
     def choice(self, node: ast.IfExp) -> Any:
         test = operand(self.evaluate(node.test))
@@ -210,10 +238,14 @@ class Evaluator:
                 convert = _CONVERSIONS.get(item.conversion)
                 text = value if convert is None else convert(value)
                 form = "" if item.format_spec is None else self.evaluate(item.format_spec)
-                parts.append(format(text, form))
+                parts.append(self.formatted(text, form))
             else:
                 parts.append(str(self.evaluate(item)))
         return "".join(parts)
+
+    def formatted(self, value: Any, form: str) -> str:
+        """A value in the format that an f-string asks for."""
+        return format(value, form)
 
     def function(self, node: ast.Lambda) -> Any:
         names = [item.arg for item in node.args.args]
@@ -223,7 +255,10 @@ class Evaluator:
         def apply(*values: Any) -> Any:
             if len(values) != len(names) and rest is None:
                 raise IRTypeError(f"the function takes {len(names)} values, got {len(values)}")
+            if self.depth >= MAX_DEPTH:
+                raise IRValueError("a lambda calls itself without end")
             saved, self.scopes.frames = self.scopes.frames, list(visible)
+            self.depth += 1
             try:
                 with self.scopes.nested() as frame:
                     frame.update(zip(names, values, strict=False))
@@ -231,6 +266,7 @@ class Evaluator:
                         frame[rest] = values[len(names) :]
                     return self.evaluate(node.body)
             finally:
+                self.depth -= 1
                 self.scopes.frames = saved
 
         apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined] # for inspect
@@ -340,7 +376,7 @@ def _describe(node: ast.AST) -> str:
     return names.get(type(node).__name__, f"this {type(node).__name__}")
 
 
-_METHODS: Final[dict[type[ast.AST], Callable[[Evaluator, Any], Any]]] = {
+Evaluator.METHODS = {
     ast.Name: Evaluator.name, ast.Constant: Evaluator.constant,
     ast.Attribute: Evaluator.attribute, ast.Subscript: Evaluator.subscript,
     ast.Slice: Evaluator.slice_, ast.Tuple: Evaluator.tuple_, ast.List: Evaluator.list_,

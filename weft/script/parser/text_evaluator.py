@@ -1,0 +1,223 @@
+"""Expressions of a text: the evaluator of scripts, with nothing in reach but the language.
+
+A text is data. Names give namespaces (``text_names``), attributes are an allow-list by class, calls
+reach functions of the language and of Python that have no effects, and work and sizes are limited
+(``text_limits``). What the caller passes as ``extra_vars`` is the caller's own, attributes too.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from weft.ir.expr import ExprOp, Range, RelaxExpr
+from weft.ir.node import Array, Node
+from weft.script.ir_builder.relax import Operators
+from weft.script.ir_builder.tir_block import axis
+from weft.script.ir_builder.tir_value import DTypeConstructor
+from weft.script.parser.evaluator import BINARY, Evaluator, literal, operand
+from weft.script.parser.scope import PLAIN_BUILTINS, Scopes
+from weft.script.parser.text_limits import Budget, call_builtin
+from weft.script.parser.text_names import Namespace
+from weft.support.diagnostics import Source
+from weft.support.dtype import DataType
+from weft.support.errors import IRAttributeError, IRTypeError
+from weft.tir.buffer import Buffer
+from weft.tir.expr import IterVar
+from weft.tir.index_map import IndexMap
+
+STEP: Final = 16
+"""What an expression costs; an item of a value that is copied costs one."""
+FORBIDDEN: Final = frozenset({"print", "type"})
+"""Functions of Python that a decorated script may call and a text may not."""
+METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = tuple(
+    (kind, frozenset(names.split()))
+    for kind, names in {
+        Buffer: "vload vstore access_ptr offset_of scope get_flattened_buffer ndim",
+        ExprOp: "astype equal dtype",
+        RelaxExpr: "astype struct_info",
+        Range: "extent min",
+        DTypeConstructor: "dtype",
+        DataType: "bits lanes element",
+        str: "startswith endswith lower upper strip",
+        tuple: "index count",
+        list: "index count",
+        dict: "get keys values items",
+        Array: "index count",
+    }.items()
+)
+"""Attributes beside the fields of nodes, for instances of a class."""
+STATIC: Final[tuple[tuple[type, frozenset[str]], ...]] = (
+    (axis, frozenset(name for name in vars(axis) if not name.startswith("_"))),
+    (IndexMap, frozenset({"from_func"})),
+    (Range, frozenset({"from_min_extent"})),
+    (IterVar, frozenset(name for name, item in vars(IterVar).items() if isinstance(item, int))),
+    (Buffer, frozenset({"READ", "WRITE"})),
+)
+"""Attributes of classes themselves."""
+
+
+class TextEvaluator(Evaluator):
+    """Evaluates expressions of a text."""
+
+    def __init__(self, source: Source, scopes: Scopes, own: Mapping[str, Any]) -> None:
+        super().__init__(source, scopes)
+        self.methods = _METHODS
+        self.own = own
+        self.budget = Budget(sum(map(len, source.lines)))
+
+    def evaluate(self, node: ast.AST) -> Any:
+        """The value of an expression, for a step of work."""
+        if self.budget.left <= 0:
+            raise self.error(node, "the text asks for too much work at parse time")
+        self.budget.left -= STEP
+        return super().evaluate(node)
+
+    def name(self, node: ast.Name) -> Any:
+        value = super().name(node)
+        if node.id in FORBIDDEN and value is PLAIN_BUILTINS[node.id]:
+            raise self.error(node, f"{node.id!r} cannot be used in a script's text")
+        return value
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        value, name = self.evaluate(node.value), node.attr
+        if name.startswith("_") and (name[:2] == "__" or type(value).__name__ != "ModuleProxy"):
+            raise self.error(node, f"attribute {name!r} cannot be used in a script's text")
+        if self._is_own(node):
+            return self.attribute_of(value, name)
+        return attribute_of(value, name)
+
+    def _is_own(self, node: ast.expr) -> bool:
+        """Whether an expression leads from a name of ``extra_vars`` by attributes alone."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.own:
+            return False
+        value = self.own[node.id]
+        return self.scopes.find(node.id)[1] is value and not isinstance(value, Namespace)
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        return self.budget.check(super().subscript(node))
+
+    def items(self, nodes: list[ast.expr]) -> list[Any]:
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend(self.budget.check(self.evaluate(node.value)))
+            else:
+                values.append(self.evaluate(node))
+        self.budget.check(values)
+        return values
+
+    def dict_(self, node: ast.Dict) -> Any:
+        return self.budget.check(super().dict_(node))
+
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
+        return self.budget.check(super().comprehension(node))
+
+    def dict_comprehension(self, node: ast.DictComp) -> Any:
+        return self.budget.check(super().dict_comprehension(node))
+
+    def match(self, target: ast.expr, value: Any) -> list[tuple[str, Any]]:
+        """The names of an assignment's target with their values."""
+        if not isinstance(target, ast.Name):
+            with self.placed(target):
+                self.budget.check(value)
+        return super().match(target, value)
+
+    def call_(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        args, kwargs = self.arguments(node)
+        self.budget.check(kwargs)
+        if any(function is item for item in _BUILTINS):
+            if function is range:
+                return self.call(function, args, kwargs, node)
+            return self.budget.check(call_builtin(function, args, kwargs, self.operation))
+        if not self._is_own(node.func):
+            check_callable(function)
+        return self.budget.check(self.call(function, args, kwargs, node))
+
+    def operation(self, kind: ast.operator, lhs: Any, rhs: Any) -> Any:
+        """An operation of two values, whose result is not too large."""
+        self.budget.binary(kind, lhs, rhs)
+        return self.budget.check(BINARY[type(kind)](lhs, rhs))
+
+    def binary(self, node: ast.BinOp) -> Any:
+        lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
+        return self.operation(node.op, literal(lhs, rhs), literal(rhs, lhs))
+
+    def relation(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
+        """A comparison of two values; what it walks through is paid for."""
+        if isinstance(left, ExprOp) or not isinstance(left, int):
+            self.budget.check(right)
+        return super().relation(kind, left, right)
+
+    def formatted(self, value: Any, form: str) -> str:
+        """A value in the format that an f-string asks for."""
+        self.budget.format(form)
+        return format(self.budget.check(value), form)
+
+    def string(self, node: ast.JoinedStr) -> str:
+        made = super().string(node)
+        self.budget.check(made)
+        return made
+
+
+def attribute_of(value: Any, name: str) -> Any:
+    """An attribute that the class of ``value`` allows."""
+    return _admitted(allowed_attribute(value, name), name)
+
+
+def allowed_attribute(value: Any, name: str) -> Any:
+    """What the tables give for an attribute."""
+    if isinstance(value, Namespace):
+        return value.lookup(name)
+    if isinstance(value, Operators) or type(value).__name__ == "ModuleProxy":
+        return type(value).__getattr__(value, name)
+    if isinstance(value, type):
+        if any(value is kind and name in names for kind, names in STATIC):
+            return getattr(value, name)
+    elif isinstance(value, Node) and any(spec.name == name for spec in value.FIELDS):
+        return getattr(value, name)
+    elif any(isinstance(value, kind) and name in names for kind, names in METHODS):
+        return getattr(value, name)
+    what = value.__name__ if isinstance(value, type) else type(value).__name__
+    raise IRAttributeError(f"{what} has no attribute {name!r} that a script's text can use")
+
+
+def _admitted(value: Any, name: str) -> Any:
+    """``value``, unless it is none of the language's: a module, an array with its methods."""
+    if isinstance(value, types.ModuleType) or _home(type(value)) in ("numpy", "weft.runtime"):
+        raise IRAttributeError(f"attribute {name!r} cannot be used in a script's text")
+    return value
+
+
+def _home(kind: type) -> str:
+    """The package that a class comes from, of weft with its room."""
+    first, _, rest = kind.__module__.partition(".")
+    return f"weft.{rest.partition('.')[0]}" if first == "weft" else first
+
+
+def check_callable(function: Any) -> None:
+    """Refuse a call of what is neither of the language nor an allowed method."""
+    place = getattr(function, "__module__", None) or type(function).__module__
+    owner = getattr(function, "__self__", None)
+    if place.partition(".")[0] != "weft" and not isinstance(owner, str | tuple | list | dict):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise IRTypeError(f"{name!r} cannot be called in a script's text")
+
+
+_BUILTINS: Final = tuple(
+    value for name, value in PLAIN_BUILTINS.items() if name not in FORBIDDEN
+)
+_OVERRIDES: Final[dict[type[ast.AST], Callable[..., Any]]] = {
+    ast.Name: TextEvaluator.name, ast.Attribute: TextEvaluator.attribute,
+    ast.Subscript: TextEvaluator.subscript, ast.Dict: TextEvaluator.dict_,
+    ast.Call: TextEvaluator.call_, ast.BinOp: TextEvaluator.binary,
+    ast.JoinedStr: TextEvaluator.string,
+    ast.ListComp: TextEvaluator.comprehension, ast.GeneratorExp: TextEvaluator.comprehension,
+    ast.SetComp: TextEvaluator.comprehension, ast.DictComp: TextEvaluator.dict_comprehension,
+}  # fmt: skip
+_METHODS: Final = {**Evaluator.METHODS, **_OVERRIDES}

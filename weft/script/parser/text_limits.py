@@ -1,0 +1,125 @@
+"""What the expressions of a text may cost: steps, sizes of values, sizes of integers.
+
+A text is data: whatever stands in it, parsing ends soon, in little memory. The limits grow with the
+text, so that no program that is written out meets them.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.support.errors import IRTypeError, IRValueError
+
+BITS: Final = 4096
+"""Bits of the largest integer."""
+WIDTH: Final = 1000
+"""The largest number in the format of a value: ``f"{x:1000}"``."""
+SEQUENCES: Final = (str, bytes, tuple, list)
+
+
+class Budget:
+    """The work that a text has left, and the size of its largest value."""
+
+    def __init__(self, length: int) -> None:
+        self.left = 4_000_000 + 50 * length
+        self.items = max(1 << 20, length)
+
+    def spend(self, count: int) -> None:
+        """Take ``count`` from the work that is left."""
+        self.left -= count
+        if self.left < 0:
+            raise IRValueError("the text asks for too much work at parse time")
+
+    def refuse(self, what: str) -> IRValueError:
+        """The error for a value that is too large."""
+        return IRValueError(f"{what} is too large for a script: at most {self.items} items")
+
+    def check(self, value: Any) -> Any:
+        """``value``, after its size with all that it contains is counted and paid for."""
+        if type(value) not in _CONTAINERS:
+            return value
+        count, waiting = 0, [value]
+        while waiting:
+            item = waiting.pop()
+            kind = type(item)
+            if kind in _CONTAINERS:
+                count += _length(item)
+                if count > self.items:
+                    raise self.refuse(f"a {type(value).__name__}")
+                if kind is dict:
+                    waiting.extend(item)
+                    waiting.extend(item.values())
+                elif kind in (list, tuple, set):
+                    waiting.extend(item)
+        self.spend(count)
+        return value
+
+    def binary(self, node: ast.operator, lhs: Any, rhs: Any) -> None:
+        """Refuse an operation of Python values whose result would be too large."""
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            _check_integers(node, lhs, rhs)
+        elif isinstance(node, ast.Mult):
+            for items, times in ((lhs, rhs), (rhs, lhs)):
+                if isinstance(items, SEQUENCES) and isinstance(times, int):
+                    if len(items) * times > self.items:
+                        raise self.refuse(f"a {type(items).__name__}")
+        elif isinstance(node, ast.Mod) and isinstance(lhs, str | bytes):
+            raise IRTypeError("a text has no % of strings; write an f-string")
+
+    def format(self, specification: str) -> None:
+        """Refuse a format that makes a text long."""
+        if any(len(part) > 4 or int(part) > WIDTH for part in re.findall(r"\d+", specification)):
+            raise IRValueError(f"the format {specification[:40]!r} is wider than {WIDTH}")
+
+
+_CONTAINERS: Final = frozenset({str, bytes, list, tuple, dict, set, range, frozenset})
+
+
+def _length(value: Any) -> int:
+    return 1 + (max(0, value.stop - value.start) if _is_plain(value) else len(value))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ``value`` is a range of step one, which may be longer than ``len`` can say."""
+    return isinstance(value, range) and value.step == 1
+
+
+def _check_integers(node: ast.operator, lhs: int, rhs: int) -> None:
+    bits = 0
+    if isinstance(node, ast.Pow):
+        bits = lhs.bit_length() * rhs if rhs > 0 and abs(lhs) > 1 else 0
+    elif isinstance(node, ast.LShift):
+        bits = lhs.bit_length() + rhs if lhs else 0
+    elif isinstance(node, ast.Mult):
+        bits = lhs.bit_length() + rhs.bit_length()
+    if bits > BITS:
+        raise IRValueError(f"an integer of a script has at most {BITS} bits")
+
+
+Binary = Callable[[ast.operator, Any, Any], Any]
+
+
+def call_builtin(function: Any, args: list[Any], kwargs: dict[str, Any], binary: Binary) -> Any:
+    """The call of a function of Python: nothing is lazy, so no size stays unknown.
+
+    ``binary`` is the evaluator's operation of two values, with its limits.
+    """
+    if function is sum:
+        return functools.reduce(functools.partial(binary, ast.Add()), *_summed(*args, **kwargs))
+    if function is pow and len(args) == 2 and not kwargs:
+        return binary(ast.Pow(), *args)
+    if function is str and (len(args) > 1 or kwargs):
+        raise IRTypeError("str: expected one value")
+    made = function(*args, **kwargs)
+    return list(made) if function in _LAZY else made
+
+
+_LAZY: Final = (map, filter, zip, enumerate, reversed)
+
+
+def _summed(items: Any, start: Any = 0) -> tuple[Any, Any]:
+    return items, start
