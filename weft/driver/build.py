@@ -17,6 +17,7 @@ from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
+from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
@@ -248,6 +249,7 @@ def relax_build(
     if params:
         module = BindParams("main", params)(module)
     with resolved:
+        verify_calls(module)
         module = relax_pipeline_of(relax_pipeline)(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:

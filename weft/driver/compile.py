@@ -15,6 +15,7 @@ from weft.driver.sources import Imported, Request, import_model
 from weft.driver.training import warn_of_training
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
+from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.runtime.model import CompiledModel
@@ -112,6 +113,7 @@ def _made(request: Request, target: Target, pipelines: tuple[Any, Any]) -> Compi
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
     with target, listening(None):  # the kernels that fold constants are no part of the model
+        verify_calls(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])
     return CompiledModel(

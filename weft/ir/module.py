@@ -128,8 +128,15 @@ class IRModule(Node):
             self[var] = func
 
     def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
-        """Set the function of that name, in place."""
+        """Set the function of that name, in place; the variable has its type from then on.
+
+        Calls in other functions keep the type they were given: ``well_formed`` and ``build`` say
+        where one is not the new function's.
+        """
         self[var] = func
+        info = getattr(func, "struct_info", None)
+        if info is not None and isinstance(var, GlobalVar):
+            var.struct_info = self.get_global_var(var.name_hint).struct_info = info
 
     def update_global_info(self, name: str, global_info: Any) -> None:
         """Set a list of global infos, in place."""

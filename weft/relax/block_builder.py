@@ -536,7 +536,7 @@ class BlockBuilder:
             func = func.with_attr("global_symbol", name)
         gvar = GlobalVar(name)
         gvar.struct_info = function_info(func)
-        self._mod.update_func(gvar, func)
+        self._mod[gvar] = func
         index.add(gvar, func)
         return gvar
 
@@ -552,7 +552,7 @@ class BlockBuilder:
         if not isinstance(gv, GlobalVar):
             raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
         index = self._function_index()
-        self._mod.update_func(gv, updated_func)
+        self._mod[gv] = updated_func
         index.add(self._mod.get_global_var(gv.name_hint), updated_func)
         info = function_info(updated_func)
         if gv.struct_info is None:

@@ -2,7 +2,8 @@
 
 Variables are defined once and before use; dataflow variables stay in their block; arguments are
 leaves; every expression has struct info; symbols are defined by parameters or match_casts;
-referenced functions exist; pure functions and dataflow blocks make no impure call.
+a variable, its value and the callee's signature agree; referenced functions exist; pure functions
+and dataflow blocks make no impure call.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from weft.ir.module import IRModule
 from weft.relax.analysis.bindings import functions_of
 from weft.relax.analysis.kernel_call import KERNEL_CALLS, kernel_call_problem
 from weft.relax.analysis.purity import is_impure_call
+from weft.relax.analysis.types import binding_problem
 from weft.relax.analysis.variables import free_symbolic_vars
 from weft.relax.expr import (
     Call,
@@ -135,6 +137,9 @@ class _Checker:
             self.operand(binding.value, f"the value of {binding.var.name_hint}")
         else:
             self.value(binding.value, binding.var, in_dataflow)
+        problem = binding_problem(binding, self.module) if self.check_struct_info else None
+        if problem is not None:
+            self.fail(problem)
         self.define(binding.var)
 
     def value(self, value: Any, var: Var, in_dataflow: bool) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.transform import PassInfo
+from weft.relax.analysis.types import type_problem
 from weft.relax.expr import Binding, Call, Function
 from weft.relax.reference.frame import Frame
 from weft.relax.reference.interpreter import ClosedError, Interpreter
@@ -71,7 +72,7 @@ class VerifyGraphs(VerifyResults):
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
         super().__init__(seed, size, rtol)
         self.left_out: dict[str, str] = {}
-        self._graphs: list[Mapping[str, Outcome]] = []
+        self._graphs: list[tuple[IRModule, Mapping[str, Outcome]]] = []
         self._latest: tuple[IRModule | None, Mapping[str, Outcome]] = (None, {})
 
     def enter_pass_ctx(self) -> None:
@@ -84,13 +85,16 @@ class VerifyGraphs(VerifyResults):
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Compute every function's result."""
         super().run_before_pass(mod, info)
-        self._graphs.append(self._outcomes(mod))
+        self._graphs.append((mod, self._outcomes(mod)))
 
     @deep_recursion
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Compute them again and compare."""
-        before = self._graphs.pop()
+        given, before = self._graphs.pop()
         super().run_after_pass(mod, info)
+        problem = None if mod is given else type_problem(mod, reinfer=True)
+        if problem is not None and type_problem(given, reinfer=True) is None:
+            raise VerifyError(f"pass {info.name} leaves types that disagree: {problem}")
         after = self._outcomes(mod)
         for name, new in after.items():
             old = before.get(name)

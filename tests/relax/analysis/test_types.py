@@ -1,0 +1,92 @@
+"""Types of variables, values and callees agree, or somebody says so."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import relax
+from weft.ir.functor import rewrite
+from weft.relax.analysis.types import type_problem
+from weft.relax.transform import Normalize
+from weft.relax.transform.passes import function_pass
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.support.errors import VerifyError
+
+
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def f(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.add(x, x)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        z = cls.f(x)
+        y = R.add(z, z)
+        return y
+
+
+@R.function(private=True)
+def whole(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "int32"):
+    return R.astype(x, "int32")
+
+
+@R.function(private=True)
+def of_two(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+    return R.add(x, y)
+
+
+def with_f(func):
+    mod = Module.clone()
+    mod.update_func(mod.get_global_var("f"), func)
+    return mod
+
+
+@pytest.mark.parametrize("pipeline", ["default", "zero", "weft", None])
+def test_a_call_of_a_replaced_function_is_not_built(pipeline):
+    mod = with_f(whole)
+    assert not relax.analysis.well_formed(mod)
+    with pytest.raises(VerifyError, match=r"main: the value of z: f returns .*int32.*but the call"):
+        relax.build(mod, "llvm", relax_pipeline=pipeline)
+    with pytest.raises(VerifyError, match="f returns"):
+        weft.compile(mod)
+
+
+def test_a_call_of_another_number_of_arguments_is_named():
+    assert "call of f: expected 2 arguments, got 1" in type_problem(with_f(of_two))
+
+
+def test_the_variable_has_the_new_type_and_a_new_call_takes_it():
+    mod = with_f(whole)
+    gvar = mod.get_global_var("f")
+    assert gvar.struct_info.ret.dtype == "int32"
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    body = relax.SeqExpr([], relax.Call(gvar, [x]))
+    mod["main"] = relax.Function([x], body, None).with_attr("global_symbol", "main")
+    made = Normalize()(mod)
+    assert relax.analysis.well_formed(made)
+    machine = relax.VirtualMachine(relax.build(made, "llvm"), weft.cpu())
+    found = machine["main"](weft.nd.array(np.arange(4, dtype="float32"))).numpy()
+    assert found.dtype == "int32"
+    np.testing.assert_array_equal(found, np.arange(4))
+
+
+def test_verify_names_the_pass_that_leaves_a_wrong_type():
+    @function_pass(opt_level=0, name="Wrong")
+    def wrong(func, mod, ctx):
+        def halve(node):
+            if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.add":
+                made = relax.Call(node.op, node.args)
+                made.struct_info = relax.TensorStructInfo((4,), "float16")
+                return made
+            return None
+
+        return rewrite(func, halve)
+
+    with (
+        weft.transform.PassContext(verify=True),
+        pytest.raises(VerifyError, match="pass Wrong leaves types that disagree: .*relax.add"),
+    ):
+        wrong(Module)

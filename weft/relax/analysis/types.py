@@ -1,0 +1,97 @@
+"""Whether what a graph says of its values agrees with what the rules say.
+
+A variable, the value it binds and the callee's signature each carry struct info; a pass, or a user
+who replaces one function of a module, may change one and leave the others. Native code would then
+read a tensor of one type as another. Only what is known to be wrong is reported: no value can be
+of both kinds. ``type_problem`` compares what costs nothing to look up; with ``reinfer`` it runs the
+rule of every operator again (``PassContext(verify=True)`` does).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.analysis.bindings import bindings_in_order
+from weft.relax.expr import Call, Function, MatchCast
+from weft.relax.lattice import (
+    BaseCheckResult,
+    derive_call_ret_struct_info,
+    struct_info_base_check,
+)
+from weft.relax.normalize import infer_call
+from weft.relax.struct_info import FuncStructInfo, StructInfo
+from weft.support.errors import TVMError, VerifyError
+from weft.support.recursion import deep_recursion
+
+
+def verify_calls(module: IRModule) -> None:
+    """Raise VerifyError where a graph calls a function of the module by another signature."""
+    problem = type_problem(module)
+    if problem is not None:
+        raise VerifyError(problem)
+
+
+@deep_recursion
+def type_problem(module: IRModule, reinfer: bool = False) -> str | None:
+    """The first disagreement in the module's graph functions as a text, or None."""
+    for gvar, func in module.functions.items():
+        if not isinstance(func, Function):
+            continue
+        for binding in bindings_in_order(func):
+            problem = binding_problem(binding, module, reinfer)
+            if problem is not None:
+                return f"{gvar.name_hint}: {problem}"
+    return None
+
+
+def binding_problem(binding: Any, module: IRModule | None, reinfer: bool = False) -> str | None:
+    """What is wrong with the types of one binding, or None."""
+    if isinstance(binding, MatchCast):
+        return None
+    value, var = binding.value, binding.var
+    if isinstance(value, Call):
+        problem = _call_problem(value, module, reinfer)
+        if problem is not None:
+            return f"the value of {var.name_hint}: {problem}"
+    if _differ(var.struct_info, value.struct_info):
+        return (
+            f"variable {var.name_hint}: expected the type of its value, {value.struct_info}, "
+            f"got {var.struct_info}"
+        )
+    return None
+
+
+def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | None:
+    """How a call disagrees with the callee."""
+    op = call.op
+    try:
+        if isinstance(op, GlobalVar) and module is not None and op in module:
+            signature = getattr(module[op], "struct_info", None)
+            if not isinstance(signature, FuncStructInfo) or call.sinfo_args:
+                return None
+            derived, name = derive_call_ret_struct_info(signature, call), op.name_hint
+        elif reinfer and isinstance(op, Op):
+            derived, name = infer_call(call), op.name
+        else:
+            return None
+    except TVMError as error:
+        return f"{error}"
+    if not _differ(call.struct_info, derived):
+        return None
+    return (
+        f"{name} returns {derived}, but the call says {call.struct_info}; make the call again, or "
+        "give it struct_info=None and run relax.transform.Normalize"
+    )
+
+
+def _differ(one: StructInfo | None, other: StructInfo | None) -> bool:
+    """Whether no value can be of both kinds."""
+    if one is None or other is None or one is other:
+        return False
+    return struct_info_base_check(one, other) == BaseCheckResult.FAIL_L0
+
+
+__all__ = ["binding_problem", "type_problem", "verify_calls"]
