@@ -13,7 +13,7 @@ REFERENCE = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(math.erf), "sin": np.sin,
-    "cos": np.cos, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt,
+    "cos": np.cos, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "expm1": np.expm1,
 }  # fmt: skip
 LIBRARY = {
     "tan": np.tan, "cosh": np.cosh, "sinh": np.sinh, "acos": np.arccos, "acosh": np.arccosh,

@@ -5,10 +5,11 @@ float16 and bfloat16 go through float32. What has no polynomial here calls libm 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import vectormath
+from weft.codegen.llvm import activations, vectormath
 from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.kernel import Kernel
@@ -26,13 +27,14 @@ POLYNOMIALS: Final[dict[str, Callable[..., str]]] = {
     "log": vectormath.log, "log2": vectormath.log2, "log10": vectormath.log10,
     "log1p": vectormath.log1p, "tanh": vectormath.tanh, "sigmoid": vectormath.sigmoid,
     "erf": vectormath.erf, "sin": vectormath.sin, "cos": vectormath.cos,
-    "rsqrt": vectormath.rsqrt, "pow": vectormath.power,
+    "rsqrt": vectormath.rsqrt, "pow": vectormath.power, "expm1": activations.expm1,
+    "gelu": activations.gelu, "gelu_tanh": activations.gelu_tanh,
 }  # fmt: skip
 """Intrinsic -> its float32 kernel."""
 
 _LIBRARY: Final = (
     "exp exp2 exp10 log log2 log10 log1p tanh erf sin cos pow tan cosh sinh acos acosh asin asinh "
-    "atan atanh atan2 fmod hypot nextafter"
+    "atan atanh atan2 fmod hypot nextafter expm1"
 ).split()
 """Intrinsics that the C library has under their own name."""
 
@@ -60,7 +62,7 @@ def call(em: Emitter, name: str, expr: Any) -> str:
 
 def _call_wide(em: Emitter, name: str, dtype: DataType, args: list[str]) -> str:
     kind = llvm_type(dtype)
-    if dtype.bits == 64 and name in ("sigmoid", "rsqrt"):
+    if dtype.bits == 64 and name in ("sigmoid", "rsqrt", "gelu", "gelu_tanh"):
         return _composed(em, name, dtype, args[0])
     if dtype.bits == 32 and name in POLYNOMIALS:
         operand = _kernel(em, name, dtype.lanes)
@@ -88,6 +90,18 @@ def _composed(em: Emitter, name: str, dtype: DataType, x: str) -> str:
     k.b = em.b
     if name == "rsqrt":
         return k.div(1.0, k.call("sqrt", x))
+    if name == "gelu":
+        below = vectormath.library_lanes(k, "erfc", [k.mul(x, -math.sqrt(0.5))])
+        return k.mul(k.mul(x, 0.5), below)
+    given = x
+    if name == "gelu_tanh":
+        x = activations.inside_tanh(k, x)
+    share = _logistic(k, x)
+    return k.mul(given, share) if name == "gelu_tanh" else share
+
+
+def _logistic(k: Kernel, x: str) -> str:
+    """1 / (1 + e**-x) in float64, without overflow."""
     e_x = vectormath.library_lanes(k, "exp", [k.sub(-0.0, k.call("fabs", x))])
     return k.div(k.select(k.compare("oge", x, 0.0), 1.0, e_x), k.add(e_x, 1.0))
 

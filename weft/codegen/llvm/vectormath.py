@@ -16,16 +16,16 @@ from typing import Final
 from weft.codegen.llvm.kernel import Kernel
 
 # exp(r) = 1 + r + r**2 * P(r) for |r| <= ln(2) / 2
-_EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
+EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
                0.008368780622560848, 0.0013814464761351276)  # fmt: skip
 # log1p(f) = f - f**2 / 2 + f**3 * P(f) for sqrt(1/2) <= 1 + f <= sqrt(2)
 _LOG: Final = (0.33333331659547494, -0.2500082273596439, 0.20001233174443991,
                -0.16623297500434275, 0.14201557540553408, -0.13160595243502182,
                0.12763300312185774, -0.07635588162399559)  # fmt: skip
 # exp(2 * r) = 1 + 2 * r + 2 * r * (r * P(r)) for |r| <= ln(2) / 4
-_EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(_EXP, 1)])
+_EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(EXP, 1)])
 # 3 / 2 * exp(r); the factor of r**3 is a little less than the best, where sigmoid rounds most
-_EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, _EXP[0], 0.16666514145, *_EXP[2:])])
+_EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, EXP[0], 0.16666514145, *EXP[2:])])
 # erf(x) = 1 - exp(-x - x * P(x)) for 0 <= x <= 3.92, fit for the relative error of erf
 _ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
                -0.019177136942744255, -0.00010650144395185634, 0.0016039618058130145,
@@ -67,16 +67,21 @@ def _as_exponent(k: Kernel, bits: str) -> str:
     return k.from_bits(k.iop("shl", bits, 23))
 
 
-def _power_of_two(k: Kernel, x: str, factor: float, plus: int = 0) -> tuple[str, str]:
+def power_of_two(k: Kernel, x: str, factor: float, plus: int = 0) -> tuple[str, str]:
     """The whole number n nearest to x * factor, and 2**(n + ``plus``), a normal number."""
     n, bits = _nearest_field(k, x, factor, 127 + plus)
     return n, _as_exponent(k, bits)
 
 
+def reduced(k: Kernel, x: str, n: str) -> str:
+    """x - n * log(2)."""
+    return k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
+
+
 def _exp_of_rest(k: Kernel, x: str, n: str, coefficients: Sequence[float]) -> str:
     """The polynomial, e**r times its first coefficient, at r = x - n * log(2)."""
     if k.b.context.fuses:
-        return k.poly(k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x)), coefficients)
+        return k.poly(reduced(k, x, n), coefficients)
     return k.fma(_exp_less_one(k, x, n, -1.0), coefficients[0], coefficients[0])
 
 
@@ -88,7 +93,7 @@ def _exp_less_one(k: Kernel, x: str, n: str, sign: float) -> str:
     """
     leading, rest = k.fma(n, sign * _LN2_HIGH, x), k.mul(n, sign * _LN2_LOW)
     r = k.add(leading, rest)
-    return k.add(leading, k.fma(k.mul(r, r), k.poly(r, _EXP), rest))
+    return k.add(leading, k.fma(k.mul(r, r), k.poly(r, EXP), rest))
 
 
 def exp(k: Kernel, x: str) -> str:
@@ -102,7 +107,7 @@ def exp(k: Kernel, x: str) -> str:
     zero = k.compare("olt", x, -104.0)
     x = k.select(zero, 0.0, k.select(k.compare("ogt", x, 89.0), 89.0, x))
     n, _ = k.nearest(x, 1.0 / math.log(2))
-    return k.scale(_exp_of_rest(k, x, n, (1.0, 1.0, *_EXP)), n, zero)
+    return k.scale(_exp_of_rest(k, x, n, (1.0, 1.0, *EXP)), n, zero)
 
 
 def _exp_in_two_steps(k: Kernel, x: str) -> str:
@@ -112,7 +117,7 @@ def _exp_in_two_steps(k: Kernel, x: str) -> str:
     them is 0 and so its power: nothing is slow there either.
     """
     n, bits = _nearest_field(k, x, 1.0 / math.log(2), 151)
-    value = _exp_of_rest(k, x, n, [c * 2.0**103 for c in (1.0, 1.0, *_EXP)])
+    value = _exp_of_rest(k, x, n, [c * 2.0**103 for c in (1.0, 1.0, *EXP)])
     half = k.iop("lshr", bits, 1)
     value = k.mul(value, _as_exponent(k, k.iop("sub", bits, half)))
     return k.mul(value, _as_exponent(k, half))
@@ -191,17 +196,29 @@ def _log_in(k: Kernel, x: str, scale: float) -> str:
 
 
 def log1p(k: Kernel, x: str) -> str:
-    """log(1 + x), through float64 with the rounding of 1 + x made good."""
-    d = k.double()
-    wide = d.widen(x)
-    total = d.add(wide, 1.0)
-    lost = d.sub(wide, d.sub(total, 1.0))
-    value = d.narrow(d.add(_log_64(d, total), d.div(lost, total)))
+    """log(1 + x): the fraction of 1 + x is taken from x itself, which has all its digits."""
+    exponent, f = _split_one_plus(k, x)
+    tail = k.fma(exponent, _LN2_LOW, _log_tail(k, f))
+    value = k.fma(exponent, _LN2_HIGH, k.add(f, tail))
     value = k.select(k.compare("oeq", x, math.inf), math.inf, value)
     value = k.select(k.compare("oeq", x, -1.0), -math.inf, value)
     value = k.select(k.compare("olt", x, -1.0), math.nan, value)
     value = k.select(k.compare("oeq", x, 0.0), x, value)
     return k.select(k.compare("uno", x, x), x, value)
+
+
+def _split_one_plus(k: Kernel, x: str) -> tuple[str, str]:
+    """As ``_split`` of 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
+
+    From 2**26 on, where the one no longer counts, f is that of the sum.
+    """
+    bits = k.iop("sub", k.bits(k.add(x, 1.0)), _ROOT_HALF_BITS)
+    power = k.iop("ashr", bits, 23)
+    mantissa = k.from_bits(k.iop("add", k.iop("and", bits, 0x7FFFFF), _ROOT_HALF_BITS))
+    scale = k.from_bits(k.iop("sub", k.integer(127 << 23), k.iop("shl", power, 23)))
+    f = k.fma(x, scale, k.sub(scale, 1.0))
+    f = k.select(k.compare("ogt", x, 67108864.0), k.sub(mantissa, 1.0), f)
+    return k.to_real(power), f
 
 
 def _log_64(d: Kernel, x: str) -> str:
@@ -222,7 +239,7 @@ def tanh(k: Kernel, x: str) -> str:
     """
     size = k.call("fabs", x)
     size = k.select(k.compare("ogt", size, _TANH_ONE), _TANH_ONE, size)
-    n, s = _power_of_two(k, size, -2.0 / math.log(2))
+    n, s = power_of_two(k, size, -2.0 / math.log(2))
     r = k.fma(n, -math.log(2) / 2, k.sub(-0.0, size))
     twice = k.mul(s, k.add(r, r))
     v = k.fma(twice, k.mul(r, k.poly(r, _EXP_TWICE)), twice)
@@ -237,7 +254,7 @@ def sigmoid(k: Kernel, x: str) -> str:
     the upper half of its binade, where rounding it loses less. The result was 2.3 ulp off without.
     """
     x = k.clamp(x, -104.0, 30.0)
-    n, s = _power_of_two(k, x, -1.0 / math.log(2), -32)
+    n, s = power_of_two(k, x, -1.0 / math.log(2), -32)
     if not k.b.context.fuses:
         return _share(k.double(), s, _exp_less_one(k, x, n, 1.0))
     s = k.from_bits(k.iop("or", k.bits(s), 0x400000))
@@ -264,9 +281,9 @@ def _below_one(k: Kernel, u: str) -> str:
     With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, not even
     for u near 0, where n is 0.
     """
-    n, scale = _power_of_two(k, u, -1.0 / math.log(2))
+    n, scale = power_of_two(k, u, -1.0 / math.log(2))
     r = k.fma(n, -math.log(2), k.sub(-0.0, u))
-    p = k.fma(k.mul(r, r), k.poly(r, _EXP), r)
+    p = k.fma(k.mul(r, r), k.poly(r, EXP), r)
     return k.fma(k.sub(-0.0, scale), p, k.sub(1.0, scale))
 
 

@@ -188,6 +188,14 @@ def _sigmoid(x: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
 
 
+def _gelu(x: float) -> float:
+    return x * 0.5 * math.erfc(-x * math.sqrt(0.5))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return x * _sigmoid(math.sqrt(8 / math.pi) * x * (1.0 + 0.044715 * x * x))
+
+
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": _erf,
     "tanh": np.tanh, "sigmoid": _sigmoid, "log": np.log, "log2": np.log2, "log10": np.log10,
@@ -195,7 +203,7 @@ UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "acosh": np.arccosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin, "asinh": np.arcsinh,
     "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
-    "round": np.rint, "fabs": np.abs,
+    "round": np.rint, "fabs": np.abs, "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh,
 }  # fmt: skip
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.intrinsic import expm1
+from weft.tir.intrinsic import gelu as gelu_of
+from weft.tir.intrinsic import gelu_tanh as gelu_tanh_of
 from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
@@ -42,7 +45,7 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
         slope = _const(alpha, value)
         return op.select(op.greater(value, _const(0, value)), value, value * slope)
 
-    return elementwise(x, leaky)
+    return _in_float32(x, leaky)
 
 
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
@@ -65,25 +68,35 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     return compute_one(x.shape, channelwise)
 
 
+def _in_float32(x: Tensor, function: Callable[[PrimExpr], Any]) -> Tensor:
+    """``function`` of every element; of float16 and bfloat16 in float32, rounded once."""
+
+    def curve(value: PrimExpr) -> Any:
+        if not value.dtype.is_float or value.dtype.bits >= 32:
+            return function(value)
+        return op.cast(value.dtype, function(op.cast("float32", value)))
+
+    return elementwise(x, curve)
+
+
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
     def curve(value: PrimExpr) -> Any:
-        below = _const(alpha, value) * (op.exp(value) - _const(1, value))
+        below = _const(alpha, value) * expm1(value)
         return op.select(op.greater(value, _const(0, value)), value, below)
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
 
     def curve(value: PrimExpr) -> Any:
-        grown = op.exp(op.div(value, _const(alpha, value)))
-        below = _const(alpha, value) * (grown - _const(1, value))
+        below = _const(alpha, value) * expm1(op.div(value, _const(alpha, value)))
         return op.select(op.greater(value, _const(0, value)), value, below)
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def selu(x: Tensor) -> Tensor:
@@ -91,36 +104,25 @@ def selu(x: Tensor) -> Tensor:
     alpha, scale = 1.6732632423543772, 1.0507009873554805
 
     def curve(value: PrimExpr) -> Any:
-        below = _const(alpha, value) * (op.exp(value) - _const(1, value))
-        return _const(scale, value) * op.select(value > _const(0, value), value, below)
+        above, below = _const(scale, value) * value, _const(scale * alpha, value) * expm1(value)
+        return op.select(value > _const(0, value), above, below)
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def gelu(x: Tensor) -> Tensor:
-    """x * (1 + erf(x / sqrt 2)) / 2."""
-
-    def curve(value: PrimExpr) -> Any:
-        inner = op.erf(value * _const(math.sqrt(0.5), value))
-        return value * (_const(0.5, value) + inner * _const(0.5, value))
-
-    return elementwise(x, curve)
+    """x * (1 + erf(x / sqrt 2)) / 2, of which the lower tail is not lost by cancellation."""
+    return elementwise(x, gelu_of)
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """gelu approximated by tanh."""
-
-    def curve(value: PrimExpr) -> Any:
-        cube = _const(0.044715, value) * value * value * value
-        inner = op.tanh(_const(math.sqrt(2 / math.pi), value) * (value + cube))
-        return _const(0.5, value) * value * (_const(1, value) + inner)
-
-    return elementwise(x, curve)
+    return elementwise(x, gelu_tanh_of)
 
 
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x)."""
-    return elementwise(x, lambda v: v * op.sigmoid(v))
+    return _in_float32(x, lambda v: v * op.sigmoid(v))
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -128,20 +130,21 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
     def curve(value: PrimExpr) -> Any:
         scaled = value * _const(beta, value)
-        smooth = op.log(_const(1, value) + op.exp(scaled)) * _const(1 / beta, value)
+        rest = op.log1p(op.exp(-op.abs(scaled)))
+        smooth = op.div(op.maximum(scaled, _const(0, value)) + rest, _const(beta, value))
         return op.select(scaled > _const(threshold, value), value, smooth)
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def softsign(x: Tensor) -> Tensor:
     """x / (1 + |x|)."""
-    return elementwise(x, lambda v: op.div(v, _const(1, v) + op.abs(v)))
+    return _in_float32(x, lambda v: op.div(v, _const(1, v) + op.abs(v)))
 
 
 def hardsigmoid(x: Tensor) -> Tensor:
     """clip(x + 3, 0, 6) / 6."""
-    return elementwise(x, _hardsigmoid)
+    return _in_float32(x, _hardsigmoid)
 
 
 def _hardsigmoid(value: PrimExpr) -> PrimExpr:
@@ -152,7 +155,7 @@ def _hardsigmoid(value: PrimExpr) -> PrimExpr:
 
 def hardswish(x: Tensor) -> Tensor:
     """x * hardsigmoid(x)."""
-    return elementwise(x, lambda v: v * _hardsigmoid(v))
+    return _in_float32(x, lambda v: v * _hardsigmoid(v))
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -163,18 +166,24 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 
 
 def mish(x: Tensor) -> Tensor:
-    """x * tanh(log(1 + exp(x)))."""
-    return elementwise(x, lambda v: v * op.tanh(op.log(_const(1, v) + op.exp(v))))
+    """x * tanh(log(1 + exp(x))), which is x * n / (n + 2) with n = e * (e + 2), e = exp(x)."""
+
+    def curve(value: PrimExpr) -> Any:
+        power = op.exp(op.minimum(value, _const(20, value)))  # from there on, n / (n + 2) is 1
+        n = power * (power + _const(2, value))
+        return value * op.div(n, n + _const(2, value))
+
+    return _in_float32(x, curve)
 
 
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x))) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
 
     def curve(value: PrimExpr) -> Any:
-        rest = op.log(_const(1, value) + op.exp(-op.abs(value)))
+        rest = op.log1p(op.exp(-op.abs(value)))
         return op.minimum(value, _const(0, value)) - rest
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
@@ -195,12 +204,12 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
         moved = op.select(op.greater(value, edge), value - edge, value + edge)
         return op.select(op.less_equal(op.abs(value), edge), _const(0, value), moved)
 
-    return elementwise(x, curve)
+    return _in_float32(x, curve)
 
 
 def tanhshrink(x: Tensor) -> Tensor:
     """x - tanh(x)."""
-    return elementwise(x, lambda v: v - op.tanh(v))
+    return _in_float32(x, lambda v: v - op.tanh(v))
 
 
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from weft.relax.reference.rule import Reference, by_wide, quiet, table
-from weft.relax.reference.unary import erf, sigmoid
+from weft.relax.reference.unary import sigmoid
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 """Klambauer and others, "Self-Normalizing Neural Networks", 2017."""
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _prelu(data: Any, alpha: Any, axis: int = 1) -> Any:
@@ -25,7 +26,7 @@ def _softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 def _gelu_tanh(x: Any) -> Any:
-    return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
 
 
 def _relu6(x: Any) -> Any:
@@ -84,7 +85,7 @@ _ROWS: dict[str, Reference] = {
     "leakyrelu": lambda x, alpha=0.01: np.where(x > 0, x, x * alpha),
     "prelu": _prelu,
     "softplus": _softplus,
-    "gelu": lambda x: x * 0.5 * (1 + erf(x / math.sqrt(2))),
+    "gelu": lambda x: x * 0.5 * _erfc(-x / math.sqrt(2)),
     "gelu_tanh": _gelu_tanh,
     "selu": _selu,
     "silu": _silu,
