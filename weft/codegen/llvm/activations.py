@@ -16,6 +16,13 @@ from weft.codegen.llvm.kernel import Kernel
 _TAIL: Final = (0.13295645176989626, 0.13354635252708213, 0.11263665430868988,
                 0.11901266182004358, -0.051145190965974946, 0.21559290184312005,
                 -0.268229208102668, 0.1280711424869579, -0.02244173987710413)  # fmt: skip
+_FAR: Final = 13.2
+_TANH_LINEAR: Final = 1.595703125
+"""sqrt(8 / pi) to eleven bits: from it, sums less it are exact."""
+_TANH_LINEAR_REST: Final = math.sqrt(8 / math.pi) - _TANH_LINEAR
+_TANH_CUBIC: Final = 0.07135009765625
+"""0.044715 * sqrt(8 / pi) to eleven bits or so."""
+_TANH_CUBIC_REST: Final = 0.044715 * math.sqrt(8 / math.pi) - _TANH_CUBIC
 _UPPER_BITS: Final = -4096
 """What leaves twelve bits of a float32, whose square is exact."""
 
@@ -32,38 +39,30 @@ def expm1(k: Kernel, x: str) -> str:
 
 
 def gelu(k: Kernel, x: str) -> str:
-    """x * Phi(x); Phi(-t) is exp(-t**2 / 2) times a polynomial, and Phi(t) is 1 - Phi(-t).
+    """max(x, 0) - |x| * Phi(-|x|); Phi(-t) is exp(-t**2 / 2) times a polynomial.
 
-    t**2 is the square of t's upper half, which is exact, and the rest, which joins what is left
-    after whole powers of two are taken out.
+    Beyond 13.2 the second term is below the normal numbers and counts as 0.
     """
-    t = k.call("fabs", x)
-    t = k.select(k.compare("ogt", t, 14.5), 14.5, t)
+    size = k.call("fabs", x)
+    far = k.compare("ogt", size, _FAR)
+    t = k.select(far, _FAR, size)
+    square, rest = _square(k, t)
+    n, power = vectormath.power_of_two(k, square, -0.5 / math.log(2))
+    r = k.fma(rest, -0.5, vectormath.reduced(k, k.mul(square, -0.5), n))
+    s = k.div(3.0, k.add(t, 3.0))
+    share = k.mul(k.mul(s, k.poly(s, _TAIL)), k.poly(r, (1.0, 1.0, *vectormath.EXP)))
+    share = k.mul(share, power)
+    above = k.select(k.compare("ogt", x, 0.0), x, 0.0)
+    return k.fma(k.sub(-0.0, k.select(far, 0.0, t)), share, above)
+
+
+def _square(k: Kernel, t: str) -> tuple[str, str]:
+    """t**2 as a float32 and what it lacks; by t's upper half, where products are rounded."""
+    if k.b.context.fuses:
+        square = k.mul(t, t)
+        return square, k.fma(t, t, k.sub(-0.0, square))
     upper = k.from_bits(k.iop("and", k.bits(t), _UPPER_BITS))
-    rest = k.mul(k.mul(k.sub(t, upper), k.add(t, upper)), -0.5)
-    square = k.mul(k.mul(upper, upper), -0.5)
-    n, power = vectormath.power_of_two(k, k.add(square, rest), 1.0 / math.log(2), 60)
-    r = k.add(vectormath.reduced(k, square, n), rest)
-    growth = k.fma(k.mul(r, r), k.poly(r, vectormath.EXP), r)
-    s, lost = _shrunk(k, t)
-    tail = k.mul(s, k.poly(s, _TAIL))
-    share = k.fma(tail, k.fma(lost, k.fma(s, 1.4, 1.0), growth), tail)
-    share = k.mul(k.mul(share, power), 2.0**-60)
-    return k.mul(x, k.select(k.compare("olt", x, 0.0), share, k.sub(1.0, share)))
-
-
-def _shrunk(k: Kernel, t: str) -> tuple[str, str]:
-    """(s, what its roundings lost of it, as a share) for s = 3 / (3 + t).
-
-    A share lost of s is about 1 + 1.4 * s such shares lost of the tail.
-    """
-    total = k.add(t, 3.0)
-    s = k.div(3.0, total)
-    if not k.b.context.fuses:
-        return s, k.mul(s, 0.0)
-    left = k.fma(k.sub(-0.0, s), total, 3.0)
-    missed = k.sub(t, k.sub(total, 3.0))
-    return s, k.mul(k.fma(k.sub(-0.0, s), missed, left), 1.0 / 3.0)
+    return k.mul(upper, upper), k.mul(k.sub(t, upper), k.add(t, upper))
 
 
 def inside_tanh(d: Kernel, x: str) -> str:
@@ -73,11 +72,26 @@ def inside_tanh(d: Kernel, x: str) -> str:
 
 
 def gelu_tanh(k: Kernel, x: str) -> str:
-    """x * sigmoid(u), u in float64: what u loses by rounding, e**u would lose u-fold."""
-    d = k.double()
+    """x * sigmoid(u), u to more than 24 bits: what u loses by rounding, e**u would lose u-fold."""
     near = k.clamp(x, -11.0, 5.5)
-    u = inside_tanh(d, d.widen(near))
-    n, power = vectormath.power_of_two(k, d.narrow(u), -1.0 / math.log(2), -64)
-    r = d.narrow(d.fma(d.widen(n), math.log(2), u))
+    u, rest = _inside_tanh(k, near)
+    n, power = vectormath.power_of_two(k, u, -1.0 / math.log(2), -64)
+    r = k.sub(rest, vectormath.reduced(k, k.sub(-0.0, u), n))
     q = k.mul(k.poly(r, (1.0, 1.0, *vectormath.EXP)), 2.0**-64)
     return k.mul(x, k.div(q, k.add(power, q)))
+
+
+def _inside_tanh(k: Kernel, x: str) -> tuple[str, str]:
+    """``inside_tanh`` as a float32 and what it lacks; in float64, where products are rounded."""
+    if not k.b.context.fuses:
+        d = k.double()
+        exact = inside_tanh(d, d.widen(x))
+        u = d.narrow(exact)
+        return u, d.narrow(d.sub(exact, d.widen(u)))
+    square, lost = _square(k, x)
+    factor = k.fma(square, _TANH_CUBIC, _TANH_LINEAR)
+    left = k.fma(square, _TANH_CUBIC, k.sub(_TANH_LINEAR, factor))
+    left = k.fma(square, _TANH_CUBIC_REST, k.add(left, _TANH_LINEAR_REST))
+    left = k.fma(lost, _TANH_CUBIC, left)
+    u = k.mul(x, factor)
+    return u, k.fma(x, left, k.fma(x, factor, k.sub(-0.0, u)))
