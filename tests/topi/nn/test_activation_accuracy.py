@@ -14,6 +14,7 @@ from weft import te, topi
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
 SMALLEST = 1e-36
+"""Where spacings are taken that are not smaller any more."""
 NORMAL = float(np.finfo(np.float32).tiny)
 """Results below float32's normal numbers may be 0, and factors there have fewer digits."""
 
@@ -40,7 +41,7 @@ def elu(x: np.ndarray) -> np.ndarray:
 
 
 CURVES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "gelu": (lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5)), 4),
+    "gelu": (lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5)), 6),
     "gelu_tanh": (gelu_tanh, 3),
     "silu": (lambda x: x * logistic(x), 2.5),
     "softplus": (lambda x: np.where(x > 20, x, softplus(x)), 2),
