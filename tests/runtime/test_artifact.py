@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -26,6 +27,7 @@ from weft.support.errors import (
     ArtifactFormatError,
     ArtifactTargetError,
     ArtifactVersionError,
+    TVMError,
 )
 
 X = np.arange(12, dtype="float32").reshape(3, 4) - 5
@@ -192,6 +194,42 @@ def manifest(**values):
 def test_files_that_were_changed(saved, tmp_path, name, edit, error, message):
     with pytest.raises(error, match=message):
         weft.load(changed(saved, tmp_path, name, edit))
+
+
+def test_entries_that_would_grow_are_refused_before_they_are_read(saved, tmp_path):
+    path = tmp_path / "bomb.weft"
+    shutil.copy(saved, path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("parts/big.o", bytes(1 << 24))
+    with pytest.raises(ArtifactFormatError, match=r"parts/big\.o is compressed, and save"):
+        weft.load(path)
+
+
+def test_entries_that_share_bytes_are_refused(saved, tmp_path):
+    path = tmp_path / "shared.weft"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+        archive.writestr("a", bytes(1 << 16))
+        first = archive.getinfo("a")
+        for name in ("b", "c"):
+            copy = zipfile.ZipInfo(name)
+            for field in ("header_offset", "file_size", "compress_size", "CRC"):
+                setattr(copy, field, getattr(first, field))
+            archive.filelist.append(copy)
+    with pytest.raises(ArtifactFormatError, match=r"its entries have \d+ bytes, and the file has"):
+        weft.load(path)
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk", b"\x7fELF\x02\x01" + bytes(10)])
+def test_code_that_is_no_object_is_refused_whatever_its_digest(saved, tmp_path, junk):
+    with zipfile.ZipFile(saved) as archive:
+        digests = json.loads(archive.read("manifest.json"))["digests"]
+    digests["code.o"] = hashlib.blake2b(junk, digest_size=16).hexdigest()
+    first = changed(saved, tmp_path, "code.o", lambda data: junk)
+    (tmp_path / "again").mkdir()
+    path = changed(first, tmp_path / "again", "manifest.json", manifest(digests=digests))
+    with pytest.raises(TVMError, match=r"expected object code \(64-bit ELF\), got"):
+        weft.load(path)(X)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.7, 0.99, 0.9999])

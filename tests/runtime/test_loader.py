@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from weft.runtime.elf import RELA, RELOCATION, SECTION, read_object
+from weft.runtime.elf import RELA, RELOCATION, SECTION, SYMBOL, SYMTAB, read_object
 from weft.runtime.externals import BOUND, bind_external
 from weft.runtime.llvm import Engine, object_from_ir
 from weft.runtime.loader import load_object
@@ -117,6 +117,58 @@ def test_places_outside_of_the_code_are_an_error(field):
     table[field] = 2**31 + 5
     code[int(section["offset"]) : int(section["offset"]) + RELOCATION.itemsize] = table.tobytes()
     with pytest.raises(CodegenError, match="expected object code, got a damaged ELF file"):
+        load_object(read_object(bytes(code)), BOUND)
+
+
+def _patched(table, entry, number, field, value):
+    """The object code with one field of one table changed."""
+    code = bytearray(object_from_ir(TEXT))
+    at = table(read_object(bytes(code))) + entry.itemsize * number + entry.fields[field][1]
+    size = entry.fields[field][0].itemsize
+    code[at : at + size] = value.to_bytes(size, "little")
+    return bytes(code)
+
+
+def _sections_at(file):
+    return int.from_bytes(file.code[40:48], "little")
+
+
+def _number(file, matches):
+    return next(n for n, section in enumerate(file.sections) if matches(section))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("size", 1 << 20, "ends beyond the file"),
+        ("offset", 1 << 62, "ends beyond the file"),
+        ("align", 3, "is aligned to 3"),
+        ("align", 1 << 40, "is aligned to"),
+        ("size", 1, "outside of its section"),
+        ("flags", 2, "lies outside of the code"),
+    ],
+)
+def test_sections_are_compared_with_the_file_before_anything_is_mapped(field, value, message):
+    file = read_object(object_from_ir(TEXT))
+    number = _number(file, lambda s: s["type"] == 1 and s["flags"] & 4 and s["size"])
+    code = _patched(_sections_at, SECTION, number, field, value)
+    with pytest.raises(CodegenError, match=message):
+        load_object(read_object(code), BOUND)
+
+
+def test_functions_outside_of_their_section_are_refused():
+    file = read_object(object_from_ir(TEXT))
+    symbols = file.sections[_number(file, lambda s: s["type"] == SYMTAB)]
+    number = file.names.index("f")
+    code = _patched(lambda _: int(symbols["offset"]), SYMBOL, number, "value", 1 << 30)
+    with pytest.raises(CodegenError, match="symbol 'f' lies outside of its section"):
+        load_object(read_object(code), BOUND)
+
+
+def test_programs_are_no_objects():
+    code = bytearray(object_from_ir(TEXT))
+    code[16] = 2
+    with pytest.raises(CodegenError, match="no relocatable object"):
         load_object(read_object(bytes(code)), BOUND)
 
 

@@ -68,17 +68,18 @@ def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> An
         raise IRTypeError(f"load_json: expected a text, got {type(json_str).__name__}")
     try:
         content = json.loads(json_str)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise IRValueError(f"load_json: expected the JSON of save_json: {error}") from error
     found = content.get("format") if isinstance(content, dict) else type(content).__name__
     if found != FORMAT:
         raise IRValueError(f"load_json: expected format {FORMAT!r}, got {found!r}")
     try:
         return _Reader(content["entries"], aside).read(content["root"])
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
-        if isinstance(error, IRValueError):
-            raise
-        raise IRValueError(f"load_json: the text is damaged: {error}") from error
+    except IRValueError:
+        raise
+    except Exception as error:  # whatever a class stumbles over is damage of the text
+        shown = f"{type(error).__name__}: {error}"[:200]
+        raise IRValueError(f"load_json: the text is damaged ({shown})") from error
 
 
 class _Writer:

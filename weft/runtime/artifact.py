@@ -231,9 +231,11 @@ def _read(container: BinaryIO, path: Path) -> Artifact:
         return _artifact(manifest, entries, tensors)
     except TVMError:
         raise
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except MemoryError as error:
+        raise ArtifactError(f"cannot read {path.name}: no memory for what it holds") from error
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise _damaged(path, str(error)) from error
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # whatever a reader stumbles over is damage of the file
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
 
 
@@ -250,7 +252,22 @@ def _unzipped(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
             f"{path.name}: expected a compiled model, got another zip file; models to "
             "compile (.pt2, .onnx) go to weft.compile"
         )
+    _check_sizes(archive, path)
     return {name: archive.read(name) for name in archive.namelist() if name != CONSTANTS}
+
+
+def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse entries that would grow when they are read: ``save`` stores all as they are."""
+    infos = archive.infolist()
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise _damaged(path, f"{info.filename[:40]} is compressed, and save compresses nothing")
+    names = [info.filename for info in infos]
+    if len({*names}) < len(names):
+        raise _damaged(path, "two entries have one name")
+    whole, size = sum(info.file_size for info in infos), archive.start_dir
+    if whole > size:
+        raise _damaged(path, f"its entries have {whole} bytes, and the file has {size}")
 
 
 def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:

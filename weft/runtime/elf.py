@@ -21,6 +21,10 @@ ABSOLUTE: Final = 0xFFF1
 _HEADER: Final = 64
 _FUNCTION: Final = 2
 _LOCAL: Final = 0
+_RELOCATABLE: Final = 1
+_EXECUTABLE: Final = 4
+_LARGEST_ALIGNMENT: Final = 1 << 16
+_LONGEST_NAME: Final = 1 << 16
 
 Table = np.ndarray[Any, Any]
 
@@ -82,6 +86,53 @@ def read_object(code: bytes) -> ObjectFile | None:
     return ObjectFile(code, machine, sections, np.zeros(0, SYMBOL), ())
 
 
+def check_object(file: ObjectFile) -> None:
+    """Raise ValueError where sections, symbols or relocations leave the file or their section.
+
+    What the file says is compared with what it has, before any of it is given memory.
+    """
+    if int.from_bytes(file.code[16:18], "little") != _RELOCATABLE:
+        raise ValueError("no relocatable object")
+    length = len(file.code)
+    for number, section in enumerate(file.sections):
+        kind, begin, size = (int(section[name]) for name in ("type", "offset", "size"))
+        if kind not in (0, NOBITS) and begin + size > length:
+            raise ValueError(f"section {number} ends beyond the file")
+        align = int(section["align"])
+        if align & (align - 1) or align > _LARGEST_ALIGNMENT:
+            raise ValueError(f"section {number} is aligned to {align}")
+        if kind == RELA:
+            _check_relocations(file, section)
+    for symbol, name in zip(file.symbols, file.names, strict=True):
+        _check_symbol(file, symbol, name)
+
+
+def _check_relocations(file: ObjectFile, section: np.void) -> None:
+    found, place = file.table(section, RELOCATION), file.sections[int(section["info"])]
+    if not len(found):
+        return
+    if int(found["symbol"].max()) >= len(file.symbols):
+        raise ValueError("a relocation names a symbol that there is not")
+    if int(found["offset"].max()) >= int(place["size"]):
+        raise ValueError("a relocation lies outside of its section")
+
+
+def _check_symbol(file: ObjectFile, symbol: np.void, name: str) -> None:
+    number, kind = int(symbol["section"]), int(symbol["info"]) & 15
+    if number in (UNDEFINED, ABSOLUTE):
+        if number == ABSOLUTE and kind == _FUNCTION:
+            raise ValueError(f"function {name[:60]!r} lies outside of every section")
+        return
+    if number >= len(file.sections):
+        return  # of a kind that the loader leaves to LLVM
+    section = file.sections[number]
+    end = int(symbol["value"]) + int(symbol["size"])
+    if end > int(section["size"]):
+        raise ValueError(f"symbol {name[:60]!r} lies outside of its section")
+    if kind == _FUNCTION and not int(section["flags"]) & _EXECUTABLE:
+        raise ValueError(f"function {name[:60]!r} lies outside of the code")
+
+
 def undefined_names(code: bytes) -> frozenset[str]:
     """The names that object code does not define; none of another format than ELF."""
     file = read_object(code)
@@ -114,4 +165,4 @@ def _table(code: bytes, section: np.void, entry: np.dtype[Any]) -> Table:
 
 
 def _text(code: bytes, begin: int) -> str:
-    return code[begin : code.index(b"\0", begin)].decode()
+    return code[begin : code.index(b"\0", begin, begin + _LONGEST_NAME)].decode()

@@ -21,7 +21,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.elf import ABSOLUTE, NOBITS, RELA, RELOCATION, UNDEFINED, ObjectFile, Table
+from weft.runtime.elf import (
+    ABSOLUTE,
+    NOBITS,
+    RELA,
+    RELOCATION,
+    UNDEFINED,
+    ObjectFile,
+    Table,
+    check_object,
+)
 from weft.support.errors import CodegenError
 
 _X86_64: Final = 62
@@ -69,6 +78,7 @@ def load_object(file: ObjectFile, externals: Mapping[str, int]) -> LoadedObject 
     where one is missing, where the file contradicts itself, or where there is no memory.
     """
     with _damage_told():
+        check_object(file)
         if not _is_known(file):
             return None
         layout = _Layout(file)

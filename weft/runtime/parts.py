@@ -8,6 +8,7 @@ file, LLVM compiles it.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +16,7 @@ from weft.runtime.elf import read_object, undefined_names
 from weft.runtime.externals import BOUND, bind_external
 from weft.runtime.llvm import Engine, object_from_ir
 from weft.runtime.loader import LoadedObject, load_object
+from weft.support.errors import CodegenError
 
 _compiled: Final[dict[str, bytes]] = {}
 
@@ -25,6 +27,11 @@ def load_code(code: bytes) -> LoadedObject | Engine:
     Every name that it does not define must be bound before.
     """
     file = read_object(code)
+    if file is None and sys.platform == "linux":
+        raise CodegenError(  # LLVM would end the process
+            f"expected object code (64-bit ELF), got {len(code)} bytes of something else; "
+            "compile the model again"
+        )
     loaded = None if file is None else load_object(file, BOUND)
     return Engine(code) if loaded is None else loaded
 

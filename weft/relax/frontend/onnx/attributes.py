@@ -34,6 +34,8 @@ def attribute_value(attribute: Any) -> Any:
 def schema_of(domain: str, name: str, opset: int) -> Any:
     """The operator's schema in that opset, or None."""
     onnx = need_onnx()
+    if not 0 <= opset < 1 << 31:
+        return None
     try:
         return onnx.defs.get_schema(name, opset, domain)
     except onnx.defs.SchemaError:
