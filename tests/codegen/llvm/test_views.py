@@ -7,7 +7,7 @@ import pytest
 
 import weft
 from weft.script import tir as T
-from weft.tir import op
+from weft.tir import interp, op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import BufferLoad
 from weft.tir.function import PrimFunc
@@ -155,3 +155,127 @@ def test_a_test_of_memory_that_nothing_writes_saves_the_check():
     assert "weft_raise" not in weft.build(func).get_source("ll")
     aliased = shared_load(False, lambda a: [Evaluate(op.const(0, "int32"))])
     assert "weft_raise" in weft.build(aliased).get_source("ll")
+
+
+@T.prim_func
+def from_an_offset(p: T.handle, out: T.Buffer((4,), "int32")):
+    a = T.match_buffer(p, (4,), "int32", elem_offset=100)
+    for i in range(4):
+        out[i] = a[i]
+
+
+def test_an_argument_that_starts_at_a_constant_offset_is_refused():
+    x, out = np.arange(200, dtype="int32"), np.zeros(4, "int32")
+    with pytest.raises(weft.TVMError, match="expected element offset 0 or a symbol, got 100"):
+        weft.build(from_an_offset)(x[:4], out)
+    with pytest.raises(weft.TVMError, match="expected element offset 0 or a symbol, got 100"):
+        interp.run(from_an_offset, x[:4], out)
+    assert not out.any()
+
+
+@T.prim_func
+def last_of_view(n: T.int32, a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((n,), "int32", data=a.data)
+    v[n - 1] = 7
+
+
+@T.prim_func
+def last_of_bytes(n: T.int32, a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((n, 2), "int8", data=a.data)
+    v[n - 1, 1] = T.int8(7)
+
+
+@T.prim_func
+def last_of_undeclared(n: T.int32, a: T.Buffer((4,), "int32")):
+    v = T.Buffer((n,), "int32", data=a.data)
+    v[n - 1] = 7
+
+
+@T.prim_func
+def last_of_allocated(n: T.int32, a: T.Buffer((4,), "int32")):
+    b = T.decl_buffer((4,), "int32")
+    v = T.decl_buffer((n,), "int32", data=b.data)
+    v[n - 1] = 7
+    a[3] = b[3]
+
+
+@T.prim_func
+def last_in_parallel(n: T.int32, a: T.Buffer((4,), "int32")):
+    for i in T.parallel(1000000):
+        v = T.decl_buffer((n,), "int32", data=a.data)
+        v[n - 1] = 7
+
+
+@T.prim_func
+def moved(n: T.int32, a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((1,), "int32", data=a.data, elem_offset=n - 1)
+    v[0] = 7
+
+
+@T.prim_func
+def stepped(n: T.int32, a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((2,), "int32", data=a.data, strides=[n - 1])
+    v[1] = 7
+
+
+VIEWS = [last_of_view, last_of_undeclared, last_of_allocated, last_in_parallel, moved, stepped]
+
+
+@pytest.mark.parametrize("func", VIEWS)
+def test_a_view_stays_within_its_memory(func):
+    big = np.zeros(64, "int32")
+    built = weft.build(func)
+    for n in (5, 50, 10**9, -5, -(10**9)):
+        with pytest.raises(IndexError, match="view v: reaches to byte"):
+            built(n, big[16:20])
+        assert not big.any()
+        with pytest.raises(weft.TVMError, match="buffer v: .* its memory|expected extents"):
+            interp.run(func, n, big[16:20])
+    built(4, big[16:20])
+    assert big[19] == 7
+    assert np.count_nonzero(big) == 1
+
+
+def test_a_view_of_another_type_counts_in_bytes():
+    big = np.zeros(64, "int32")
+    built = weft.build(last_of_bytes)
+    built(8, big[16:20])
+    assert big[19] == 7 << 24
+    with pytest.raises(IndexError, match="reaches to byte 18 of a memory of 16 bytes"):
+        built(9, big[16:20])
+
+
+@T.prim_func
+def too_large(a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((2, 3), "int32", data=a.data)
+    v[0, 0] = 7
+
+
+@T.prim_func
+def before_its_memory(a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((4,), "int32", data=a.data, strides=[-1])
+    v[0] = 7
+
+
+def test_a_view_known_not_to_fit_is_refused():
+    with pytest.raises(IndexError, match="view v: .*within the 16 bytes.* from byte 0 to byte 24"):
+        weft.build(too_large)
+    with pytest.raises(IndexError, match="from byte -12 to byte 4"):
+        weft.build(before_its_memory)
+
+
+@T.prim_func
+def flat(p: T.handle, q: T.handle):
+    n, m = T.int64(), T.int64()
+    a = T.match_buffer(p, (n, m), "float32")
+    b = T.match_buffer(q, (n * m,), "float32")
+    v = T.decl_buffer((m * n,), "float32", data=a.data)
+    w = T.decl_buffer((m, n), "float32", data=b.data)
+    for i in range(n * m):
+        v[i] = v[i] + T.float32(1)
+    for i, j in T.grid(m, n):
+        w[i, j] = T.float32(2)
+
+
+def test_a_view_that_fits_for_every_extent_is_not_tested():
+    assert "view" not in weft.build(flat).get_source()

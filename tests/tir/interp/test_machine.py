@@ -174,3 +174,26 @@ def test_a_view_that_nothing_declares_follows_its_memory():
     y = np.zeros((3, 4), "int32")
     run(main, y)
     np.testing.assert_array_equal(y, [[0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]])
+
+
+@T.prim_func
+def backwards(a: T.Buffer((4,), "int32")):
+    b = T.decl_buffer((4,), "int32", data=a.data, strides=[-1])
+    for i in range(4):
+        b[i] = 7
+
+
+@T.prim_func
+def backwards_from_the_end(a: T.Buffer((4,), "int32")):
+    b = T.decl_buffer((4,), "int32", data=a.data, strides=[-1], elem_offset=3)
+    for i in range(4):
+        b[i] = i
+
+
+def test_a_view_with_negative_strides_stays_in_its_memory():
+    big = np.zeros(16, "int32")
+    with pytest.raises(RuntimeFault, match=r"reaches from element -3 to 0, its memory has 4"):
+        run(backwards, big[8:12])
+    assert not big.any()
+    run(backwards_from_the_end, big[8:12])
+    np.testing.assert_array_equal(big[7:13], [0, 3, 2, 1, 0, 0])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.codegen.llvm import views
 from weft.codegen.llvm.context import byte_text
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes, memory_type
+from weft.ir.expr import IntImm
 from weft.runtime.abi import FaultKind
+from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ def allocate(em: Emitter, stmt: Any) -> None:
     for size in sizes:
         count *= 1 if size is None else size
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
+    views.enter_memory(em, stmt.buffer_var, stmt.extents, stmt.dtype)
     limit = 2 * STACK_LIMIT if nbytes <= SMALL else STACK_LIMIT
     is_small = None not in sizes and em.b.stack_bytes + nbytes <= limit
     if is_small and ON_HEAP not in stmt.annotations:
@@ -92,4 +96,5 @@ def allocate_const(em: Emitter, stmt: Any) -> None:
         f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}, align 64"
     )
     em.bind_memory(stmt.buffer_var, name)
+    views.enter_memory(em, stmt.buffer_var, [IntImm("int64", len(data))], DataType("int8"))
     em.statement(stmt.body)

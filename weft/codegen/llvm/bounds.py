@@ -162,6 +162,10 @@ class Bounds:
             return True
         return self._at_most({key: -value for key, value in self.poly(expr).items()})
 
+    def at_most_zero(self, poly: Poly) -> bool:
+        """Whether poly <= 0 is proved."""
+        return self._at_most(poly)
+
     def positive(self, expr: PrimExpr) -> bool:
         """Whether expr >= 1 is proved."""
         negated = {key: -value for key, value in self.poly(expr).items()}

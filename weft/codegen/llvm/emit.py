@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, Final
 
-from weft.codegen.llvm import parallel
+from weft.codegen.llvm import parallel, views
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
@@ -106,6 +106,7 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         buffer = func.buffer_map.get(param)
         if buffer is not None:
             em.bind_memory(buffer.data, operand)
+            views.enter_parameter(em, buffer)
         em.bind(param, Binding(operand))
     for position, var in enumerate(signature.implicit):
         _bind_symbol(em, var, f"%s{position}")

@@ -7,7 +7,7 @@ tables of expr.py and stmt.py; ``index(expr)`` gives the same number as ``i64``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.codegen.llvm.bounds import Bounds
@@ -41,6 +41,10 @@ class FunctionFacts:
     fixed_data: frozenset[int] = frozenset()
     has_pointer_aliases: bool = False
     calls_packed: bool = False
+    memory: dict[int, Any] = field(default_factory=dict)
+    """The layout of the memory of data variables (by ``id``), where it is known."""
+    sound: set[int] = field(default_factory=set)
+    """Buffers (by ``id``) that are known to lie within their memory here."""
 
 
 class Emitter:
@@ -65,6 +69,8 @@ class Emitter:
             parent.bounds if parent else Bounds(self.ranges, facts.fixed_data)
         )
         self.loops: list[tuple[str, str, int]] = []
+        self.parallel_loops: list[int] = []
+        """Which of ``loops``, counted from 1, the program says to be parallel."""
         self.conditional: int = parent.conditional + 1 if parent else 0
         self.masks: list[tuple[str, int]] = []
         self.kept: list[Any] = []

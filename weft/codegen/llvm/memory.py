@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import lane_loads, lane_masks, part_vectors
+from weft.codegen.llvm import lane_loads, lane_masks, part_vectors, views
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
@@ -38,6 +38,7 @@ _SKIPPED: Final = 4
 def load(em: Emitter, expr: Any) -> str:
     """The value of a BufferLoad."""
     buffer, dtype = expr.buffer, expr.dtype
+    views.use(em, buffer)
     lanes = index_lanes(expr.indices)
     if lanes == 1:
         pointer = _checked_pointer(em, buffer, expr.indices)
@@ -158,6 +159,7 @@ def store(em: Emitter, stmt: Any) -> None:
     """A BufferStore."""
     buffer, value = stmt.buffer, stmt.value
     operand = em.value(value)
+    views.use(em, buffer)
     lanes = index_lanes(stmt.indices)
     if lanes == 1:
         pointer = _checked_pointer(em, buffer, stmt.indices)
@@ -285,6 +287,7 @@ def element_pointer(em: Emitter, expr: Any) -> str:
     last = as_ramp(indices[-1]) if indices else None
     if last is not None:
         indices[-1] = last[0]
+    views.use(em, expr.buffer)
     return _pointer(em, expr.buffer, indices)
 
 
@@ -295,6 +298,8 @@ def proved(em: Emitter, buffer: Buffer, indices: Any) -> bool:
     """Whether an access is proved in bounds where it stands (true if checks are off)."""
     if not em.context.checks:
         return True
+    if not views.is_sound(em, buffer):
+        return False
     for index, extent in zip(indices, buffer.shape, strict=True):
         if not _axis_proved(em, index, extent):
             return False

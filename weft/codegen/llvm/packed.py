@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.codegen.llvm import views
 from weft.codegen.llvm.convert import convert
 from weft.codegen.llvm.types import llvm_type, memory_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
@@ -77,6 +78,7 @@ def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
 
 
 def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
+    views.use(em, buffer)
     data = em.variable(buffer.data)
     start = buffer.elem_offset
     offset = em.index(start if start is not None else IntImm(DataType("int32"), 0))
@@ -195,7 +197,14 @@ def leave_loop(em: Emitter, expr: Any) -> str:
     if not em.loops:
         raise CodegenError(f"{em.function.name}: {expr.op.name} outside of a loop")
     next_label, exit_label, held = em.loops[-1]
+    is_break = expr.op.name.endswith("break_loop")
+    if is_break and em.parallel_loops and em.parallel_loops[-1] == len(em.loops):
+        raise CodegenError(
+            f"{em.function.name}: expected break_loop in a loop whose iterations run in order, it "
+            "stands in a parallel loop, whose other iterations may run already; make the loop "
+            "serial, or test a condition in its body"
+        )
     for item in reversed(em.b.held[held:]):
         em.b.free(item.pointer)
-    em.b.branch(exit_label if expr.op.name.endswith("break_loop") else next_label)
+    em.b.branch(exit_label if is_break else next_label)
     return "0"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.context import symbol
-from weft.codegen.llvm.types import llvm_type
+from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.codegen.llvm.work import BRIEF_WORK, FOREIGN, cycles_of, smallest_work
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PARALLEL: Final = s.ForKind.PARALLEL
 _SLOT: Final = 64
-"""Bytes of a captured value in the context: room for a vector."""
+"""Bytes from one captured value in the context to the next; a long vector takes several."""
 
 
 def worthwhile(em: Emitter, stmt: Any) -> bool:
@@ -95,6 +95,16 @@ def _operand(inner: Any) -> str:
     return str(inner.wide if inner.wide is not None else inner.value)
 
 
+def _places(captured: list[Any]) -> tuple[list[int], int]:
+    """Where each captured value is in the context, after the loop's lower bound, and its size."""
+    places, size = [], _SLOT
+    for var, _ in captured:
+        places.append(size)
+        nbytes = 8 if var.dtype.is_handle else element_bytes(var.dtype) * var.dtype.lanes
+        size += -(-max(nbytes, 8) // _SLOT) * _SLOT
+    return places, size
+
+
 def _body_function(em: Emitter, inner: Emitter, name: str) -> str:
     params = []
     for var, binding in inner.captured.values():
@@ -109,7 +119,8 @@ def _body_function(em: Emitter, inner: Emitter, name: str) -> str:
 
 
 def _part_function(captured: list[Any], name: str) -> str:
-    """Unpack the context: slot 0 is the loop's lower bound, then the captured values."""
+    """Unpack the context: the loop's lower bound first, then the captured values."""
+    places, _ = _places(captured)
     lines = [
         "  %low = load i64, ptr %context",
         "  %from = add i64 %low, %begin",
@@ -118,8 +129,8 @@ def _part_function(captured: list[Any], name: str) -> str:
     args = []
     for position, (var, binding) in enumerate(captured):
         kind = _kind(var, binding)
-        offset = _SLOT * (position + 1)
-        lines.append(f"  %at{position} = getelementptr i8, ptr %context, i64 {offset}")
+        place = places[position]
+        lines.append(f"  %at{position} = getelementptr i8, ptr %context, i64 {place}")
         lines.append(f"  %arg{position} = load {kind}, ptr %at{position}, align {_SLOT}")
         args.append(f"{kind} %arg{position}")
     call = ", ".join([*args, "i64 %from", "i64 %to"])
@@ -130,11 +141,12 @@ def _part_function(captured: list[Any], name: str) -> str:
 
 def _frame(em: Emitter, captured: list[Any], low: str) -> str:
     """The context in the caller's frame."""
-    frame = em.b.alloca(f"[{_SLOT * (len(captured) + 1)} x i8], align {_SLOT}")
+    places, size = _places(captured)
+    frame = em.b.alloca(f"[{size} x i8], align {_SLOT}")
     em.b.do(f"store i64 {low}, ptr {frame}")
     for position, (var, binding) in enumerate(captured):
         outer = em.binding(var)
         operand = _operand(outer)
-        at = em.b.op(f"getelementptr i8, ptr {frame}, i64 {_SLOT * (position + 1)}")
+        at = em.b.op(f"getelementptr i8, ptr {frame}, i64 {places[position]}")
         em.b.do(f"store {_kind(var, binding)} {operand}, ptr {at}, align {_SLOT}")
     return frame

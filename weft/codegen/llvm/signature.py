@@ -76,12 +76,12 @@ def has_noalias(func: PrimFunc) -> bool:
 
 def _buffer_param(buffer: Buffer, names: _Names, output: bool | None, noalias: bool) -> ParamSpec:
     offset = buffer.elem_offset
-    fixed = offset is None or isinstance(offset, IntImm)
+    start = 0 if offset is None else names.extent(offset)
     return ParamSpec(
         "buffer", names.of(buffer.data, buffer.name), str(buffer.dtype),
         tuple(names.extent(extent) for extent in buffer.shape),
         tuple(names.extent(stride) for stride in buffer.strides) if buffer.strides else None,
-        0 if fixed else names.extent(offset), output, noalias,
+        start, output, noalias,
     )  # fmt: skip
 
 

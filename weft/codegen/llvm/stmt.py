@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import allocation, memory, parallel
+from weft.codegen.llvm import allocation, memory, parallel, views
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
@@ -40,7 +40,7 @@ def _attr(em: Emitter, stmt: Any) -> None:
 
 
 def _decl_buffer(em: Emitter, stmt: Any) -> None:
-    em.statement(stmt.body)
+    views.declare(em, stmt.buffer, stmt.body)
 
 
 def _assert(em: Emitter, stmt: Any) -> None:
@@ -150,9 +150,14 @@ def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> Non
     b.lines.append(f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]")
     em.bind(stmt.loop_var, Binding(None, counter))
     em.loops.append((latch, done, len(b.held)))
+    is_parallel = stmt.kind is ForKind.PARALLEL
+    if is_parallel:
+        em.parallel_loops.append(len(em.loops))
     em.conditional += 1 if guarded else 0
     em.statement(stmt.body)
     em.conditional -= 1 if guarded else 0
+    if is_parallel:
+        em.parallel_loops.pop()
     em.loops.pop()
     b.branch(latch)
     b.start(latch)

@@ -42,6 +42,14 @@ from weft.tir.interp.machine_intrinsic import INTRINSICS
 Thunk = Callable[["Any"], Any]
 
 
+class BreakSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
+    """``T.break_loop()``: leaves the innermost loop."""
+
+
+class ContinueSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
+    """``T.continue_loop()``: goes on with the next iteration of the innermost loop."""
+
+
 class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
     """``T.ret`` leaves the function with a value."""
 
@@ -291,6 +299,12 @@ class ExprCompiler:
 
         return leave
 
+    def intrinsic_break_loop(self, call: Call) -> Thunk:
+        return _raising(BreakSignal)
+
+    def intrinsic_continue_loop(self, call: Call) -> Thunk:
+        return _raising(ContinueSignal)
+
     def intrinsic_vscale(self, call: Call) -> Thunk:
         return lambda state: 1
 
@@ -333,6 +347,13 @@ class ExprCompiler:
         return lambda state: end(compute(*[np.asarray(value(state)) for value in values]))
 
     intrinsic_call_llvm_pure_intrin = intrinsic_call_llvm_intrin
+
+
+def _raising(signal: type[Exception]) -> Thunk:
+    def leave(state: Any) -> Any:
+        raise signal
+
+    return leave
 
 
 def _wide(value: Any) -> Any:

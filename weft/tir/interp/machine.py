@@ -21,7 +21,12 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.interp.expression import ExprCompiler, ReturnSignal
+from weft.tir.interp.expression import (
+    BreakSignal,
+    ContinueSignal,
+    ExprCompiler,
+    ReturnSignal,
+)
 from weft.tir.interp.state import Action, Bound, State, compact_strides
 from weft.tir.interp.threads import Kernel, prepared
 from weft.tir.stmt import (
@@ -36,6 +41,7 @@ from weft.tir.stmt import (
     DeclBuffer,
     Evaluate,
     For,
+    ForKind,
     IfThenElse,
     LetStmt,
     SeqStmt,
@@ -96,12 +102,23 @@ class Machine:
     def compile_For(self, loop: For) -> Action:
         low, extent = self.expression(loop.min), self.expression(loop.extent)
         body, key = self.compile(loop.body), id(loop.loop_var)
+        in_order = loop.kind is not ForKind.PARALLEL
 
         def iterate(state: State) -> None:
             begin = low(state)
             for value in range(begin, begin + extent(state)):
                 state.values[key] = value
-                body(state)
+                try:
+                    body(state)
+                except ContinueSignal:
+                    continue
+                except BreakSignal:
+                    if in_order:
+                        return
+                    raise RuntimeFault(
+                        f"break_loop leaves the parallel loop {loop.loop_var.name}, whose "
+                        "iterations have no order; make the loop serial"
+                    ) from None
 
         return iterate
 
@@ -110,7 +127,12 @@ class Machine:
 
         def loop(state: State) -> None:
             while condition(state):
-                body(state)
+                try:
+                    body(state)
+                except ContinueSignal:
+                    continue
+                except BreakSignal:
+                    return
 
         return loop
 
@@ -386,6 +408,12 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
             raise IRValueError(
                 f"{buffer.name}: expected {buffer.dtype} of {len(buffer.shape)} dimensions, got "
                 f"{array.dtype} of {array.ndim}"
+            )
+        offset = buffer.elem_offset
+        if isinstance(offset, IntImm) and offset.value != 0:
+            raise IRValueError(
+                f"{buffer.name}: expected element offset 0 or a symbol, got {offset.value}: an "
+                "argument starts at its own first element"
             )
         flat = array.reshape(-1)
         if array.size and not np.shares_memory(flat, array):

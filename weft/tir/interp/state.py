@@ -93,11 +93,17 @@ class State:
         strides = [int(self.evaluate(stride)) for stride in buffer.strides] or compact_strides(
             shape
         )
-        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        if 0 not in shape and (offset < 0 or last >= flat.size):
+        ways = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        first = offset + sum([way for way in ways if way < 0])
+        last = offset + sum([way for way in ways if way > 0])
+        if min(shape, default=1) < 0:
             raise RuntimeFault(
-                f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} needs {last + 1} "
-                f"elements, its memory has {flat.size}"
+                f"buffer {buffer.name}: expected extents of 0 or more, got {tuple(shape)}"
+            )
+        if 0 not in shape and (first < 0 or last >= flat.size):
+            raise RuntimeFault(
+                f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} reaches from "
+                f"element {first} to {last}, its memory has {flat.size}"
             )
         view = np.lib.stride_tricks.as_strided(
             flat[offset:], shape, [stride * flat.itemsize for stride in strides]

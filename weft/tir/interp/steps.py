@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.functor import collect
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import CommReducer, Var
+from weft.tir.interp.expression import BreakSignal, ContinueSignal
 from weft.tir.interp.state import Action, State
 from weft.tir.stmt import (
     Allocate,
@@ -107,7 +108,12 @@ class StepCompiler:
             begin = low(state)
             for value in range(begin, begin + extent(state)):
                 state.values[key] = value
-                yield from body(state)
+                try:
+                    yield from body(state)
+                except ContinueSignal:
+                    continue
+                except BreakSignal:
+                    return
 
         return run
 
@@ -116,7 +122,12 @@ class StepCompiler:
 
         def run(state: State) -> Generator[Any, Any, None]:
             while condition(state):
-                yield from body(state)
+                try:
+                    yield from body(state)
+                except ContinueSignal:
+                    continue
+                except BreakSignal:
+                    return
 
         return run
 

@@ -1,0 +1,234 @@
+"""Views: a buffer over the data of another stays within that memory.
+
+A view's first and last elements are compared with the memory when the view is declared (or, where
+it never is, before it is used). What is proved costs nothing; what is known to be wrong is refused;
+else the test is made at run time. Memory whose size is not known (a raw handle) is not tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weft.codegen.llvm.bounds import Poly, add_scaled, multiply
+from weft.codegen.llvm.integer import constant_of
+from weft.codegen.llvm.types import element_bytes
+from weft.ir.expr import PrimExpr
+from weft.runtime.abi import FaultKind
+from weft.support.dtype import DataType
+from weft.support.errors import IRIndexError
+from weft.tir.buffer import Buffer
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Elements of ``nbytes`` bytes: ``strides`` is empty for compact row-major order."""
+
+    shape: tuple[PrimExpr, ...]
+    strides: tuple[PrimExpr, ...]
+    offsets: tuple[PrimExpr, ...]
+    nbytes: int
+
+
+def bytes_of(dtype: DataType) -> int:
+    """Bytes of one element in memory."""
+    return element_bytes(dtype) * dtype.lanes
+
+
+def layout_of(buffer: Buffer) -> Layout:
+    """What a buffer says about its elements."""
+    offset = buffer.elem_offset
+    offsets = () if offset is None or constant_of(offset) == 0 else (offset,)
+    return Layout(tuple(buffer.shape), tuple(buffer.strides), offsets, bytes_of(buffer.dtype))
+
+
+def enter_memory(em: Emitter, data: Any, extents: Sequence[PrimExpr], dtype: DataType) -> None:
+    """The data variable is memory of so many elements, on every path to its uses."""
+    em.function.memory[id(data)] = Layout(tuple(extents), (), (), bytes_of(dtype))
+
+
+def enter_parameter(em: Emitter, buffer: Buffer) -> None:
+    """A parameter's memory is what its array has; it needs no test itself."""
+    em.function.memory[id(buffer.data)] = layout_of(buffer)
+    em.function.sound.add(id(buffer))
+
+
+def declare(em: Emitter, buffer: Buffer, body: Any) -> None:
+    """A DeclBuffer: tested once, where it stands."""
+    known = id(buffer) in em.function.sound
+    if not known:
+        test(em, buffer)
+        em.function.sound.add(id(buffer))
+    em.statement(body)
+    if not known:
+        em.function.sound.discard(id(buffer))
+
+
+def is_sound(em: Emitter, buffer: Buffer) -> bool:
+    """Whether a use of the buffer here needs no test of its own."""
+    return id(buffer) in em.function.sound or id(buffer.data) not in em.function.memory
+
+
+def use(em: Emitter, buffer: Buffer) -> None:
+    """Test a buffer that is used without a declaration around it."""
+    if is_sound(em, buffer) or not em.context.checks:
+        return
+    always = not (em.loops or em.conditional or em.parent or em.masks)
+    if test(em, buffer) or always:
+        em.function.sound.add(id(buffer))
+        em.kept.append(buffer)
+
+
+def test(em: Emitter, buffer: Buffer) -> bool:
+    """Test a view; True where its extents are constants, so that it is sound everywhere."""
+    memory = em.function.memory.get(id(buffer.data))
+    if memory is None or not em.context.checks:
+        return True
+    what = f"{em.function.name}: view {buffer.name}"
+    return fits(em, layout_of(buffer), memory, what)
+
+
+def fits(em: Emitter, view: Layout, memory: Layout, what: str) -> bool:
+    """Refuse, prove or test at run time that a view lies within its memory."""
+    if _is_same(view, memory):
+        return True
+    ends, limits = constant_reach(view), constant_reach(memory)
+    if ends is not None and limits is not None:
+        if limits[0] <= ends[0] and ends[1] <= limits[1]:
+            return True
+        if not (em.loops or em.conditional or em.parent):
+            raise IRIndexError(
+                f"{what}: expected it to lie within the {limits[1]} bytes of its memory, its "
+                f"elements reach from byte {ends[0]} to byte {ends[1]}; make it smaller, or move it"
+            )
+    if _is_proved(em, view, memory):
+        return False
+    _test_at_run_time(em, view, memory, what)
+    return False
+
+
+def _is_same(view: Layout, memory: Layout) -> bool:
+    """Whether both are written with the very same expressions."""
+    mine = (*view.shape, None, *view.strides, None, *view.offsets)
+    its = (*memory.shape, None, *memory.strides, None, *memory.offsets)
+    same = len(mine) == len(its) and all(a is b for a, b in zip(mine, its, strict=True))
+    return same and view.nbytes == memory.nbytes
+
+
+def constant_reach(layout: Layout) -> tuple[int, int] | None:
+    """From which byte to which a layout of constants reaches; None for others."""
+    shape = [constant_of(extent) for extent in layout.shape]
+    strides = [constant_of(stride) for stride in layout.strides]
+    offsets = [constant_of(offset) for offset in layout.offsets]
+    start, low, high = 0, 0, 1
+    for offset in offsets:
+        if offset is None:
+            return None
+        start += offset
+    if not strides:
+        for extent in shape:
+            if extent is None:
+                return None
+            high *= max(extent, 0)
+    for extent, stride in zip(shape, strides, strict=False):
+        if extent is None or stride is None:
+            return None
+        low += min((extent - 1) * stride, 0)
+        high += max((extent - 1) * stride, 0)
+    if 0 in shape:
+        return 0, 0
+    return (start + low) * layout.nbytes, (start + high) * layout.nbytes
+
+
+def _is_proved(em: Emitter, view: Layout, memory: Layout) -> bool:
+    """Whether compact layouts fit by their extents, as polynomials."""
+    if view.strides or memory.strides:
+        return False
+    bounds = em.bounds
+    for term in (*view.shape, *view.offsets):
+        if not bounds.not_negative(term):
+            return False
+    need, have = _elements(em, view), _elements(em, memory)
+    if need is None or have is None:
+        return False
+    scaled = {key: value * view.nbytes for key, value in need.items()}
+    return bounds.at_most_zero(add_scaled(scaled, have, -memory.nbytes))
+
+
+def _elements(em: Emitter, layout: Layout) -> Poly | None:
+    total: Poly = {(): 1}
+    for extent in layout.shape:
+        total = multiply(total, em.bounds.poly(extent))
+        if len(total) > 40:
+            return None
+    for offset in layout.offsets:
+        total = add_scaled(total, em.bounds.poly(offset), 1)
+    return total
+
+
+class _Reach:
+    """The ends of a layout in bytes, as code; ``good`` is what must hold for them to be exact."""
+
+    def __init__(self, em: Emitter) -> None:
+        self.em = em
+        self.good = ""
+
+    def need(self, flag: str) -> None:
+        """One more condition."""
+        self.good = self.em.b.op(f"and i1 {self.good}, {flag}") if self.good else flag
+
+    def checked(self, name: str, a: str, b: str) -> str:
+        """A sum or product (sadd, smul) that must not overflow."""
+        args = [("i64", a), ("i64", b)]
+        b_ = self.em.b
+        pair = b_.call(f"llvm.{name}.with.overflow.i64", "{ i64, i1 }", args)
+        flag = b_.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        self.need(b_.op(f"xor i1 {flag}, true"))
+        return b_.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
+
+    def ends(self, layout: Layout) -> tuple[str, str, str]:
+        """The first byte, the byte behind the last, and whether there is no element."""
+        b = self.em.b
+        sizes = [self.em.index(extent) for extent in layout.shape]
+        empty = "false"
+        for size in sizes:
+            self.need(b.op(f"icmp sge i64 {size}, 0"))
+            none = b.op(f"icmp eq i64 {size}, 0")
+            empty = b.op(f"or i1 {empty}, {none}")
+        low, high = "0", "1"
+        if not layout.strides:
+            for size in sizes:
+                positive = self.extreme("smax", size, "1")
+                high = self.checked("smul", high, positive)
+        for size, stride in zip(sizes, layout.strides, strict=False):
+            way = self.checked("smul", b.op(f"sub i64 {size}, 1"), self.em.index(stride))
+            high = self.checked("sadd", high, self.extreme("smax", way))
+            low = self.checked("sadd", low, self.extreme("smin", way))
+        for offset in layout.offsets:
+            start = self.em.index(offset)
+            low, high = self.checked("sadd", low, start), self.checked("sadd", high, start)
+        scale = str(layout.nbytes)
+        return self.checked("smul", low, scale), self.checked("smul", high, scale), empty
+
+    def extreme(self, name: str, value: str, other: str = "0") -> str:
+        """The larger or the smaller of two values."""
+        return self.em.b.call(f"llvm.{name}.i64", "i64", [("i64", value), ("i64", other)])
+
+
+def _test_at_run_time(em: Emitter, view: Layout, memory: Layout, what: str) -> None:
+    b, reach = em.b, _Reach(em)
+    first, last, empty = reach.ends(view)
+    exact, reach.good = reach.good, ""
+    low, high, none = reach.ends(memory)  # it exists, so that its size does not overflow
+    low = b.op(f"select i1 {none}, i64 0, i64 {low}")
+    high = b.op(f"select i1 {none}, i64 0, i64 {high}")
+    inside = b.op(f"icmp sle i64 {low}, {first}")
+    inside = b.op(f"and i1 {inside}, {b.op(f'icmp sle i64 {last}, {high}')}")
+    good = b.op(f"or i1 {inside}, {empty}")
+    good = b.op(f"and i1 {good}, {exact}") if exact else good
+    text = f"{what}: reaches to byte {{a}} of a memory of {{b}} bytes, or before it"
+    b.raise_unless(good, FaultKind.INDEX, text, last, high)
