@@ -201,7 +201,7 @@ def last_of_allocated(n: T.int32, a: T.Buffer((4,), "int32")):
 
 @T.prim_func
 def last_in_parallel(n: T.int32, a: T.Buffer((4,), "int32")):
-    for i in T.parallel(1000000):
+    for _ in T.parallel(1000000):
         v = T.decl_buffer((n,), "int32", data=a.data)
         v[n - 1] = 7
 

@@ -43,6 +43,8 @@ class FunctionFacts:
     calls_packed: bool = False
     memory: dict[int, Any] = field(default_factory=dict)
     """The layout of the memory of data variables (by ``id``), where it is known."""
+    parameters: set[int] = field(default_factory=set)
+    """The data variables (by ``id``) of the parameters."""
     sound: set[int] = field(default_factory=set)
     """Buffers (by ``id``) that are known to lie within their memory here."""
 

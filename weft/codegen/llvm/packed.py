@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.codegen.llvm import views
+from weft.codegen.llvm import arguments, views
 from weft.codegen.llvm.convert import convert
 from weft.codegen.llvm.types import llvm_type, memory_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
@@ -135,6 +135,15 @@ def call_function(em: Emitter, expr: Any) -> str:
     return call_by_name(em, expr, expr.op.name_hint, expr.args)
 
 
+def _first_element(em: Emitter, buffer: Buffer) -> str:
+    """The address of a buffer's first element."""
+    base, offset = em.variable(buffer.data), buffer.elem_offset
+    start = "0" if offset is None else em.index(offset)
+    if start == "0":
+        return base
+    return em.b.op(f"getelementptr {memory_type(buffer.dtype)}, ptr {base}, i64 {start}")
+
+
 def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
     """Call a function of the module: pointers (or buffers) and scalars in declared order."""
     signature = em.context.signatures.get(name)
@@ -146,12 +155,14 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
         raise CodegenError(
             f"{em.function.name}: {name} takes {declared} arguments{extra}, got {len(args)}"
         )
+    arguments.check(em, signature, args, name)
     values = []
     kinds = (*signature.kinds, *["i64"] * implicit)
     for kind, arg in zip(kinds, args, strict=True):
         if isinstance(arg, Buffer):
-            arg = arg.data
-        elif isinstance(arg, e.BufferLoad) and kind == "ptr":
+            values.append((kind, _first_element(em, arg)))
+            continue
+        if isinstance(arg, e.BufferLoad) and kind == "ptr":
             arg = e.Call(DataType("handle"), "address_of", [arg])
         values.append((kind, em.value(arg)))
     slot = ""

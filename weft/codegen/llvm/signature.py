@@ -31,6 +31,10 @@ class Signature:
     implicit: tuple[e.Var, ...]
     ret: DataType | None
     spec: FunctionSpec
+    params: tuple[e.Var, ...]
+    buffers: tuple[Buffer | None, ...]
+    """The buffer of each parameter that has one."""
+    noalias: bool
 
 
 def signature_of(func: PrimFunc, name: str) -> Signature:
@@ -59,7 +63,11 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
         name, tuple(params), tuple(names.of(var) for var in names.implicit),
         None if ret is None else str(ret), _symbol(name), packed and _hands_out_memory(func),
     )  # fmt: skip
-    return Signature("@" + _symbol(name), kinds, tuple(names.implicit), ret, spec)
+    buffers = tuple([func.buffer_map.get(param) for param in func.params])
+    return Signature(
+        "@" + _symbol(name), kinds, tuple(names.implicit), ret, spec, tuple(func.params), buffers,
+        noalias,
+    )  # fmt: skip
 
 
 def _symbol(name: str) -> str:

@@ -55,6 +55,7 @@ def enter_parameter(em: Emitter, buffer: Buffer) -> None:
     """A parameter's memory is what its array has; it needs no test itself."""
     em.function.memory[id(buffer.data)] = layout_of(buffer)
     em.function.sound.add(id(buffer))
+    em.function.parameters.add(id(buffer.data))
 
 
 def declare(em: Emitter, buffer: Buffer, body: Any) -> None:
@@ -219,16 +220,20 @@ class _Reach:
         return self.em.b.call(f"llvm.{name}.i64", "i64", [("i64", value), ("i64", other)])
 
 
+def reach_at_run_time(em: Emitter, layout: Layout) -> tuple[str, str]:
+    """The first byte and that behind the last, as code; two zeros where there is no element."""
+    low, high, empty = _Reach(em).ends(layout)
+    ends = [em.b.op(f"select i1 {empty}, i64 0, i64 {end}") for end in (low, high)]
+    return ends[0], ends[1]
+
+
 def _test_at_run_time(em: Emitter, view: Layout, memory: Layout, what: str) -> None:
     b, reach = em.b, _Reach(em)
     first, last, empty = reach.ends(view)
-    exact, reach.good = reach.good, ""
-    low, high, none = reach.ends(memory)  # it exists, so that its size does not overflow
-    low = b.op(f"select i1 {none}, i64 0, i64 {low}")
-    high = b.op(f"select i1 {none}, i64 0, i64 {high}")
+    low, high = reach_at_run_time(em, memory)  # it exists, so that its size does not overflow
     inside = b.op(f"icmp sle i64 {low}, {first}")
     inside = b.op(f"and i1 {inside}, {b.op(f'icmp sle i64 {last}, {high}')}")
     good = b.op(f"or i1 {inside}, {empty}")
-    good = b.op(f"and i1 {good}, {exact}") if exact else good
+    good = b.op(f"and i1 {good}, {reach.good}") if reach.good else good
     text = f"{what}: reaches to byte {{a}} of a memory of {{b}} bytes, or before it"
     b.raise_unless(good, FaultKind.INDEX, text, last, high)

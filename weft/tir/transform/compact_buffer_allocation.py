@@ -136,6 +136,8 @@ class _Gather(Visitor):
         for arg in call.args:
             if isinstance(arg, Var) and arg.dtype.is_handle:
                 self.opaque.add(id(arg))
+            if isinstance(arg, Buffer):  # whoever is called sees all of it
+                self.opaque.add(id(arg.data))
             if isinstance(arg, BufferLoad) and getattr(call.op, "name", "") == "tir.address_of":
                 self.opaque.add(id(arg.buffer.data))
         self.visit_default(call)

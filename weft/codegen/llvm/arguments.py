@@ -1,0 +1,147 @@
+"""Arguments of calls between the functions of a module: memory that the callee fits in.
+
+A caller from Python has its arrays checked by the wrapper; a PrimFunc that calls another does not.
+Here the memory behind each argument is compared with what the callee reaches, and two arguments of
+a callee that promises ``tir.noalias`` are compared with each other. Raw handles are trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weft.codegen.llvm import views
+from weft.ir.expr import IntImm, PrimExpr
+from weft.runtime.abi import FaultKind
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+from weft.tir.buffer import Buffer
+from weft.tir.stmt_functor import substitute
+from weft.tir.transform.flatten_buffer import flat_offset
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+    from weft.codegen.llvm.signature import Signature
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What the callee reaches from an argument: a layout over the caller's data."""
+
+    name: str
+    data: Any
+    layout: views.Layout
+    is_written: bool
+
+
+def check(em: Emitter, signature: Signature, args: Any, name: str) -> None:
+    """Test the arguments of a call."""
+    if not em.context.checks:
+        return
+    symbols = (*signature.params, *signature.implicit)
+    meaning = {
+        var: _as(var, arg)
+        for var, arg in zip(symbols, args, strict=True)
+        if isinstance(var, e.Var) and not var.dtype.is_handle
+    }
+    given = []
+    for position, buffer in enumerate(signature.buffers):
+        if buffer is None:
+            continue
+        start = _start(args[position])
+        if start is None or id(start[0]) not in em.function.memory:
+            continue
+        data, offsets, unit = start
+        layout = _layout(buffer, meaning, offsets, unit)
+        what = f"{em.function.name}: {name}: argument {buffer.name}"
+        views.fits(em, layout, em.function.memory[id(data)], what)
+        is_written = signature.spec.params[position].is_output is not False
+        given.append(_Given(buffer.name, data, layout, is_written))
+    if signature.noalias:
+        _check_apart(em, given, name)
+
+
+def _as(var: e.Var, arg: Any) -> PrimExpr:
+    return arg if arg.dtype is var.dtype else e.Cast(var.dtype, arg)  # type: ignore[no-any-return]
+
+
+def _start(arg: Any) -> tuple[Any, tuple[PrimExpr, ...], int] | None:
+    """The data of an argument, where it starts, and in elements of how many bytes; else None."""
+    if isinstance(arg, Buffer):
+        layout = views.layout_of(arg)
+        return arg.data, layout.offsets, layout.nbytes
+    if isinstance(arg, e.Var) and arg.dtype.is_handle:
+        return arg, (), 1
+    name = getattr(getattr(arg, "op", None), "name", "")
+    if name == "tir.address_of":
+        return _start(arg.args[0])
+    if name == "tir.tvm_access_ptr":
+        return arg.args[1], (arg.args[2],), views.bytes_of(arg.args[0].dtype)
+    if isinstance(arg, e.BufferLoad):
+        offset = flat_offset(arg.buffer, arg.indices)
+        return arg.buffer.data, (offset,), views.bytes_of(arg.buffer.dtype)
+    return None
+
+
+def _layout(
+    buffer: Buffer, meaning: Any, offsets: tuple[PrimExpr, ...], unit: int
+) -> views.Layout:
+    """The callee's buffer in the caller's terms; in bytes where an offset counts other elements."""
+    own = views.layout_of(buffer)
+    replaced = [
+        tuple([substitute(term, meaning) for term in terms])
+        for terms in (own.shape, own.strides, own.offsets)
+    ]
+    shape, strides, starts = replaced
+    if not offsets or unit == own.nbytes:
+        return views.Layout(shape, strides, (*offsets, *starts), own.nbytes)
+    size = IntImm("int64", own.nbytes)
+    steps = tuple([_wide(stride) * size for stride in strides])
+    in_bytes = [_wide(start) * IntImm("int64", unit) for start in offsets]
+    in_bytes += [_wide(start) * size for start in starts]
+    one = (IntImm("int64", 1),) if strides else ()
+    return views.Layout((*shape, size), (*steps, *one), tuple(in_bytes), 1)
+
+
+def _wide(expr: PrimExpr) -> PrimExpr:
+    return e.Cast(DataType("int64"), expr)
+
+
+def _check_apart(em: Emitter, given: list[_Given], name: str) -> None:
+    """The memory of two arguments, of which one is written, must not overlap."""
+    for position, one in enumerate(given):
+        for other in given[:position]:
+            is_written = one.is_written or other.is_written
+            if is_written and not _are_apart(em, one.data, other.data):
+                _test_apart(em, one, other, name)
+
+
+def _are_apart(em: Emitter, one: Any, other: Any) -> bool:
+    """Whether two data variables are known to be different memory."""
+    parameters = em.function.parameters
+    if one is other:
+        return False
+    return em.function.noalias or id(one) not in parameters or id(other) not in parameters
+
+
+def _test_apart(em: Emitter, one: _Given, other: _Given, name: str) -> None:
+    b = em.b
+    first, last = _ends(em, one)
+    begin, end = _ends(em, other)
+    before = b.op(f"icmp sle i64 {last}, {begin}")
+    after = b.op(f"icmp sle i64 {end}, {first}")
+    good = b.op(f"or i1 {before}, {after}")
+    text = (
+        f"{em.function.name}: {name} promises tir.noalias, but its arguments {other.name} and "
+        f"{one.name} overlap; pass a copy, or leave the promise out"
+    )
+    b.raise_unless(good, FaultKind.INDEX, text)
+
+
+def _ends(em: Emitter, given: _Given) -> tuple[str, str]:
+    """The addresses of the first byte of an argument and of that behind its last."""
+    address = em.b.op(f"ptrtoint ptr {em.variable(given.data)} to i64")
+    low, high = views.reach_at_run_time(em, given.layout)
+    return em.b.op(f"add i64 {address}, {low}"), em.b.op(f"add i64 {address}, {high}")
+
+
