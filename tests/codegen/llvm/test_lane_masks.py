@@ -7,6 +7,8 @@ import pytest
 
 import weft
 from weft.script import from_source
+from weft.script import tir as T
+from weft.tir import interp
 
 SOURCE = """
 @T.prim_func
@@ -45,3 +47,27 @@ def test_lanes_that_are_not_wanted(read, order):
         kernel(given, result, wanted)
         expected = [*source[needed], *[-1.0] * (lanes - wanted)]
         np.testing.assert_array_equal(result.numpy(), np.array(expected, "float32"))
+
+
+@T.prim_func
+def divided(a: T.Buffer((64,), "int32"), n: T.int32, c: T.Buffer((5, 64), "int32")):
+    for i in T.vectorized(64):
+        c[0, i] = T.if_then_else(a[i] != 0, 100 // a[i], -1)
+    for i in T.vectorized(64):
+        c[1, i] = T.if_then_else(a[i] == 0, -1, T.truncmod(100, a[i]))
+    for i in T.vectorized(64):
+        c[2, i] = T.if_then_else(a[i] > 99, 100 % n, 3)
+    for i in T.vectorized(64):
+        c[3, i] = T.if_then_else(a[i] != 0 and 100 // a[i] > 7, 1, 2)
+    for i in T.vectorized(64):
+        c[4, i] = T.if_then_else(a[i] == 0 or 100 // a[i] > 7, 1, 2)
+
+
+def test_a_guard_over_lanes_keeps_divisions_from_faulting():
+    a, c, d = np.arange(64, dtype="int32"), np.zeros((5, 64), "int32"), np.zeros((5, 64), "int32")
+    weft.build(divided)(a, 0, c)
+    interp.run(divided, a, 0, d)
+    np.testing.assert_array_equal(c, d)
+    a[40] = 100
+    with pytest.raises(ZeroDivisionError, match="integer division by zero"):
+        weft.build(divided)(a, 0, c)

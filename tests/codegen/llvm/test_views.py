@@ -279,3 +279,20 @@ def flat(p: T.handle, q: T.handle):
 
 def test_a_view_that_fits_for_every_extent_is_not_tested():
     assert "view" not in weft.build(flat).get_source()
+
+
+@T.prim_func
+def through_a_handle(p: T.handle("int32"), c: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((4,), "int32", data=p)
+    for i in range(4):
+        c[i] = v[i]
+
+
+def test_a_raw_handle_is_some_memory():
+    a, c = np.arange(4, dtype="int32"), np.zeros(4, "int32")
+    built = weft.build(through_a_handle)
+    for wrong in (None, 0, 77):
+        with pytest.raises(IndexError, match="expected the address of memory for p, got"):
+            built(wrong, c)
+    built(a, c)
+    np.testing.assert_array_equal(c, a)

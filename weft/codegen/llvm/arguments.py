@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from weft.codegen.llvm import views
 from weft.ir.expr import IntImm, PrimExpr
 from weft.runtime.abi import FaultKind
-from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.stmt_functor import substitute
 from weft.tir.transform.flatten_buffer import flat_offset
@@ -40,7 +40,7 @@ def check(em: Emitter, signature: Signature, args: Any, name: str) -> None:
         return
     symbols = (*signature.params, *signature.implicit)
     meaning = {
-        var: _as(var, arg)
+        var: op.cast(var.dtype, arg)
         for var, arg in zip(symbols, args, strict=True)
         if isinstance(var, e.Var) and not var.dtype.is_handle
     }
@@ -59,10 +59,6 @@ def check(em: Emitter, signature: Signature, args: Any, name: str) -> None:
         given.append(_Given(buffer.name, data, layout, is_written))
     if signature.noalias:
         _check_apart(em, given, name)
-
-
-def _as(var: e.Var, arg: Any) -> PrimExpr:
-    return arg if arg.dtype is var.dtype else e.Cast(var.dtype, arg)  # type: ignore[no-any-return]
 
 
 def _start(arg: Any) -> tuple[Any, tuple[PrimExpr, ...], int] | None:
@@ -104,7 +100,7 @@ def _layout(
 
 
 def _wide(expr: PrimExpr) -> PrimExpr:
-    return e.Cast(DataType("int64"), expr)
+    return op.cast("int64", expr)
 
 
 def _check_apart(em: Emitter, given: list[_Given], name: str) -> None:

@@ -107,6 +107,8 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         if buffer is not None:
             em.bind_memory(buffer.data, operand)
             views.enter_parameter(em, buffer)
+        elif param.dtype.is_handle:
+            em.function.handles.add(id(param))
         em.bind(param, Binding(operand))
     for position, var in enumerate(signature.implicit):
         _bind_symbol(em, var, f"%s{position}")

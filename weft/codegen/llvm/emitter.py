@@ -45,6 +45,8 @@ class FunctionFacts:
     """The layout of the memory of data variables (by ``id``), where it is known."""
     parameters: set[int] = field(default_factory=set)
     """The data variables (by ``id``) of the parameters."""
+    handles: set[int] = field(default_factory=set)
+    """The parameters (by ``id``) that are raw handles."""
     sound: set[int] = field(default_factory=set)
     """Buffers (by ``id``) that are known to lie within their memory here."""
 

@@ -230,13 +230,18 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
 
 
 def _logical(word: str) -> Callable[[Emitter, Any], str]:
-    """And, Or: the right side is evaluated in its own block if it can fault."""
+    """And, Or: a right side that can fault has its own block, or a mask where it is a vector."""
 
     def emit(em: Emitter, expr: Any) -> str:
         if expr.dtype.lanes == 1 and can_fault(em, expr.b):
             return _choose(em, expr, expr.a, (expr.b, None) if word == "and" else (None, expr.b))
-        a, b = em.value(expr.a), em.value(expr.b)
-        return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
+        a, kind = em.value(expr.a), llvm_type(expr.dtype)
+        if expr.dtype.lanes != 1 and can_fault(em, expr.b):
+            open_ = a if word == "and" else em.b.op(f"xor {kind} {a}, splat (i1 true)")
+            b = lane_masks.value_where(em, open_, expr.dtype.lanes, expr.b)
+        else:
+            b = em.value(expr.b)
+        return em.b.op(f"{word} {kind} {a}, {b}")
 
     return emit
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.codegen.llvm import lane_masks
 from weft.codegen.llvm.convert import mangled, splat_int, zero
 from weft.codegen.llvm.types import llvm_type, with_lanes
 from weft.ir.expr import IntImm, integer_range
@@ -33,27 +34,35 @@ def divide(em: Emitter, expr: Any, floor: bool, remainder: bool) -> str:
     constant = constant_of(expr.b)
     if constant is not None and constant > 0:
         return _by_constant(em, expr, a, constant, floor, remainder)
-    divisor = em.value(expr.b)
-    test_divisor(em, expr, divisor)
+    divisor = tested_divisor(em, expr, em.value(expr.b))
     kind = llvm_type(dtype)
     if not dtype.is_int:
         return em.b.op(f"{'urem' if remainder else 'udiv'} {kind} {a}, {divisor}")
     return _signed(em, expr, (a, divisor), floor, remainder)
 
 
-def test_divisor(em: Emitter, expr: Any, divisor: str) -> None:
-    """Raise at run time where the divisor is 0, unless it is proved not to be."""
+def tested_divisor(em: Emitter, expr: Any, divisor: str) -> str:
+    """The divisor; raise at run time where it is 0, unless it is proved not to be.
+
+    In lanes whose quotient nobody wants, it is 1.
+    """
     if em.ranges.nonzero(expr.b) or (
         expr.b.dtype.lanes == 1 and expr.b.dtype.is_int and em.bounds.positive(expr.b)
     ):
-        return
+        return divisor
     dtype = expr.dtype
+    wanted = lane_masks.wanted(em, dtype.lanes)
+    if wanted is not None:
+        one, kind = splat_int(1, dtype.bits, dtype.lanes), llvm_type(dtype)
+        flags = with_lanes("i1", dtype.lanes)
+        divisor = em.b.op(f"select {flags} {wanted}, {kind} {divisor}, {kind} {one}")
     good = em.b.op(f"icmp ne {llvm_type(dtype)} {divisor}, {zero(dtype)}")
     if dtype.lanes != 1:
         name = f"llvm.vector.reduce.and.v{dtype.lanes}i1"
         good = em.b.call(name, "i1", [(with_lanes("i1", dtype.lanes), good)])
     text = f"{em.function.name}: integer division by zero"
     em.b.raise_unless(good, FaultKind.DIVISION, text)
+    return divisor
 
 
 def _by_constant(em: Emitter, expr: Any, a: str, divisor: int, floor: bool, remainder: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.bounds import Poly, add_scaled, multiply
 from weft.codegen.llvm.integer import constant_of
@@ -22,6 +22,10 @@ from weft.tir.buffer import Buffer
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
+
+
+_FIRST_ADDRESS: Final = 4096
+"""No memory is below: the first page is never mapped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,8 @@ def declare(em: Emitter, buffer: Buffer, body: Any) -> None:
 
 def is_sound(em: Emitter, buffer: Buffer) -> bool:
     """Whether a use of the buffer here needs no test of its own."""
-    return id(buffer) in em.function.sound or id(buffer.data) not in em.function.memory
+    facts, data = em.function, id(buffer.data)
+    return id(buffer) in facts.sound or (data not in facts.memory and data not in facts.handles)
 
 
 def use(em: Emitter, buffer: Buffer) -> None:
@@ -87,10 +92,24 @@ def use(em: Emitter, buffer: Buffer) -> None:
 def test(em: Emitter, buffer: Buffer) -> bool:
     """Test a view; True where its extents are constants, so that it is sound everywhere."""
     memory = em.function.memory.get(id(buffer.data))
-    if memory is None or not em.context.checks:
+    if not em.context.checks:
         return True
+    if memory is None:
+        _test_address(em, buffer)
+        return False
     what = f"{em.function.name}: view {buffer.name}"
     return fits(em, layout_of(buffer), memory, what)
+
+
+def _test_address(em: Emitter, buffer: Buffer) -> None:
+    """A parameter that is a raw handle is memory of unknown size, but some: not None."""
+    data = buffer.data
+    if id(data) not in em.function.handles:
+        return
+    address = em.b.op(f"ptrtoint ptr {em.variable(data)} to i64")
+    good = em.b.op(f"icmp uge i64 {address}, {_FIRST_ADDRESS}")
+    text = f"{em.function.name}: expected the address of memory for {data.name}, got {{a}}"
+    em.b.raise_unless(good, FaultKind.INDEX, text, address)
 
 
 def fits(em: Emitter, view: Layout, memory: Layout, what: str) -> bool:
