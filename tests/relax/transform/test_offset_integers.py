@@ -117,3 +117,11 @@ def test_processors_without_products_of_bytes_keep_the_graph():
     before = module_of(x, None, weights)
     with weft.target.Target("llvm -mcpu=haswell"):
         assert OffsetIntegers()(before)["main"] is before["main"]
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 200), ("uint8", -5), ("int8", -128)])
+def test_padding_that_no_byte_stands_for_is_left(dtype, zero):
+    x, weights = numbers((1, 2, 4, 5), dtype), numbers((3, 2, 3, 3), "int8")
+    point = relax.const(np.int16(zero))
+    is_changed = dtype == "int8" and zero == -128
+    check(module_of(x, point, weights, padding=(1, 1)), is_changed, x)

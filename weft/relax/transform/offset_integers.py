@@ -130,6 +130,8 @@ def _conv2d(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts 
     sums = weights.sum((1, 2, 3), dtype=np.int32).reshape(1, -1, 1, 1)
     if not any(padding) or offset.is_zero:
         return _Parts(call.op, attrs, weights, sums)
+    if not 0 <= int(offset.number) <= 255:
+        return None  # no byte stands for zero outside of the image
     top, left, bottom, right = padding
     widths = (0, 0, 0, 0, top, bottom, left, right)
     return _Parts(call.op, {**attrs, "padding": [0, 0, 0, 0]}, weights, sums, widths)
