@@ -68,6 +68,7 @@ SLOTS = {
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
     "module_json": "weft.tir.array_json",
+    "torch_fallback": "weft.relax.frontend.torch.fallback",
 }
 
 

@@ -62,9 +62,32 @@ for thread in threads:
     thread.join()
 assert children == [0] * 8, children
 """
+IMPORTS = """
+import os, sys, threading, time, warnings
+from pathlib import Path
+from weft.support import forks
+
+warnings.simplefilter("ignore", DeprecationWarning)
+forks.hold_over_forks(threading.RLock())
+folder = Path(sys.argv[1])
+(folder / "slow_module.py").write_text(
+    "import time; import __main__; __main__.is_importing.set(); time.sleep(0.3); value = 1"
+)
+sys.path.insert(0, str(folder))
+is_importing = threading.Event()
+thread = threading.Thread(target=__import__, args=("slow_module",))
+thread.start()
+is_importing.wait()
+child = os.fork()
+if child == 0:
+    import slow_module
+    os._exit(0 if slow_module.value == 1 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
-@pytest.mark.parametrize("program", [FORKS, COMPILES], ids=["lock", "llvm"])
-def test_a_fork_waits_for_the_lock(program):
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+@pytest.mark.parametrize("program", [FORKS, COMPILES, IMPORTS], ids=["lock", "llvm", "import"])
+def test_a_fork_waits(program, tmp_path):
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -97,19 +97,29 @@ def compile(  # noqa: A001 - TVM's name
             if found is not None:
                 return _revived(found, request, resolved, (relax_pipeline, tir_pipeline))
         with _verified(verify), listening(progress.stage):
-            made = _made(request, resolved, (relax_pipeline, tir_pipeline))
-        made.num_threads = num_threads
-        if key is not None:
-            progress.stage("writing it to the cache")
-            model_cache.store(key, made)
-    return made
+            # Errors that torch keeps while it exports keep this frame: it must not hold the model.
+            pipelines = (relax_pipeline, tir_pipeline)
+            return _finished(_made(request, resolved, pipelines), num_threads, key)
+
+
+def _finished(model: CompiledModel, num_threads: int | None, key: Any) -> CompiledModel:
+    """The model with its number of threads, in the cache if there is a key."""
+    model.num_threads = num_threads
+    if key is not None:
+        tell("writing it to the cache")
+        model_cache.store(key, model)
+    return model
 
 
 @rare_collections
 def _made(request: Request, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
-    imported = import_model(request)
+    return _compiled(import_model(request), target, pipelines)
+
+
+def _compiled(imported: Imported, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
+    """The model of what was imported."""
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
     with target, listening(None):  # the kernels that fold constants are no part of the model

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from weft.runtime.bytecode import Instruction, Operand, VMFunction, last_uses
+from weft.runtime.bytecode import Instruction, Operand, VMFunction
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
@@ -116,7 +116,7 @@ class Interpreted:
 
     def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
         self.machine, self.function = machine, function
-        self.done = last_uses(function.code)
+        self.done = machine.last_uses(function)
 
     def activation(self, arguments: Sequence[Any]) -> _Frame:
         """A frame with the arguments in its first registers."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from weft.runtime.memory_report import MemoryReport, report_memory
 from weft.runtime.module import Module
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.profiling import Report
+from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
 from weft.runtime.signature import Signature, Tree, check_range, rebuild
 from weft.runtime.tensor_call import TensorCall
@@ -66,10 +67,10 @@ class CompiledModel(Executable):
         )  # fmt: skip
         self.signature = signature
         self.entry = entry
-        self._tensor_call: TensorCall
+        self._tensor_call: TensorCall | None
         self.num_threads = num_threads
         self.states = list(states)
-        self.machine = VirtualMachine(self)
+        self.machine = VirtualMachine(executable)  # not this object: it would keep itself alive
         self._module, self._text, self._stored = module, text, stored
         self._lock = threading.Lock()
         self._ranges = _range_checks(signature, executable.program.functions[entry].params)
@@ -87,12 +88,13 @@ class CompiledModel(Executable):
     @num_threads.setter
     def num_threads(self, count: int | None) -> None:
         self._num_threads = count
-        self._tensor_call = self._make_tensor_call  # which has the number in it
+        self._tensor_call = None  # one has the number in it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model; see the class."""
         if self._is_direct and not kwargs and self.machine.instrument is None:
-            result = self._tensor_call(*args)  # most calls
+            call = self._tensor_call or self._make_tensor_call
+            result = call(*args)  # most calls
             if result is not NotImplemented:
                 return result
         given = self._given(args, kwargs)
@@ -282,9 +284,33 @@ class CompiledModel(Executable):
         text: str = slots.module_json.get()[0](self._module(), numbers)
         return text
 
+    def close(self) -> None:
+        """Let go of code, weights and working memory now; IRValueError where it is used later.
+
+        Calls that are under way in other threads end as usual.
+        """
+        self._is_direct, self._tensor_call = False, None
+        closed: Any = _Closed(self.signature.name)
+        self.machine = self.program = self.kernels = self.hosts = self.code = closed
+        self._flops = self._module = self._text = closed
+        self.states, self._stored = [], None
+        self.__dict__.pop("flop_counts", None)
+
     def __repr__(self) -> str:
         names = ", ".join(self.signature.inputs)
         return f"CompiledModel({self.signature.name}({names}))"
+
+
+class _Closed:
+    """Stands for the parts of a model that is closed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, _: str) -> NoReturn:
+        raise IRValueError(f"{self._name}: the model is closed; compile or load it again")
+
+    __call__ = __getitem__ = __iter__ = lambda self, *_: self.machine
 
 
 def _range_checks(
@@ -411,6 +437,7 @@ def load_module(path: str | Path, fmt: str = "") -> CompiledModel:
 
 def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:
     """The model that an artefact holds, its code loaded."""
+    provide_for(artifact.program.functions.values())
     functions = {} if artifact.code is None else artifact.code.load()
     by_symbol = {function.spec.native_symbol: function for function in functions.values()}
     hosts = {

@@ -8,7 +8,9 @@ Nothing that the call returns lives in the arena, so an arena goes back when the
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -32,14 +34,33 @@ from weft.support.recursion import deep_recursion
 MAX_NESTED: Final = 32
 
 
+class _User:
+    """Says that a thread uses a pool; it goes with the thread, and a block that was kept for it."""
+
+    __slots__ = ("free", "users")
+
+    def __init__(self, free: list[tuple[int, int, Any]], users: set[int]) -> None:
+        self.free, self.users = free, users
+        users.add(id(self))
+
+    def __del__(self) -> None:
+        self.users.discard(id(self))
+        with suppress(IndexError):  # other threads take blocks at the same time
+            while len(self.free) > len(self.users):
+                self.free.pop()
+
+
 class ArenaPool:
     """Working memory: one block a call at a time; blocks are kept for the next call.
 
-    ``take`` and ``give`` are single list operations, which the interpreter makes atomic.
+    ``take`` and ``give`` are single list operations, which the interpreter makes atomic. There are
+    at most as many free blocks as living threads that have called.
     """
 
     def __init__(self) -> None:
         self._free: list[tuple[int, int, Any]] = []
+        self._users: set[int] = set()
+        self._here = threading.local()
 
     def take(self, size: int) -> tuple[int, int, Any]:
         """``(address, size, owner)`` of at least ``size`` bytes on a 64-byte boundary."""
@@ -47,6 +68,8 @@ class ArenaPool:
             block = self._free.pop()
         except IndexError:
             block = (0, -1, None)
+        if not hasattr(self._here, "user"):
+            self._here.user = _User(self._free, self._users)
         if block[1] >= size:
             return block
         if size < 0:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from weft.runtime.containers import String
+from weft.runtime.providers import provide
 from weft.support.errors import IRTypeError, IRValueError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,6 +108,8 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if not isinstance(name, str):
         raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
     found = _TABLE.get(name)
+    if found is None and provide(name):
+        found = _TABLE.get(name)
     if found is None and not allow_missing:
         raise IRValueError(missing_function(name))
     return found

@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
 from weft.runtime.artifact import Artifact, as_path
-from weft.runtime.bytecode import Program, VMFunction
+from weft.runtime.bytecode import Program, VMFunction, last_uses
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.flops import FlopCount
@@ -199,7 +199,8 @@ class VirtualMachine:
         self.module = rt_mod
         self.instrument: Callable[..., Any] | None = None
         self.recorder: Recorder | None = None
-        self._saved: dict[str, Callable[[], Any]] = {}
+        self._saved: dict[str, tuple[str, tuple[Any, ...], bool]] = {}
+        self._last_uses: dict[str, Any] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
         self._callables: dict[str, Callable[..., Any]] = {}
@@ -218,7 +219,7 @@ class VirtualMachine:
         if not isinstance(name, str):
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
         if name in self._saved:
-            return PackedFunc(self._saved[name], name)
+            return PackedFunc(partial(self._call_saved, *self._saved[name]), name)
         if name in METHODS and name not in self.executable.program.functions:
             return PackedFunc(getattr(self, name), name)
         return PackedFunc(self.callable_of(name), name)
@@ -240,15 +241,21 @@ class VirtualMachine:
         made = self._callables.get(name)
         if made is None:
             function = self._function(name)
-            if function.native is not None and self._native and self.instrument is None:
-                host = self.executable.hosts[name]
-                made = make_entry(function.native, host, self.executable.program.constants)
-                if function.native.layout is not None:
-                    made = _explained(made, function)
-            else:
-                made = Interpreted(self, function)
+            if function.native is None or not self._native or self.instrument is not None:
+                return Interpreted(self, function)  # not kept: it has the machine
+            host = self.executable.hosts[name]
+            made = make_entry(function.native, host, self.executable.program.constants)
+            if function.native.layout is not None:
+                made = _explained(made, function)
             self._callables[name] = made
         return made
+
+    def last_uses(self, function: VMFunction) -> Any:
+        """``weft.runtime.bytecode.last_uses`` of a function of this machine."""
+        found = self._last_uses.get(function.name)
+        if found is None:
+            found = self._last_uses[function.name] = last_uses(function.code)
+        return found
 
     def make_tensor_call(
         self, name: str, tensor_class: type, threads: int | None
@@ -288,12 +295,11 @@ class VirtualMachine:
             )
         arguments = (*args, *self._named(function, len(args), kwargs))
         checked_arguments(function, arguments, {})
+        self._saved[saved_name] = func_name, arguments, include_return
 
-        def call() -> Any:
-            result = self.run(func_name, arguments)
-            return result if include_return else None
-
-        self._saved[saved_name] = call
+    def _call_saved(self, name: str, arguments: tuple[Any, ...], include_return: bool) -> Any:
+        result = self.run(name, arguments)
+        return result if include_return else None
 
     def _named(self, function: VMFunction, given: int, kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names = [name for name, _ in function.params[given:]]

@@ -91,7 +91,8 @@ class WrapperWriter:
         text = "def wrapper(*args):\n" + "".join(f"    {line}\n" for line in self.lines)
         code = compile(text, f"<wrapper of {self.spec.name}>", "exec")
         exec(code, self.names)  # noqa: S102 - text made by this module
-        function: Callable[..., Any] = self.names["wrapper"]
+        # A function that is among its own globals would live until a collection of cycles.
+        function: Callable[..., Any] = self.names.pop("wrapper")
         function.__name__ = function.__qualname__ = self.spec.name
         function.__doc__ = f"Compiled function {self.spec.name}."
         return function

@@ -8,12 +8,19 @@ changed; the thread that forks takes it first, so that nobody is inside.
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
 _FORKING: Final = threading.RLock()
 _LOCKS: Final[list[AbstractContextManager[Any]]] = []
+_MODULE_LOCKS: Final[dict[str, Any]] = getattr(
+    sys.modules.get("_frozen_importlib"), "_module_locks", {}
+)
+MOST_SECONDS: Final = 60
+"""How long a fork waits for imports, one of which may wait for the thread that forks."""
 _HELD: Final[list[AbstractContextManager[Any]]] = []
 """What the fork that is under way holds; more locks may be given meanwhile."""
 
@@ -30,10 +37,30 @@ def hold_over_forks(lock: AbstractContextManager[Any], *, is_outer: bool = False
 
 
 def _take() -> None:
+    _wait_for_imports()
     _FORKING.acquire()
     _HELD[:] = _LOCKS
     for lock in _HELD:
         lock.__enter__()
+
+
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module: Python's locks of modules have no handler.
+
+    A child in which a module stays half imported can never import it. A thread that forks while it
+    imports does not wait, as the other one may wait for it.
+    """
+    end = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < end:
+        owners = {owner for owner in map(_owner, list(_MODULE_LOCKS.values())) if owner is not None}
+        if not owners or threading.get_ident() in owners:
+            return
+        time.sleep(0.001)
+
+
+def _owner(reference: Any) -> Any:
+    """The thread that imports a module, by the weak reference to the module's lock."""
+    return getattr(reference(), "owner", None)
 
 
 def _give_back() -> None:

@@ -65,3 +65,8 @@ module_json: Final = Slot("module_json", "weft.tir.array_json")
 """``(write(module, numbers), read(text, arrays))``: an IRModule without the content of its arrays,
 as a compiled model on disk has it: owner weft.tir.
 """
+
+torch_fallback: Final = Slot("torch_fallback", "weft.relax.frontend.torch.fallback")
+"""``call_operator(description, *arrays)``, which runs an operator in PyTorch: owner the frontend.
+
+Its import fails where PyTorch is missing."""

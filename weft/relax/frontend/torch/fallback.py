@@ -19,11 +19,10 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import torch_dtype
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.providers import CALL_OPERATOR
 from weft.runtime.registry import register_func
+from weft.support import slots
 from weft.support.errors import UnsupportedError
-
-CALL_OPERATOR: Final = "weft.torch.call_operator"
-"""The packed function that runs one operator: (description, tensors ..., destinations ...)."""
 
 
 def torch_fallbacks(names: Iterable[str]) -> dict[str, Converter]:
@@ -97,6 +96,9 @@ def call_operator(description: str, *arrays: Any) -> None:
     results = [part for index in told["kept"] for part in _parts(results[index])]
     for destination, result in zip(tensors[-len(results) :], results, strict=True):
         destination.copy_(result)
+
+
+slots.torch_fallback.fill(call_operator)
 
 
 def _parts(result: torch.Tensor) -> tuple[torch.Tensor, ...]:
