@@ -52,6 +52,26 @@ def test_a_subclass_has_its_own_dispatch():
     assert Second().visit(tir.Add(x, x)).a.value == 2
 
 
+def test_a_method_for_calls_of_tensorir_does_not_pass_over_those_of_a_graph():
+    class Calls(Visitor):
+        def visit_Call(self, node):
+            raise AssertionError
+
+    class Both(Visitor):
+        def visit_Call(self, node):
+            raise AssertionError
+
+        def visit_RelaxCall(self, node):
+            seen.append(node)
+
+    seen = []
+    call = relax.op.exp(relax.Var("x", relax.TensorStructInfo((4,), "float32")))
+    with pytest.raises(TypeError, match=r"Calls\.visit_Call is for calls .* write visit_RelaxCall"):
+        Calls().visit(call)
+    Both().visit(call)
+    assert seen == [call]
+
+
 def test_a_method_that_names_no_node_is_an_error_of_the_class():
     with pytest.raises(TypeError, match=r"Wrong\.visit_Addd: there is no node class Addd"):
         type("Wrong", (Visitor,), {"visit_Addd": lambda self, node: None})

@@ -35,6 +35,12 @@ class _Dispatcher:
                     raise TypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
 
     def _handler_of(self, kind: type) -> str:
+        if getattr(kind, "KIND", "") == "RelaxCall" and not hasattr(self, "visit_RelaxCall"):
+            if hasattr(self, "visit_Call"):
+                raise IRTypeError(
+                    f"{type(self).__name__}.visit_Call is for calls of TensorIR and would never "
+                    "see the calls of this graph: write visit_RelaxCall"
+                )
         for base in kind.__mro__:
             name = f"visit_{base.__dict__.get('KIND', base.__name__)}"
             if base is not Node and hasattr(self, name):

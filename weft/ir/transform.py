@@ -7,6 +7,7 @@ the function to the original exception and never changes its class.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import re
@@ -90,7 +91,11 @@ class PassContext:
         for name in self.config:
             if name not in self._options:
                 known = ", ".join(sorted(self._options))
-                raise PassError(f"PassContext: no pass has the option {name!r}; there are: {known}")
+                nearest = difflib.get_close_matches(str(name), self._options, n=1)
+                hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+                raise PassError(
+                    f"PassContext: no pass has the option {name!r}; {hint}there are: {known}"
+                )
 
     def __repr__(self) -> str:
         shown = {"opt_level": self.opt_level, "required_pass": list(self.required_pass),
@@ -215,9 +220,9 @@ class ModulePass(Pass):
 
 
 class FunctionPass(Pass):
-    """A pass over every function of one class: ``(func, mod, ctx) -> func | None``.
+    """A pass over every function of one class: ``(func, mod, ctx) -> func``.
 
-    None removes the function. The same module comes back when nothing changes.
+    The same module comes back when nothing changes. A module pass removes functions.
     """
 
     def __init__(self, function: Callable[..., Any], info: PassInfo, kind: type = BaseFunc) -> None:
@@ -232,8 +237,7 @@ class FunctionPass(Pass):
             if isinstance(func, self.kind):
                 new = self._apply(var.name_hint, func, mod, ctx)
             changed = changed or new is not func
-            if new is not None:
-                functions[var] = new
+            functions[var] = new
         if not changed:
             return mod
         return IRModule(functions, None, mod.attrs, mod.global_infos)
@@ -241,9 +245,15 @@ class FunctionPass(Pass):
     def _apply(self, name: str, func: BaseFunc, mod: IRModule, ctx: PassContext) -> Any:
         try:
             result = self.function(func, mod, ctx)
-            if result is not None and not isinstance(result, BaseFunc):
+            if result is None:
+                raise PassError(
+                    f"{self.info.name}: expected a function, got None: end the pass with "
+                    "'return func'; to remove a function write a module pass with 'del mod[name]' "
+                    "on a clone of the module"
+                )
+            if not isinstance(result, BaseFunc):
                 found = type(result).__name__
-                raise PassError(f"{self.info.name}: expected a function or None, got {found}")
+                raise PassError(f"{self.info.name}: expected a function, got {found}")
         except Exception as error:
             error.add_note(f"in function {name}")
             raise

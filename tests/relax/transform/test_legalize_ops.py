@@ -12,7 +12,7 @@ from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.legalize import LEGALIZE, NOT_LEGALIZED, PACKED
-from weft.support.errors import IRValueError
+from weft.support.errors import IRValueError, LegalizeError
 from weft.tir.expr import Var as TirVar
 
 RNG = np.random.default_rng(7)
@@ -428,3 +428,18 @@ def _constant_cast(constant, target):
     with builder.function("main", []):
         builder.emit_func_output(builder.emit(op.astype(constant, target)))
     return builder.get()
+
+
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [
+        (lambda x: relax.op.astype(x, "int32"), 'dtype="int32"'),
+        (lambda x: relax.op.reshape(x, (3, 2)), r"\(3, 2\)"),
+    ],
+)
+def test_a_rule_whose_result_is_of_another_type_is_refused(result, found, build):
+    mod = build(relax.op.exp, TensorStructInfo((2, 3), "float32"))
+    legalize = relax.transform.LegalizeOps({"relax.exp": lambda bb, call: result(call.args[0])})
+    message = rf"LegalizeOps: the rule of relax\.exp: expected .*\(2, 3\).* got .*{found}"
+    with pytest.raises(LegalizeError, match=message):
+        legalize(mod)

@@ -18,7 +18,7 @@ from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.lattice import tensor_dims
+from weft.relax.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
 from weft.relax.op.base import call_pure_packed
 from weft.relax.struct_info import (
     PrimStructInfo,
@@ -105,7 +105,20 @@ class LegalizeMutator(PyExprMutator):
         for binding in emitted.bindings:
             self.visit_binding(binding)
         made = made if made is call else self.visit_expr(made)
+        _check_result(call, made)
         return made, bool(emitted.bindings)
+
+
+def _check_result(call: Call, made: Any) -> None:
+    """Refuse a result that is certainly of another type than the call it stands for."""
+    declared, found = call.struct_info, made.struct_info
+    if declared is None or found is None:
+        return
+    if struct_info_base_check(declared, found) == BaseCheckResult.FAIL_L0:
+        raise LegalizeError(
+            f"LegalizeOps: the rule of {call.op.name}: expected {declared}, as the call says, "
+            f"got {found}"
+        )
 
 
 def _known(info: StructInfo | None) -> bool:
