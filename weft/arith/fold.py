@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.support.dtype import DataType
+from weft.support.errors import IRValueError
 from weft.tir.expr import (
     EQ,
     GE,
@@ -35,7 +36,7 @@ from weft.tir.expr import (
 )
 
 
-class ConstantOverflow(ArithmeticError):
+class ConstantOverflow(IRValueError, ArithmeticError):
     """A constant of a rewritten expression does not fit its type: the rule does not apply."""
 
 

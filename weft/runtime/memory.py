@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.support.errors import IRValueError
+
 ALIGNMENT: Final = 64
 """Fresh arrays start on a cache line, which is also the widest vector."""
 
@@ -45,7 +47,10 @@ def aligned_empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
 ) -> tuple[np.ndarray[Any, Any], int]:
     """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address."""
-    block = np.empty(nbytes + ALIGNMENT, _BYTE)
+    try:
+        block = np.empty(nbytes + ALIGNMENT, _BYTE)
+    except MemoryError as error:
+        raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
     start = data_address(block)
     offset = -start % ALIGNMENT
     return np.ndarray(shape, dtype, block, offset), start + offset

@@ -257,10 +257,7 @@ def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
         nbytes *= extent
     if nbytes >> 62:
         raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
-    try:
-        made, address = aligned_empty(full, storage, nbytes)
-    except MemoryError as error:
-        raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
+    made, address = aligned_empty(full, storage, nbytes)
     return compact(made, address, shape, dtype)
 
 

@@ -37,9 +37,29 @@ from weft.relax.transform.passes import make_module_pass
 from weft.support import slots
 from weft.tir.buffer import decl_buffer
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import For, Stmt
 
 LIMIT: Final = 1 << 20
 """Bytes up to which a folded array may be larger than what it is made from."""
+
+WORK: Final = 1 << 34
+"""Executions of the innermost statements up to which a function runs at build time."""
+
+
+def _work(func: PrimFunc) -> int:
+    """How often the statements of a function of known extents run, at least once for each nest."""
+    total = 0
+    stack: list[tuple[Any, int]] = [(func.body, 1)]
+    while stack:
+        stmt, times = stack.pop()
+        if isinstance(stmt, For):
+            times *= constant_value(stmt.extent) or 1
+        parts = [getattr(stmt, name) for name in stmt.CHILDREN]
+        flat = [item for part in parts for item in (part if isinstance(part, tuple) else [part])]
+        inner = [item for item in flat if isinstance(item, Stmt)]
+        total += 0 if inner else times
+        stack.extend([(item, times) for item in inner])
+    return total
 
 
 class _Folder(PyExprMutator):
@@ -98,7 +118,10 @@ class _Folder(PyExprMutator):
             return call
         if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
             return call
-        outputs = slots.evaluate.get()(_specialised(func, call), _arrays(call.args[1]))
+        func = _specialised(func, call)
+        if _work(func) > WORK:
+            return call
+        outputs = slots.evaluate.get()(func, _arrays(call.args[1]))
         constants = [Constant(array) for array in outputs]
         if isinstance(call.sinfo_args[0], TupleStructInfo):
             return Tuple(constants)

@@ -214,7 +214,7 @@ class Machine:
             count = lanes
             for extent in extents:
                 count *= extent(state)
-            state.allocate(data, tags, lambda: np.zeros(count, kind))
+            state.allocate(data, tags, lambda: _zeroed(count, kind, data.name))
             state.buffers = {k: b for k, b in state.buffers.items() if k not in owned}
 
         return allocate
@@ -365,7 +365,17 @@ def _after(first: Action, body: Action) -> Action:
 
 def _zeros(buffer: Buffer, count: int) -> Callable[[], np.ndarray]:
     kind = buffer.dtype.element.numpy
-    return lambda: np.zeros(count * buffer.dtype.lanes, kind)
+    return lambda: _zeroed(count * buffer.dtype.lanes, kind, buffer.name)
+
+
+def _zeroed(count: int, kind: Any, name: str) -> np.ndarray:
+    """Memory of an allocation; IRValueError where it can have none."""
+    if count < 0:
+        raise IRValueError(f"{name}: expected an allocation of 0 or more elements, got {count}")
+    try:
+        return np.zeros(count, kind)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise IRValueError(f"{name}: no memory for an allocation of {count} elements") from error
 
 
 def _buffers_over(stmt: Allocate) -> set[int]:

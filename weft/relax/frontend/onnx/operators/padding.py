@@ -88,20 +88,37 @@ def _constant_pad(data: Tensor, fill: Tensor, before: Any, after: Any) -> Tensor
 
 
 def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]) -> Expr:
-    """Reflection by steps: one goes no further than the data that is there."""
-    while any(before) or any(after):
-        shape = context.value(data).shape or []
-        low, high = [], []
-        for axis, size in enumerate(shape):
-            most = size - 1 if isinstance(size, int) else max(before[axis], after[axis])
-            if most == 0 and (before[axis] or after[axis]):
-                return context.te(topi.replicate_pad, data, before, after)
-            low.append(min(before[axis], most))
-            high.append(min(after[axis], most))
-        data = context.te(topi.reflect_pad, data, low, high)
-        before = [whole - part for whole, part in zip(before, low, strict=True)]
-        after = [whole - part for whole, part in zip(after, high, strict=True)]
+    """Reflection; beyond the extent it goes back and forth over the data, as numpy's does."""
+    shape = context.value(data).shape or []
+    for axis, (size, low, high) in enumerate(zip(shape, before, after, strict=True)):
+        if not isinstance(size, int) or max(low, high) < size:
+            continue
+        if size == 0:
+            context.fail(f"axis {axis} has no elements that could be reflected")
+        # by itself: the data of one axis is looked up after the padding of the one before
+        alone = [low if at == axis else 0 for at in range(len(shape))]
+        beside = [high if at == axis else 0 for at in range(len(shape))]
+        data = context.te(_waves, data, alone, beside, axis, size)
+        before = [0 if at == axis else amount for at, amount in enumerate(before)]
+        after = [0 if at == axis else amount for at, amount in enumerate(after)]
+    if any(not isinstance(amount, int) or amount for amount in (*before, *after)):
+        data = context.te(topi.reflect_pad, data, before, after)
     return data
+
+
+def _waves(data: Tensor, before: Any, after: Any, axis: int, size: int) -> Tensor:
+    """One axis of known extent read back and forth: 0 1 2 1 0 1 2 ..."""
+    low, period = int(before[axis]), max(2 * (size - 1), 1)
+    shape = list(data.shape)
+    shape[axis] = size + low + int(after[axis])
+
+    def element(*indices: Any) -> Any:
+        source = list(indices)
+        place = tir.floormod(indices[axis] + (-low % period), period)
+        source[axis] = tir.minimum(place, period - place) if size > 1 else 0 * place
+        return data(*source)
+
+    return compute(shape, element, "T_reflect")
 
 
 @converter("CenterCropPad", since=18)

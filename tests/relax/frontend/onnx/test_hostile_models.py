@@ -1,0 +1,67 @@
+"""Models whose numbers ask for more than there is: an error, or code of ordinary size, soon."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import weft
+from weft.relax.frontend.onnx import from_onnx
+from weft.support.errors import TVMError
+
+
+def model(nodes, shape, opset=17, **constants):
+    tensors = [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)] if shape else []
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", inputs, [result], tensors)
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+@pytest.mark.parametrize("pads", [(0, 3, 0, 0), (7, 0, 0, 5), (1, 9, 2, 1), (100, 0, 0, 100)])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 4), (5, 1)])
+def test_reflection_beyond_the_extent(shape, pads):
+    pad = helper.make_node("Pad", ["x", "s"], ["y"], mode="reflect")
+    data = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    wanted = data
+    for axis, size in enumerate(shape):
+        places = np.arange(-pads[axis], size + pads[axis + 2])
+        period = max(2 * (size - 1), 1)
+        around = np.mod(places, period)
+        wanted = np.take(wanted, np.minimum(around, period - around) % size, axis)
+    got = weft.compile(model([pad], shape, s=pads), cache=False)(data)
+    np.testing.assert_array_equal(np.asarray(got), wanted)
+
+
+def test_reflection_of_nothing_is_refused():
+    pad = helper.make_node("Pad", ["x", "s"], ["y"], mode="reflect")
+    with pytest.raises(TVMError, match="axis 1 has no elements that could be reflected"):
+        from_onnx(model([pad], (2, 0), s=(0, 3, 0, 0)))
+
+
+def test_constants_that_take_hours_are_not_computed_at_build_time():
+    nodes = [
+        helper.make_node("Expand", ["c", "s"], ["a"]),
+        helper.make_node("ReduceMax", ["a"], ["y"]),
+    ]
+    constant = np.ones(1, "float32")
+    weft.compile(model(nodes, None, c=constant, s=(2**20, 2**20)), cache=False)
+
+
+def test_repeats_beyond_int64_are_an_error():
+    tile = helper.make_node("Tile", ["x", "s"], ["y"])
+    with pytest.raises(TVMError, match="does not fit int64"):
+        weft.compile(model([tile], (2, 2), s=(2**31, 2**32)), cache=False)
+
+
+def test_a_set_of_operators_beyond_int32_is_an_error():
+    onnx_model = model([helper.make_node("Relu", ["x"], ["y"])], (2,))
+    onnx_model.opset_import.append(onnx.OperatorSetIdProto(domain="ai.onnx.ml", version=2**40))
+    onnx_model.graph.node.append(
+        helper.make_node("Scaler", ["x"], ["z"], domain="ai.onnx.ml", offset=[0.0], scale=[1.0])
+    )
+    with pytest.raises(TVMError, match=r"ai\.onnx\.ml"):
+        weft.compile(onnx_model, cache=False)
