@@ -109,7 +109,7 @@ def test_what_decides_the_result_is_in_the_key(folder):
     keys = [
         key(net(), X), key(changed, X), key(net(), X[:1]), key(net(), X.double()),
         key(net(), X, X[:, :3]), key(net(), X, mask=X[:, :3]), key(net(negative=True), X),
-        key(net().train(), X), key(net(rate=0.25), X), key(net(), X, target="llvm -opt-level=1"),
+        key(net(rate=0.25), X), key(net(), X, target="llvm -opt-level=1"),
         key(net(), X, dynamic={"x": {0: torch.export.Dim("n")}}),
         key(net(), X, settings=("default", "default")),
         key(program), key(torch.export.export(changed, (X,))),
@@ -137,16 +137,17 @@ def test_the_sources_of_all_that_compiles_are_in_the_key():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_files_of_a_models_package_are_in_the_key(folder, tmp_path, monkeypatch):
+def test_what_a_models_source_computes_is_in_the_key(folder, tmp_path, monkeypatch):
     source = tmp_path / "model_of_a_test.py"
     text = "import torch\nclass M(torch.nn.Module):\n    def forward(self, x): return x + 1\n"
     source.write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("model_of_a_test")
     before = key(module.M(), X)
-    source.write_text(text + "# changed\n", encoding="utf-8")
+    source.write_text(text.replace("x + 1", "x + 22"), encoding="utf-8")
+    module = importlib.reload(module)
     assert before is not None
-    assert key(module.M(), X) != before
+    assert key(module.M(), X) not in (None, before)
     del sys.modules["model_of_a_test"]
 
 
@@ -161,14 +162,14 @@ class Wild(torch.nn.Module):
         return y if x.shape[0] == 2 else -y
 
 
-def hooked():
+def hooked(rate=1.0):
     model = net()
-    model.linear.register_forward_hook(lambda module, args, result: result + 1)
+    model.linear.register_forward_hook(lambda module, args, result: result + rate)
     return model
 
 
-@pytest.mark.parametrize("make", [hooked, Wild, lambda: Wild(function=len)])
-def test_a_model_that_a_trace_does_not_tell_is_exported(folder, make, imports, monkeypatch):
+@pytest.mark.parametrize("make", [net, hooked, Wild, lambda: Wild(function=len)])
+def test_a_model_is_exported_once_for_its_key_and_its_import(folder, make, imports, monkeypatch):
     from weft.driver import torch_keys, torch_models
 
     exports = []
@@ -234,6 +235,148 @@ def test_large_models_are_not_kept_and_old_ones_go(folder, monkeypatch, imports)
     assert 0 < total <= 1 << 20
 
 
+class Holds(torch.nn.Module):
+    def __init__(self, held):
+        super().__init__()
+        self.held = held
+
+    def forward(self, x):
+        return self.held(x) + 1
+
+
+def encoder(layer_norm_eps=1e-5, **options):
+    layer = torch.nn.TransformerEncoderLayer(
+        4, options.pop("nhead", 1), 8, batch_first=True, layer_norm_eps=layer_norm_eps, **options
+    )
+    return Holds(torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, weight):
+        return weight * self.rate
+
+
+def parametrized(rate):
+    linear = torch.nn.Linear(4, 4)
+    torch.nn.utils.parametrize.register_parametrization(linear, "weight", Scaled(rate))
+    return Holds(linear)
+
+
+RATE = [1.0]
+
+
+@torch.fx.wrap
+def rated(x):
+    return x * RATE[0]
+
+
+class Rated(torch.nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        RATE[0] = rate
+
+    def forward(self, x):
+        return rated(x)
+
+
+class Strided(torch.nn.Module):
+    def __init__(self, turned):
+        super().__init__()
+        weight = torch.rand(4, 4)
+        self.weight = torch.nn.Parameter(weight.t().contiguous().t() if turned else weight)
+
+    def forward(self, x):
+        return x @ torch.as_strided(self.weight, (4, 4), (4, 1))
+
+
+@pytest.mark.parametrize(
+    "makers",
+    [
+        [lambda: encoder(), lambda: encoder(nhead=2), lambda: encoder(norm_first=True),
+         lambda: encoder(activation="gelu"), lambda: encoder(1.0)],
+        [lambda: parametrized(1.0), lambda: parametrized(3.0)],
+        [lambda: hooked(1.0), lambda: hooked(3.0)],
+        [lambda: Rated(1.0), lambda: Rated(3.0)],
+        [lambda: Strided(False), lambda: Strided(True)],
+    ],
+    ids=["in a leaf", "parametrization", "hook", "global", "strides"],
+)  # fmt: skip
+def test_models_that_compute_something_else_have_other_keys(folder, makers):
+    keys = []
+    for make in makers:
+        for _ in range(2):
+            torch.manual_seed(0)
+            keys.append(key(make().eval(), X[None]))
+    assert None not in keys
+    assert keys[::2] == keys[1::2]
+    assert len({*keys}) == len(makers)
+
+
+def test_hooks_of_all_modules_are_in_the_key(folder):
+    register = torch.nn.modules.module.register_module_forward_hook
+    keys = [key(net(), X)]
+    for rate in (2, 3):
+        handle = register(lambda module, args, result, rate=rate: result * rate)
+        try:
+            keys.append(key(net(), X))
+        finally:
+            handle.remove()
+    assert len({*keys}) == 3
+
+
+def test_an_operator_of_the_users_has_no_key(folder):
+    @torch.library.custom_op("weft_cache_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_fake(torch.empty_like)
+
+    class Uses(torch.nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    assert key(Uses(), X) is None
+
+
+class Remembers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.history, self.last, self.calls = [], {"y": None, "of": ({1},)}, 0
+
+    def forward(self, x):
+        y = torch.relu(x)
+        self.history.append(y)
+        self.last["y"] = y
+        self.last["of"][0].add(y)
+        self.calls += 1
+        self.new = 1
+        return y
+
+
+def test_the_users_module_stays_as_it_is(folder):
+    model = Remembers()
+    for _ in range(2):  # a miss and a hit
+        weft.compile(model, (X,))
+        assert (model.history, model.last) == ([], {"y": None, "of": ({1},)})
+        assert model.calls == 0
+        assert not hasattr(model, "new")
+
+
+def test_pipelines_and_converters_that_were_registered_turn_the_cache_off(folder, monkeypatch):
+    from weft.driver import pipeline
+    from weft.relax.frontend.torch.registry import CONVERTERS
+
+    assert key(net(), X) is not None
+    monkeypatch.setitem(pipeline._PIPELINES, "test", lambda: pipeline.get_pipeline("weft"))
+    assert key(net(), X, settings=("test", "default")) is None
+    monkeypatch.setitem(CONVERTERS, "aten.relu.default", lambda context, x: x)
+    assert key(net(), X) is None
+
+
 class Counter(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -284,6 +427,20 @@ def test_files_of_models_are_found_by_their_content(folder, imports, tmp_path):
     with pytest.raises(IRValueError, match="the model has no input 'z'"):
         weft.compile(tmp_path / "m.onnx", {"z": [1]})
     assert Path(folder).exists()
+
+
+def test_initialisers_among_the_inputs_are_no_inputs(folder):
+    pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "wxy"]
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
+    node = helper.make_node("Add", ["w", "x"], ["y"])
+    graph = helper.make_graph([node], "g", infos[:2], infos[2:], [weight])
+    x = np.ones(2, "float32")
+    for cache in (False, True, True):
+        model = weft.compile(helper.make_model(graph), (x,), cache=cache)
+        np.testing.assert_array_equal(model(x), [2, 3])
 
 
 def test_telling_a_model_leaves_its_buffers_as_they_are():

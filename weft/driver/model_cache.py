@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from weft.codegen.cache import cache_folder, source_digest, sweep
 from weft.codegen.llvm.compile import llvm_version
 from weft.driver.module_keys import key_of_ir
+from weft.driver.pipeline import is_ours
 from weft.driver.sources import Request, function_of, source_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
@@ -35,6 +38,14 @@ _ROOMS: Final = (
 """The packages whose sources decide what a model becomes."""
 
 
+_CONVERTERS: Final = (
+    ("weft.relax.frontend.torch.registry", "CONVERTERS"),
+    ("weft.relax.frontend.torch.translate", "HIGHER_ORDER"),
+    ("weft.relax.frontend.onnx.registry", "_TABLE"),
+)
+"""Tables of what translates operators, to which everybody may add."""
+
+
 def key_of(request: Request, target: Target, *settings: object) -> str | None:
     """The key of a model; None where there is none that would tell all that decides the result.
 
@@ -44,9 +55,11 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
         return None
     context = PassContext.current()
     plain = (*settings, *request.options.values())
-    if context.instruments or not all(isinstance(item, str | int | None) for item in plain):
+    is_plain = all(isinstance(item, str | int | None) for item in plain)
+    if context.instruments or not is_plain or not _is_plain(context.config):
         return None
-    if not _only_ours():
+    pipelines = [item for item in settings if isinstance(item, str)]
+    if not _only_ours() or not all(item == "default" or is_ours(item) for item in pipelines):
         return None
     name, described = _described(request)
     if described is None:
@@ -72,13 +85,26 @@ def _described(request: Request) -> tuple[str, bytes | None]:
     return source.name, function_of(source.key)(request)
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether the ``repr`` of a value says all about it."""
+    if isinstance(value, Mapping):
+        return all(_is_plain(item) for pair in value.items() for item in pair)
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float | None)
+
+
 def _only_ours() -> bool:
-    """Whether every rule of legalisation is weft's own."""
-    for operator, rule in LEGALIZE.items():
-        function = getattr(rule, "func", rule)  # of a partial
-        if not function.__module__.startswith("weft.") or operator.get_attr("FLegalize"):
-            return False
-    return True
+    """Whether every rule of legalisation and every converter is weft's own."""
+    if any(operator.get_attr("FLegalize") for operator in LEGALIZE):
+        return False
+    rules = [*LEGALIZE.values()]
+    for name, table in _CONVERTERS:
+        loaded = sys.modules.get(name)  # who has registered one has loaded it
+        for row in () if loaded is None else getattr(loaded, table).values():
+            rules.extend([item.function for item in row] if isinstance(row, list) else [row])
+    functions = [getattr(rule, "func", rule) for rule in rules]  # of partials
+    return all(function.__module__.startswith("weft.") for function in functions)
 
 
 def load(key: str, num_threads: int | None) -> CompiledModel | None:

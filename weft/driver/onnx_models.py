@@ -34,9 +34,7 @@ def import_onnx(request: Request) -> Imported:
             f"there are {', '.join(sorted(_OPTIONS))}"
         )
     model = request.found.pop("model", None) or load_model(request.model)
-    names = [info.name for info in model.graph.input]
-    initialized = {item.name for item in model.graph.initializer}
-    inputs = [name for name in names if name not in initialized]
+    inputs = _inputs(model)
     options = dict(request.options)
     check_options(
         options.get("shape_dict"), options.get("dtype_dict") or "float32", options.get("opset"),
@@ -54,6 +52,12 @@ def import_onnx(request: Request) -> Imported:
     )  # fmt: skip
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     return Imported(made.mod, Signature.plain(name or model.graph.name or "main", made.inputs))
+
+
+def _inputs(model: Any) -> list[str]:
+    """What a call gives: older models list their initialisers among the inputs."""
+    initialized = {item.name for item in model.graph.initializer}
+    return [info.name for info in model.graph.input if info.name not in initialized]
 
 
 def _described(
@@ -128,8 +132,7 @@ def key_of_onnx(request: Request) -> bytes | None:
     once, is kept in the request for a miss.
     """
     model = request.found["model"] = load_model(request.model)
-    names = [info.name for info in model.graph.input]
-    described = _described(request, names)
+    described = _described(request, _inputs(model))
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)
     try:

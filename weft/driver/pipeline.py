@@ -260,6 +260,12 @@ def register_pipeline(name: str) -> Callable[[Any], Any]:
     return apply
 
 
+def is_ours(name: str) -> bool:
+    """Whether a name is that of a pipeline of weft's own, whose sources say what it does."""
+    found = _PIPELINES.get(name)
+    return found is not None and found.__module__ == __name__
+
+
 def relax_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
     """A pass from a name, a pass or None (no passes)."""
     if pipeline is None:

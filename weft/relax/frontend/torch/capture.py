@@ -6,11 +6,13 @@ import io
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from typing import Any, Final
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
@@ -33,6 +35,7 @@ _DYNAMIC: Final = (
     "check the example inputs and dynamic_shapes: a tuple like the arguments, or a dict by their "
     "names, of {axis: torch.export.Dim(name)}"
 )
+_CONTAINERS: Final = (list, dict, OrderedDict, defaultdict, set)
 _RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
 EXPORTING: Final = threading.RLock()
 """Held wherever torch traces a model: torch keeps what it traces, Python's filters of warnings and
@@ -58,7 +61,7 @@ def capture(
     with EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed):
+            with redirect_stderr(printed), untouched(model):
                 found = torch.export.export(
                     model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
                     strict=False,
@@ -69,6 +72,54 @@ def capture(
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
     sys.stderr.write(printed.getvalue())
     return found
+
+
+@contextmanager
+def untouched(model: torch.nn.Module) -> Iterator[None]:
+    """Undo what the forward pass does to its module while it runs on stand-ins for tensors.
+
+    That is, attributes that it sets and what it puts into lists, dicts and sets of the module.
+    """
+    is_module = isinstance(model, torch.nn.Module)
+    if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
+        yield  # a lazy module becomes another one at its first call
+        return
+    kept: dict[int, tuple[Any, Any]] = {}
+    for module in model.modules():
+        _keep(vars(module), kept)
+    try:
+        yield
+    finally:
+        for container, content in kept.values():
+            _restore(container, content)
+
+
+def _keep(root: Any, kept: dict[int, tuple[Any, Any]]) -> None:
+    """Note the content of a container and of those within it."""
+    left = [root]
+    while left:
+        value = left.pop()
+        if isinstance(value, tuple):
+            left.extend(value)
+        elif type(value) in _CONTAINERS and id(value) not in kept:
+            kept[id(value)] = (value, value.copy())
+            left.extend(value.values() if isinstance(value, dict) else value)
+
+
+def _restore(container: Any, content: Any) -> None:
+    """Make a container hold what it held, in place; one that did not change is not touched."""
+    if isinstance(container, list):
+        if [*map(id, container)] != [*map(id, content)]:
+            container[:] = content
+    elif isinstance(container, set):
+        container.intersection_update(content)
+        container.update(content)
+    else:
+        for key in [key for key in container if key not in content]:
+            del container[key]
+        for key, value in content.items():
+            if key not in container or container[key] is not value:
+                container[key] = value
 
 
 def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
