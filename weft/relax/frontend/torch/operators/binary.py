@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import result_dtype
 from weft.relax.frontend.torch.operators.pointwise import (
@@ -122,8 +124,9 @@ def _register(name: str, convert: Operator) -> None:
 
 def _arithmetic(function: Operator, boolean: Operator) -> Operator:
     def convert(context: Context, self: Any, other: Any) -> Any:
-        operands = context.promoted(self, other)
-        return boolean(*operands) if context.dtype == "bool" else function(*operands)
+        if context.dtype == "bool":
+            return boolean(*context.promoted(self, other))
+        return rounded_once(context, function, result_dtype([self, other]), self, other)
 
     return convert
 
@@ -198,6 +201,27 @@ def rsub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
     return op.subtract(right, scaled(context, left, alpha))
 
 
+def rounded_once(context: Context, function: Operator, dtype: str, *operands: Any) -> Any:
+    """``function`` of operands in a type; a number beside 16-bit floats is a float32.
+
+    So torch multiplies and divides; it adds the number that the narrow type has.
+
+    Where the narrow type has the number, the result is the same without going to float32.
+    """
+    kind = DataType(dtype)
+    if kind.is_float and kind.bits == 16 and _is_rounded(dtype, operands):
+        wide = function(*[context.operand(value, "float32") for value in operands])
+        return op.astype(context.emit(wide), dtype)
+    return function(*[context.operand(value, dtype) for value in operands])
+
+
+def _is_rounded(dtype: str, operands: Sequence[Any]) -> bool:
+    """Whether one of them is a Python number that the type has not."""
+    numbers = [value for value in operands if isinstance(value, int | float)]
+    with np.errstate(over="ignore"):
+        return any(float(const(value, dtype).data.numpy()) != value for value in numbers)
+
+
 def scaled(context: Context, tensor: Expr, factor: Any) -> Expr:
     """The tensor times a number; itself for 1."""
     if isinstance(factor, int | float) and factor == 1:
@@ -212,7 +236,7 @@ def scaled(context: Context, tensor: Expr, factor: Any) -> Expr:
            "aten.true_divide.Scalar", "aten.divide.Tensor", "aten.divide.Scalar")  # fmt: skip
 def div(context: Context, self: Expr, other: Any) -> Any:
     """The quotient of real numbers."""
-    return op.divide(context.operand(self, context.dtype), context.operand(other, context.dtype))
+    return rounded_once(context, op.divide, context.dtype, self, other)
 
 
 @converter("aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor_mode",

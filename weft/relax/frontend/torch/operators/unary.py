@@ -289,13 +289,20 @@ def clamp_max(context: Context, self: Expr, max: Any) -> Any:
     return limited(context, context.cast(self, context.dtype), None, max)
 
 
+def _bound(value: Any, dtype: DataType) -> PrimExpr:
+    """A bound in the type of what it limits; torch wraps a negative one of unsigned integers."""
+    if isinstance(value, int) and dtype.is_uint and -(1 << dtype.bits) < value < 0:
+        value += 1 << dtype.bits
+    return number(value, dtype)
+
+
 def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
     """A tensor within bounds that are numbers or None, of its own type."""
 
     def function(x: PrimExpr) -> PrimExpr:
         if low is not None:
-            x = tir_op.maximum(x, number(low, x.dtype))
-        return x if high is None else tir_op.minimum(x, number(high, x.dtype))
+            x = tir_op.maximum(x, _bound(low, x.dtype))
+        return x if high is None else tir_op.minimum(x, _bound(high, x.dtype))
 
     return pointwise(context, "clamp", function, tensor)
 
