@@ -7,7 +7,7 @@ for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -103,6 +103,17 @@ class Expr(RelaxExpr):
             return TupleGetItem(self, index)
         except IRValueError as error:
             raise IndexError(str(error)) from error
+
+    def __iter__(self) -> Iterator[Expr]:
+        """The fields of a tuple; without it Python would ask for fields without end."""
+        info = getattr(self, "struct_info", None)
+        fields = getattr(info, "fields", None)
+        if fields is None:
+            raise IRTypeError(
+                "expected a tuple of known length to go through, got a "
+                f"{type(self).__name__} with struct_info {info}"
+            )
+        return iter([self[index] for index in range(len(fields))])
 
     def astype(self, dtype: str) -> Expr:
         """The tensor converted to ``dtype``."""
@@ -209,6 +220,9 @@ class Tuple(Expr):
     def __getitem__(self, index: int) -> Expr:
         item: Expr = self.fields[index]
         return item
+
+    def __iter__(self) -> Iterator[Expr]:
+        return iter(self.fields)
 
     def __len__(self) -> int:
         return len(self.fields)

@@ -153,6 +153,27 @@ def test_work_and_sizes_are_limited(way: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "[*R.ceil(x)]", "list(R.ceil(x))", "R.Shape(R.ceil(x))", "max(R.ceil(x))",
+        "[1 for y in R.ceil(x)]", "zip(R.ceil(x), R.ceil(x))",
+    ],
+)  # fmt: skip
+def test_a_graph_value_of_unknown_length_is_not_gone_through(value: str) -> None:
+    text = f"@R.function\ndef f(x: R.Tensor((1,), 'int32')):\n    y = {value}\n    return x\n"
+    with pytest.raises(DiagnosticError, match=r"expected a tuple of known length(.|\n)*<str>:3"):
+        from_source(text)
+
+
+@pytest.mark.parametrize("place", ["body", "graph"])
+def test_expressions_that_share_parts_are_limited(place: str) -> None:
+    square = "(lambda f: " + "f(" * 60 + "x" + ")" * 60 + ")(lambda v: v * v)"
+    text = PLACES[place].replace("A: T.Buffer", "x: T.float32, A: T.Buffer").replace("{}", square)
+    with pytest.raises(DiagnosticError, match=r"too large when it is written out(.|\n)*<str>:3"):
+        from_source(text)
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "import os", "import numpy as np", "from os import system", "from weft import nd",

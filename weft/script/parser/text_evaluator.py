@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from weft.ir.expr import ExprOp, Range, RelaxExpr
+from weft.ir.expr import ExprOp, PrimExpr, Range, RelaxExpr
 from weft.ir.node import Array, Node
 from weft.script.ir_builder.relax import Operators
 from weft.script.ir_builder.tir_block import axis
@@ -73,7 +73,11 @@ class TextEvaluator(Evaluator):
         if self.budget.left <= 0:
             raise self.error(node, "the text asks for too much work at parse time")
         self.budget.left -= STEP
-        return super().evaluate(node)
+        value = super().evaluate(node)
+        if isinstance(value, PrimExpr | RelaxExpr) and not isinstance(node, ast.Name):
+            with self.placed(node):
+                self.budget.expression(value)
+        return value
 
     def name(self, node: ast.Name) -> Any:
         value = super().name(node)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.support.errors import IRTypeError, IRValueError
 
 BITS: Final = 4096
@@ -27,6 +28,8 @@ class Budget:
     def __init__(self, length: int) -> None:
         self.left = 4_000_000 + 50 * length
         self.items = max(1 << 20, length)
+        self.nodes = (1 << 15) + length
+        self.sizes: dict[int, tuple[Any, int]] = {}
 
     def spend(self, count: int) -> None:
         """Take ``count`` from the work that is left."""
@@ -57,6 +60,27 @@ class Budget:
                     waiting.extend(item)
         self.spend(count)
         return value
+
+    def expression(self, value: PrimExpr | RelaxExpr) -> None:
+        """Refuse an expression whose parts stand in it so often that every walk is endless."""
+        if self._nodes(value) > self.nodes:
+            raise IRValueError(
+                f"the expression is too large when it is written out: at most {self.nodes} nodes"
+            )
+
+    def _nodes(self, value: Any) -> int:
+        """How many nodes an expression has as a tree; what several parts share counts for each."""
+        known = self.sizes.get(id(value))
+        if known is not None:
+            return known[1]
+        size = 1
+        for name in value.CHILDREN:
+            part = getattr(value, name)
+            for item in part if isinstance(part, tuple) else (part,):
+                if isinstance(item, PrimExpr | RelaxExpr):
+                    size += self._nodes(item)
+        self.sizes[id(value)] = (value, size)
+        return size
 
     def binary(self, node: ast.operator, lhs: Any, rhs: Any) -> None:
         """Refuse an operation of Python values whose result would be too large."""
