@@ -8,9 +8,9 @@ Codegen and the Relax lowering emit LLVM IR against this page; the runtime imple
 
 A buffer parameter is one ``ptr`` to its first element (byte offsets already added). A scalar is
 passed at its own type: intN, uintN as iN, bool as i1 (i8 reads the same), float32, float64; float16
-and bfloat16 as ``half``/``bfloat`` (low 16 bits of a vector register); 8-bit floats as i8; a handle
-as ``ptr``. ``FunctionSpec.implicit`` names follow as i64 each, in that order. If the function
-returns a value, a ``ptr`` to storage for one such value (bool: one byte) is last.
+as ``half`` (low 16 bits of a vector register); bfloat16 as the i16 and 8-bit floats as the i8 of
+their bits; a handle as ``ptr``. ``FunctionSpec.implicit`` names follow as i64 each, in that order.
+If the function returns a value, a ``ptr`` to storage for one such value (bool: one byte) is last.
 The result is 0 for success. Any other value is a *fault code*: a caller frees what it holds and
 returns the same code at once.
 
@@ -158,7 +158,7 @@ _C_TYPES: Final = {
     "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16,
     "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
     "float32": ctypes.c_float, "float64": ctypes.c_double,
-    "float16": ctypes.c_float, "bfloat16": ctypes.c_float,
+    "float16": ctypes.c_float, "bfloat16": ctypes.c_uint16,
     "float8_e4m3fn": ctypes.c_uint8, "float8_e5m2": ctypes.c_uint8,
 }  # fmt: skip
 

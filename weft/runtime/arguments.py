@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.runtime.memory import data_address
 from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
-from weft.runtime.spec import FunctionSpec, ParamSpec
+from weft.runtime.spec import FunctionSpec, ParamSpec, names_in
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -259,7 +259,7 @@ def encode_float(value: float, dtype: DataType) -> float | int:
         return value
     with np.errstate(over="ignore"):  # too great a number becomes infinite, as in every cast
         raw = np.array(value).astype(storage_dtype(dtype)).view(f"uint{dtype.bits}").item()
-    if dtype.bits == 8:
+    if dtype.bits == 8 or dtype.kind == "bfloat":  # bits in an integer register
         return int(raw)
     result: float = struct.unpack("<f", struct.pack("<HH", raw, 0))[0]
     return result
@@ -293,6 +293,7 @@ def _expected(entries: tuple[int | str, ...], names: dict[str, int]) -> str:
     values = []
     for entry in plain:
         try:
+            names_in(entry)  # refuses what is no arithmetic
             values.append(str(eval(entry, dict(_FUNCTIONS), names)))
         except (NameError, ZeroDivisionError):
             return text

@@ -23,11 +23,13 @@ bare name nobody bound yet binds it; every other is computed and compared.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.runtime.spec import FunctionSpec
+from weft.runtime.spec import FunctionSpec, names_in
+from weft.support.errors import IRTypeError
 
 Operand = tuple[Any, ...]
 Instruction = tuple[Any, ...]
@@ -42,6 +44,18 @@ class PlannedSizes:
     symbols: tuple[str, ...]
     sizes: tuple[int | str, ...]
     lives: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name or no arithmetic: the fields may come from a file."""
+        for name in self.symbols:
+            if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+                raise IRTypeError(
+                    f"planned sizes: expected the name of a symbol, got {str(name)[:60]!r}; "
+                    "the file is damaged: save the model again"
+                )
+        for size in self.sizes:
+            if not isinstance(size, int):
+                names_in(size)
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,38 @@ class NativeEntry:
     limits: tuple[tuple[str, int], ...] = ()
     layout: tuple[tuple[Any, ...], ...] | None = None
     recursive: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none: they become text of a generated function."""
+        numbers = [self.arena, *[limit for _, limit in self.limits], *_leaves(self.layout or ())]
+        numbers += _places(self.result)
+        for number in numbers:
+            if not isinstance(number, int):
+                raise IRTypeError(
+                    f"{self.spec.name}: expected a whole number in its native entry, got "
+                    f"{str(number)[:60]!r}; the file is damaged: save the model again"
+                )
+
+
+def _leaves(layouts: tuple[tuple[Any, ...], ...]) -> Iterator[Any]:
+    """The numbers of the inputs that a layout of arguments holds."""
+    for kind, content in layouts:
+        if kind == "tuple":
+            yield from _leaves(content)
+        elif kind == "leaf":
+            yield content
+
+
+def _places(result: Result) -> list[Any]:
+    """The numbers of inputs and outputs in a result, however deep it is nested."""
+    todo, numbers = [result], []
+    while todo:
+        kind, content = todo.pop()[:2]
+        if kind == "tuple":
+            todo.extend(content)
+        elif kind in ("input", "output"):
+            numbers.append(content)
+    return numbers
 
 
 @dataclass(frozen=True)

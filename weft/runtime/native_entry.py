@@ -22,7 +22,7 @@ from weft.runtime.memory import aligned_empty
 from weft.runtime.memory_plan import OffsetPlanner
 from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, compact, storage_dtype
-from weft.runtime.spec import Extent, FunctionSpec, names_in
+from weft.runtime.spec import Extent, FunctionSpec
 from weft.runtime.stack import stack_floor
 from weft.runtime.vm_builtins import check_limit
 from weft.runtime.vm_patterns import as_ndarray
@@ -220,11 +220,10 @@ def _take_arena(writer: EntryWriter, entry: NativeEntry) -> None:
 
 def make_planner(planned: PlannedSizes) -> OffsetPlanner:
     """The planner of tensors whose sizes are expressions over symbols."""
-    for size in planned.sizes:
-        if isinstance(size, str):
-            names_in(size)  # refuses what is no arithmetic
     texts = "".join([f"{size}, " for size in planned.sizes])
-    code = compile(f"lambda {', '.join(planned.symbols)}: ({texts})", "<sizes>", "eval")
+    code = compile(
+        f"lambda {', '.join(planned.symbols)}: ({texts})", "<sizes>", "eval"
+    )  # checked by PlannedSizes
     known = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
     return OffsetPlanner(eval(code, known), planned.lives)  # noqa: S307 - arithmetic only, checked
 

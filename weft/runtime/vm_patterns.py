@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.runtime.spec import names_in
 from weft.support.errors import IRTypeError, IRValueError
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -29,6 +30,7 @@ def evaluate(extent: int | str, symbols: dict[str, int]) -> int:
         return known
     code = _COMPILED.get(extent)
     if code is None:
+        names_in(extent)  # the text may come from a file: it is refused unless it is arithmetic
         code = _COMPILED[extent] = compile(extent, "<extent>", "eval")
     try:
         return int(eval(code, {"__builtins__": {}, "min": min, "max": max, "abs": abs}, symbols))

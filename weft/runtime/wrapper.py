@@ -31,7 +31,7 @@ from weft.runtime.calls import holding
 from weft.runtime.faults import pop_fault
 from weft.runtime.memory import reach
 from weft.runtime.ndarray import NDArray, storage_dtype
-from weft.runtime.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec
+from weft.runtime.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec, names_in
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
@@ -189,7 +189,8 @@ class WrapperWriter:
 
     def _value(self, entry: Extent) -> str:
         if isinstance(entry, int):
-            return str(entry)
+            return str(int(entry))
+        names_in(entry)  # refuses what is no arithmetic: the text may come from a file
         text = _NAME.sub(lambda match: self._symbol(match.group()), entry)
         return text if text.isidentifier() else f"({text})"
 
