@@ -134,7 +134,9 @@ def names_in(expression: str) -> frozenset[str]:
     """The symbols of an extent; raise unless it is plain integer arithmetic over names."""
     try:
         if not isinstance(expression, str) or not _CHARACTERS.fullmatch(expression):
-            raise SyntaxError(expression)
+            raise IRTypeError(
+                f"expected integer arithmetic over names in an extent, got {expression!r}"
+            )
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise IRTypeError(f"expected a Python integer expression, got {expression!r}") from error
