@@ -109,7 +109,7 @@ def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]
 def _waves(data: Tensor, before: Any, after: Any, axis: int, size: int) -> Tensor:
     """One axis of known extent read back and forth: 0 1 2 1 0 1 2 ..."""
     low, period = int(before[axis]), max(2 * (size - 1), 1)
-    shape = list(data.shape)
+    shape: list[Any] = list(data.shape)
     shape[axis] = size + low + int(after[axis])
 
     def element(*indices: Any) -> Any:
