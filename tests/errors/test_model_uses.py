@@ -79,6 +79,7 @@ def plain(text, folder):
     text = re.sub(r"onnx \d+\.\d+\.\d+", "onnx V", text)
     text = re.sub(r"(up to|opset 1 to|opset: expected 1 to) \d+", r"\1 N", text)
     text = re.sub(r"\.py:\d+", ".py:LINE", text)
+    text = re.sub(r"have \d+ bytes, and the file has \d+", "have N bytes, and the file has M", text)
     return "\n".join([line.rstrip() for line in text.splitlines()])
 
 

@@ -188,11 +188,12 @@ def test_the_changed_function_is_native():
     assert executable.program.functions["main"].native is not None
 
 
-def test_a_kernel_that_reads_its_target_twice_makes_no_promise():
+def test_a_kernel_in_place_makes_no_promise():
+    """Another argument may be the same tensor, also after a later pass joins two of them."""
     changed = DataflowUseInplaceCalls()(Mixed)
     kernels = {g.name_hint: f for g, f in changed.functions.items() if g.name_hint != "main"}
-    assert "tir.noalias" not in kernels["add_inplace"].attrs
-    assert kernels["multiply_inplace"].attrs["tir.noalias"]
+    for name in ("add_inplace", "multiply_inplace"):
+        assert "tir.noalias" not in kernels[name].attrs
 
 
 def test_nothing_to_do_is_the_same_module():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import views
 from weft.codegen.llvm.context import byte_text
+from weft.codegen.llvm.exact_index import exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.ir.expr import IntImm
@@ -58,8 +59,13 @@ def _heap(em: Emitter, stmt: Any) -> str:
     """64-byte aligned memory; a size that overflows or cannot be had is an allocation fault."""
     size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
     overflow = ""
+
+    def note(flag: str) -> None:
+        nonlocal overflow
+        overflow = em.b.op(f"or i1 {overflow}, {flag}") if overflow else flag
+
     for extent in stmt.extents:
-        factor = em.index(extent)
+        factor = exact_index(em, extent, note)
         if factor[0] != "%" and size[0] != "%":
             size = str(int(size) * int(factor))
             continue
@@ -67,8 +73,7 @@ def _heap(em: Emitter, stmt: Any) -> str:
             "llvm.umul.with.overflow.i64", "{ i64, i1 }", [("i64", size), ("i64", factor)]
         )
         size = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
-        flag = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
-        overflow = em.b.op(f"or i1 {overflow}, {flag}") if overflow else flag
+        note(em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
     text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
     if overflow:
         huge = em.b.op(f"icmp ugt i64 {size}, {1 << 47}")

@@ -16,6 +16,7 @@ from weft.support.errors import CodegenError
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
+from weft.tir.extent_text import extent_text
 from weft.tir.function import PrimFunc
 
 SYMBOL_PREFIX: Final = "weft__"
@@ -129,30 +130,19 @@ class _Names:
         return self._text(expr)
 
     def _text(self, expr: Any) -> str:
-        if isinstance(expr, IntImm):
-            return str(expr.value)
-        if isinstance(expr, e.Var):
-            if id(expr) not in self.scalars and all(expr is not v for v in self.implicit):
-                self.implicit.append(expr)
-            return self.of(expr)
-        if isinstance(expr, e.Cast):
-            return self._text(expr.value)
-        word = _OPERATORS.get(type(expr))
-        if word is not None:
-            return f"({self._text(expr.a)} {word} {self._text(expr.b)})"
-        if isinstance(expr, e.Min | e.Max):
-            word = "min" if isinstance(expr, e.Min) else "max"
-            return f"{word}({self._text(expr.a)}, {self._text(expr.b)})"
-        if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
-            condition, yes, no = [self._text(arg) for arg in expr.args]
-            return f"({yes} if {condition} else {no})"
-        if isinstance(expr, e.Select):
-            yes, no = self._text(expr.true_value), self._text(expr.false_value)
-            return f"({yes} if {self._text(expr.condition)} else {no})"
-        raise CodegenError(
-            f"{self.name}: expected integer arithmetic over symbols in a buffer's shape, found "
-            f"{type(expr).__name__}"
-        )
+        text = extent_text(expr, self._symbol, lambda var: id(var) in self.scalars)
+        if text is None:
+            raise CodegenError(
+                f"{self.name}: expected integer arithmetic over symbols in a buffer's shape that "
+                f"its caller can check, got {str(expr)[:200]}; compute that number before the call "
+                "and pass it as a symbol of its own"
+            )
+        return text
+
+    def _symbol(self, var: e.Var) -> str:
+        if id(var) not in self.scalars and all(var is not v for v in self.implicit):
+            self.implicit.append(var)
+        return self.of(var)
 
 
 _KEYWORDS: Final = frozenset(
@@ -160,10 +150,6 @@ _KEYWORDS: Final = frozenset(
     "global if import in is lambda nonlocal not or pass raise return try while with yield None "
     "True False".split()
 )
-_OPERATORS: Final = {
-    e.Add: "+", e.Sub: "-", e.Mul: "*", e.FloorDiv: "//", e.FloorMod: "%", e.Div: "//",
-    e.Mod: "%", e.LT: "<", e.LE: "<=", e.GT: ">", e.GE: ">=", e.EQ: "==", e.NE: "!=",
-}  # fmt: skip
 
 
 def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]:

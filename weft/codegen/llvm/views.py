@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.bounds import Poly, add_scaled, multiply
+from weft.codegen.llvm.exact_index import exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes
 from weft.ir.expr import PrimExpr
@@ -125,7 +126,7 @@ def fits(em: Emitter, view: Layout, memory: Layout, what: str) -> bool:
                 f"{what}: expected it to lie within the {limits[1]} bytes of its memory, its "
                 f"elements reach from byte {ends[0]} to byte {ends[1]}; make it smaller, or move it"
             )
-    if _is_proved(em, view, memory):
+    if _is_proved_by_ranges(em, view, memory) or _is_proved(em, view, memory):
         return False
     _test_at_run_time(em, view, memory, what)
     return False
@@ -162,6 +163,18 @@ def constant_reach(layout: Layout) -> tuple[int, int] | None:
     if 0 in shape:
         return 0, 0
     return (start + low) * layout.nbytes, (start + high) * layout.nbytes
+
+
+def _is_proved_by_ranges(em: Emitter, view: Layout, memory: Layout) -> bool:
+    """Whether a view of constant shape fits wherever its offsets may lie, as tiles in a loop do."""
+    ends = constant_reach(Layout(view.shape, view.strides, (), view.nbytes))
+    limits = constant_reach(memory)
+    if ends is None or limits is None:
+        return False
+    starts = [em.ranges.of(offset) for offset in view.offsets]
+    first = ends[0] + sum([low for low, _ in starts]) * view.nbytes
+    last = ends[1] + sum([high for _, high in starts]) * view.nbytes
+    return limits[0] <= first and last <= limits[1]
 
 
 def _is_proved(em: Emitter, view: Layout, memory: Layout) -> bool:
@@ -201,19 +214,22 @@ class _Reach:
         """One more condition."""
         self.good = self.em.b.op(f"and i1 {self.good}, {flag}") if self.good else flag
 
+    def forbid(self, flag: str) -> None:
+        """One more condition that must not hold."""
+        self.need(self.em.b.op(f"xor i1 {flag}, true"))
+
     def checked(self, name: str, a: str, b: str) -> str:
         """A sum or product (sadd, smul) that must not overflow."""
         args = [("i64", a), ("i64", b)]
         b_ = self.em.b
         pair = b_.call(f"llvm.{name}.with.overflow.i64", "{ i64, i1 }", args)
-        flag = b_.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
-        self.need(b_.op(f"xor i1 {flag}, true"))
+        self.forbid(b_.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
         return b_.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
 
     def ends(self, layout: Layout) -> tuple[str, str, str]:
         """The first byte, the byte behind the last, and whether there is no element."""
         b = self.em.b
-        sizes = [self.em.index(extent) for extent in layout.shape]
+        sizes = [exact_index(self.em, extent, self.forbid) for extent in layout.shape]
         empty = "false"
         for size in sizes:
             self.need(b.op(f"icmp sge i64 {size}, 0"))

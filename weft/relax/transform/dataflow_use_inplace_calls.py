@@ -46,7 +46,7 @@ class InplaceKernels:
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
         self.legalizer = LegalizeMutator(IRModule(), {})
-        self.made: dict[tuple[GlobalVar, int, bool], GlobalVar] = {}
+        self.made: dict[tuple[GlobalVar, int], GlobalVar] = {}
 
     def call(self, call: Call, index: int) -> Call:
         """``call`` as call_tir_inplace of a kernel that writes over argument ``index``."""
@@ -57,13 +57,11 @@ class InplaceKernels:
             raise LegalizeError(
                 f"DataflowUseInplaceCalls: the kernel of {call} takes other arguments"
             )
-        is_read_twice = sum(1 for arg in arguments if arg is arguments[index]) > 1
-        key = (gvar, index, is_read_twice)
+        key = (gvar, index)
         if key not in self.made:
             lowered: Any = self.legalizer.builder_.function_of(gvar)
-            kernel = over_argument(lowered, index)
-            if is_read_twice:  # the same tensor is read as another argument
-                kernel = kernel.without_attr("tir.noalias")
+            # another argument may be the same tensor, also after a later pass joins two of them
+            kernel = over_argument(lowered, index).without_attr("tir.noalias")
             name = call.op.name.rpartition(".")[2]
             self.made[key] = self.builder.add_func(kernel, f"{name}_inplace")
         infos = [call.struct_info]

@@ -16,11 +16,8 @@ from weft.relax.struct_info import (
 from weft.runtime.bytecode import Pattern
 from weft.runtime.spec import FUNCTIONS
 from weft.support.errors import UnsupportedError
-from weft.tir.expr import Call, Cast, Select, Var
-
-_INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%",
-          "EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}  # fmt: skip
-_FUNCTION = {"Min": "min", "Max": "max"}
+from weft.tir.expr import Var
+from weft.tir.extent_text import extent_text
 
 
 class Symbols:
@@ -49,26 +46,10 @@ class Symbols:
         return expr.value if isinstance(expr, IntImm) else self._text(expr)
 
     def _text(self, expr: PrimExpr) -> str:
-        kind = type(expr).__name__
-        if isinstance(expr, IntImm):
-            return str(expr.value)
-        if isinstance(expr, Var):
-            return self.name(expr)
-        if kind in _INFIX or kind in _FUNCTION:
-            pair: Any = expr
-            a, b = self._text(pair.a), self._text(pair.b)
-            if kind in _INFIX:
-                return f"({a} {_INFIX[kind]} {b})"
-            return f"{_FUNCTION[kind]}({a}, {b})"
-        if isinstance(expr, Cast) and expr.dtype.is_int:
-            return self._text(expr.value)
-        if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
-            condition, yes, no = (self._text(arg) for arg in expr.args)
-            return f"({yes} if {condition} else {no})"
-        if isinstance(expr, Select):
-            yes, no = self._text(expr.true_value), self._text(expr.false_value)
-            return f"({yes} if {self._text(expr.condition)} else {no})"
-        raise UnsupportedError(f"a symbolic extent cannot be computed at run time: {expr}")
+        text = extent_text(expr, self.name)
+        if text is None:
+            raise UnsupportedError(f"a symbolic extent cannot be computed at run time: {expr}")
+        return text
 
     def extents(self, values: Any) -> tuple[int | str, ...]:
         """Several extents."""

@@ -1,0 +1,49 @@
+"""Sizes of memory as code that knows whether its own arithmetic wrapped.
+
+``m * n`` elements are no memory at all where the product wraps to 0, and then every access that is
+proved by ``i < m`` and ``j < n`` lies outside. So sums and products in a size are tested each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.codegen.llvm.integer import constant_of
+from weft.ir.expr import PrimExpr
+from weft.tir import expr as e
+
+if TYPE_CHECKING:
+    from weft.codegen.llvm.emitter import Emitter
+
+_CHECKED: Final[dict[type, str]] = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
+
+
+def exact_index(em: Emitter, expr: PrimExpr, wrapped: Callable[[str], None]) -> str:
+    """The operand of a size as i64; ``wrapped`` takes a flag (i1) for each step that may wrap."""
+    if not _may_wrap(expr):
+        return em.index(expr)
+    bits = expr.dtype.bits
+    value = _checked(em, expr, wrapped)
+    return value if bits == 64 else em.b.op(f"sext i{bits} {value} to i64")
+
+
+def _may_wrap(expr: Any) -> bool:
+    return (
+        type(expr) in _CHECKED
+        and expr.dtype.is_int
+        and expr.dtype.bits in (32, 64)
+        and constant_of(expr) is None
+    )
+
+
+def _checked(em: Emitter, expr: Any, wrapped: Callable[[str], None]) -> str:
+    if not _may_wrap(expr):
+        value: str = em.value(expr)
+        return value
+    kind = f"i{expr.dtype.bits}"
+    args = [(kind, _checked(em, side, wrapped)) for side in (expr.a, expr.b)]
+    name = f"llvm.{_CHECKED[type(expr)]}.with.overflow.{kind}"
+    pair = em.b.call(name, f"{{ {kind}, i1 }}", args)
+    wrapped(em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 1"))
+    return em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 0")

@@ -1,0 +1,113 @@
+"""Extents as text that Python, and the printers for C, compute as native code computes them.
+
+A compiled function takes the shapes of its arguments as numbers; its caller compares them with
+what the function expects, which travels as a text over symbols. Python's integers have no width: an
+operator whose result depends on the width or the sign of its operands is written out; what has no
+such text is refused, since a check of another number than native code uses would be no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.tir import expr as e
+
+_INFIX: Final = {
+    e.Add: "+", e.Sub: "-", e.Mul: "*", e.FloorDiv: "//", e.FloorMod: "%",
+    e.LT: "<", e.LE: "<=", e.GT: ">", e.GE: ">=", e.EQ: "==", e.NE: "!=",
+}  # fmt: skip
+_RING: Final = (e.Add, e.Sub, e.Mul)
+"""What may wrap without harm: equal numbers modulo 2**bits stay equal under these."""
+_WRAPS_IN: Final = 32
+"""The width whose sums and products are wrapped in the text where they may exceed it."""
+
+
+def extent_text(
+    expr: Any, name: Callable[[e.Var], str], takes_any: Callable[[e.Var], bool] | None = None
+) -> str | None:
+    """The text of an integer expression, or None where no text computes the same number.
+
+    ``name`` gives the name of a variable. ``takes_any`` tells which variables may have any value of
+    their type (scalar parameters); others are extents of arrays, so far from the ends of their type
+    that sums with constants do not wrap. ``truncdiv(n, 2)`` → ``(n // 2 if n >= 0 else
+    0 - (0 - n) // 2)``; a cast that narrows → None.
+    """
+    return _Writer(name, takes_any or (lambda var: False)).text(expr)
+
+
+class _Writer:
+    def __init__(self, name: Callable[[e.Var], str], takes_any: Callable[[e.Var], bool]) -> None:
+        self.name = name
+        self.takes_any = takes_any
+
+    def text(self, expr: Any) -> str | None:
+        if isinstance(expr, IntImm):
+            return str(expr.value)
+        if isinstance(expr, e.Var):
+            return self.name(expr)
+        if isinstance(expr, e.Cast):
+            return self.exact(expr.value) if _widens(expr) else None
+        if isinstance(expr, e.Div | e.Mod):
+            return self.truncated(expr)
+        if isinstance(expr, e.Select):
+            return self.choice(expr.condition, expr.true_value, expr.false_value)
+        if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
+            return self.choice(*expr.args)
+        word = "min" if isinstance(expr, e.Min) else "max" if isinstance(expr, e.Max) else ""
+        if not word and type(expr) not in _INFIX:
+            return None
+        operand = self.text if isinstance(expr, _RING) else self.exact
+        a, b = operand(expr.a), operand(expr.b)
+        if a is None or b is None:
+            return None
+        return f"{word}({a}, {b})" if word else f"({a} {_INFIX[type(expr)]} {b})"
+
+    def exact(self, expr: Any) -> str | None:
+        """The text of an operand whose number itself counts, not only its lowest bits."""
+        text = self.text(expr)
+        if text is None or not self.may_wrap(expr):
+            return text
+        half = 1 << (_WRAPS_IN - 1)
+        return f"(({text} + {half}) % {2 * half} - {half})"
+
+    def may_wrap(self, expr: Any) -> bool:
+        """Whether 32 bits may be too few for the sums and products that give this number."""
+        if expr.dtype.bits != _WRAPS_IN:
+            return False
+        if isinstance(expr, e.Select):
+            return self.may_wrap(expr.true_value) or self.may_wrap(expr.false_value)
+        if isinstance(expr, e.Call):
+            return any(self.may_wrap(arg) for arg in expr.args[1:])
+        if not isinstance(expr, _RING):
+            return False
+        if any(self.takes_any(var) for var in collect(expr, e.Var)):
+            return True
+        sides = (expr.a, expr.b)
+        if isinstance(expr, e.Mul) and not any(isinstance(side, IntImm) for side in sides):
+            return True
+        return any(self.may_wrap(side) for side in sides)
+
+    def choice(self, condition: Any, yes: Any, no: Any) -> str | None:
+        parts = [self.exact(condition), self.text(yes), self.text(no)]
+        if None in parts:
+            return None
+        return f"({parts[1]} if {parts[0]} else {parts[2]})"
+
+    def truncated(self, expr: e.Div | e.Mod) -> str | None:
+        """Division towards 0 by a number above 0."""
+        a = self.exact(expr.a)
+        if a is None or not isinstance(expr.b, IntImm) or expr.b.value <= 0:
+            return None
+        word, b = "//" if isinstance(expr, e.Div) else "%", expr.b.value
+        return f"({a} {word} {b} if {a} >= 0 else 0 - (0 - {a}) {word} {b})"
+
+
+def _widens(cast: e.Cast) -> bool:
+    """Whether the type that is cast to holds every number of the other one."""
+    old, new = cast.value.dtype, cast.dtype
+    if not (old.is_integral and new.is_int):
+        return False
+    return old.bits <= new.bits if old.is_int else old.bits < new.bits
