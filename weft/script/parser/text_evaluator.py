@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from weft.ir.expr import ExprOp, PrimExpr, Range, RelaxExpr
 from weft.ir.node import Array, Node
+from weft.relax.op.definition import FUNCTIONS
 from weft.script.ir_builder.relax import Operators
 from weft.script.ir_builder.tir_block import axis
 from weft.script.ir_builder.tir_value import DTypeConstructor
@@ -205,10 +206,14 @@ def _home(kind: type) -> str:
 
 
 def check_callable(function: Any) -> None:
-    """Refuse a call of what is neither of the language nor an allowed method."""
+    """Refuse a call of what is neither of the language nor an allowed method.
+
+    An operator that a program registered belongs to the language of its texts.
+    """
     place = getattr(function, "__module__", None) or type(function).__module__
     owner = getattr(function, "__self__", None)
-    if place.partition(".")[0] != "weft" and not isinstance(owner, str | tuple | list | dict):
+    is_known = place.partition(".")[0] == "weft" or isinstance(owner, str | tuple | list | dict)
+    if not is_known and not any(function is operator for operator in FUNCTIONS.values()):
         name = getattr(function, "__name__", type(function).__name__)
         raise IRTypeError(f"{name!r} cannot be called in a script's text")
 
