@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.ir.transform import FunctionPass, Pass, PassInfo
+from weft.ir.module import IRModule
+from weft.ir.transform import FunctionPass, ModulePass, Pass, PassContext, PassInfo
 from weft.tir.function import PrimFunc
 
 
@@ -15,6 +16,16 @@ def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:  # noqa: N802 - T
 
 def Filter(fcond: Callable[[PrimFunc], bool]) -> Pass:  # noqa: N802 - TVM's name
     """Keep the PrimFuncs for which ``fcond`` holds."""
-    return FunctionPass(
-        lambda func, mod, ctx: func if fcond(func) else None, PassInfo(0, "Filter"), PrimFunc
-    )
+
+    def keep(mod: IRModule, ctx: PassContext) -> IRModule:
+        dropped = [
+            var
+            for var, func in mod.functions.items()
+            if isinstance(func, PrimFunc) and not fcond(func)
+        ]
+        kept = mod.clone() if dropped else mod
+        for var in dropped:
+            del kept[var]
+        return kept
+
+    return ModulePass(keep, PassInfo(0, "Filter"))
