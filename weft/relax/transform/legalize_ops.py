@@ -109,15 +109,15 @@ class LegalizeMutator(PyExprMutator):
         return made, bool(emitted.bindings)
 
 
-def _check_result(call: Call, made: Any) -> None:
+def _check_result(call: Call, result: Any) -> None:
     """Refuse a result that is certainly of another type than the call it stands for."""
-    declared, found = call.struct_info, made.struct_info
-    if declared is None or found is None:
+    declared, actual = call.struct_info, result.struct_info
+    if declared is None or actual is None:
         return
-    if struct_info_base_check(declared, found) == BaseCheckResult.FAIL_L0:
+    if struct_info_base_check(declared, actual) == BaseCheckResult.FAIL_L0:
         raise LegalizeError(
             f"LegalizeOps: the rule of {call.op.name}: expected {declared}, as the call says, "
-            f"got {found}"
+            f"got {actual}"
         )
 
 
