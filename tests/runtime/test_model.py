@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 
 import weft
 from weft.runtime import threads
@@ -280,3 +281,31 @@ def test_a_torch_models_results_are_tensors_but_for_arrays(model):
     made = with_signature(model, signature)
     assert type(made({"x": X, "w": [W]})) is np.ndarray
     assert isinstance(made({"x": torch.from_numpy(X), "w": [W]}), torch.Tensor)
+
+
+@I.ir_module
+class PassesOn:
+    """Returns its argument, alone and in a tuple, and a weight."""
+
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32")):
+        with R.dataflow():
+            y = R.add(x, R.const(np.ones((2, 4), "float32")))
+            R.output(y)
+        return (x, y, (x, R.const(np.ones(3, "float32"))))
+
+
+@pytest.mark.parametrize("instrumented", [False, True])
+@pytest.mark.parametrize("convert", [np.array, weft.nd.array, lambda x: torch.from_numpy(x.copy())])
+def test_results_that_a_graph_passes_on_are_the_callers_own(convert, instrumented):
+    model = weft.compile(PassesOn)
+    if instrumented:
+        model.machine.set_instrument(lambda *_: None)  # runs as bytecode
+    given = convert(X)
+    x, _, (again, weight) = model(given)
+    for result in (x, again, weight):
+        result[...] = 7
+    np.testing.assert_array_equal(np.from_dlpack(given), X)
+    x, y, (again, weight) = model(given)
+    for result, expected in ((x, X), (y, X + 1), (again, X), (weight, np.ones(3))):
+        np.testing.assert_array_equal(np.asarray(result), expected)

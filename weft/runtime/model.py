@@ -23,6 +23,7 @@ from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.profiling import Report
 from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
+from weft.runtime.result_memory import may_return_foreign_memory, own_results
 from weft.runtime.signature import Signature, Tree, check_range, rebuild
 from weft.runtime.tensor_call import TensorCall
 from weft.runtime.threads import exchange_own_count, own_num_threads
@@ -73,7 +74,9 @@ class CompiledModel(Executable):
         self.machine = VirtualMachine(executable)  # not this object: it would keep itself alive
         self._module, self._text, self._stored = module, text, stored
         self._lock = threading.Lock()
-        self._ranges = _range_checks(signature, executable.program.functions[entry].params)
+        function = executable.program.functions[entry]
+        self._ranges = _range_checks(signature, function.params)
+        self._returns_foreign_memory = may_return_foreign_memory(function)
         self._plain = signature.is_plain
         self._writes = bool(signature.states or signature.written)
         self._is_direct = self._plain and not self._writes and not self._ranges
@@ -145,7 +148,10 @@ class CompiledModel(Executable):
         except (TVMError, AttributeError, IndexError):
             self._explain(values)
             raise
-        return result if self.signature.unpacked else (result,)
+        outputs = result if self.signature.unpacked else (result,)
+        if self._returns_foreign_memory:
+            return own_results(outputs, values, self.program.constants)
+        return outputs
 
     def _returned(self, outputs: Sequence[Any], convert: Callable[[NDArray], Any]) -> Any:
         """Outputs in the model's own structure."""
