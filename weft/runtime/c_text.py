@@ -22,9 +22,12 @@ SCALARS: Final = {
     "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
     "uint64": "uint64_t", "float32": "float", "float64": "double",
 }  # fmt: skip
-_OPERATORS: Final[dict[type, str]] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
-    ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+_ARITHMETIC: Final[dict[type, str]] = {
+    ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times", ast.FloorDiv: "floor_div",
+    ast.Mod: "floor_mod",
+}  # fmt: skip
+_COMPARISONS: Final[dict[type, str]] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _FUNCTIONS: Final = {"min": "least", "max": "most", "abs": "magnitude"}
 
@@ -33,7 +36,9 @@ def c_expression(extent: int | str) -> str:
     """An extent as a C expression over the variables ``v_<symbol>``.
 
     >>> c_expression("n // 2 + 1")
-    '(floor_div(v_n, INT64_C(2)) + INT64_C(1))'
+    'plus(floor_div(v_n, INT64_C(2)), INT64_C(1))'
+
+    The functions are those of library_support.c, which notes what 64 bits do not hold.
     """
     return _expression(ast.parse(str(extent), mode="eval").body)
 
@@ -43,34 +48,40 @@ def _expression(node: ast.AST) -> str:
         return f"INT64_C({int(node.value)})"  # type: ignore[arg-type]  # extents are integers
     if isinstance(node, ast.Name):
         return f"v_{node.id}"
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = _expression(node.left), _expression(node.right)
-        if isinstance(node.op, ast.FloorDiv):
-            return f"floor_div({left}, {right})"
-        if isinstance(node.op, ast.Mod):
-            return f"floor_mod({left}, {right})"
-        if type(node.op) in _OPERATORS:
-            return f"({left} {_OPERATORS[type(node.op)]} {right})"
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
-        return f"({'-' if isinstance(node.op, ast.USub) else '!'}{_expression(node.operand)})"
+        return f"{_ARITHMETIC[type(node.op)]}({left}, {right})"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return f"minus(0, {_expression(node.operand)})"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return f"(!{_expression(node.operand)})"
     if isinstance(node, ast.IfExp):
         parts = [_expression(item) for item in (node.test, node.body, node.orelse)]
         return f"({parts[0]} ? {parts[1]} : {parts[2]})"
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = _expression(node.left), _expression(node.comparators[0])
-        return f"({left} {_OPERATORS[type(node.ops[0])]} {right})"
+        return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        made = _expression(node.args[0])
+        function = _FUNCTIONS[node.func.id]
+        text = _expression(node.args[0])
         for argument in node.args[1:]:
-            made = f"{_FUNCTIONS[node.func.id]}({made}, {_expression(argument)})"
-        return made if len(node.args) > 1 else f"{_FUNCTIONS[node.func.id]}({made})"
+            text = f"{function}({text}, {_expression(argument)})"
+        return text if len(node.args) > 1 else f"{function}({text})"
     raise UnsupportedError(f"export_library: the extent {ast.unparse(node)} has no form in C")
 
 
 def size_text(dtype: str, shape: Sequence[int | str]) -> str:
     """The bytes of a tensor as a C expression."""
     width = storage_dtype(dtype).itemsize
-    return " * ".join([f"INT64_C({width})", *[c_expression(extent) for extent in shape]])
+    text = f"INT64_C({width})"
+    for extent in shape:
+        text = f"times({text}, {_size(extent)})"
+    return text
+
+
+def _size(extent: int | str) -> str:
+    text = c_expression(extent)
+    return text if isinstance(extent, int) else f"size_of({text})"
 
 
 def shape_text(shape: Sequence[int | str]) -> str:
@@ -102,7 +113,8 @@ extern "C" {
 #define @UPPER@_INPUTS @INPUTS@
 #define @UPPER@_OUTPUTS @OUTPUTS@
 
-/* A tensor of the caller's: compact, row-major; aligned to its element. */
+/* A tensor of the caller's: compact, row-major, aligned to its element, on the CPU. A tensor of no
+   elements may have no data (NULL), one of no dimensions no shape. */
 typedef struct {
   void *data;
   const int64_t *shape;
@@ -129,11 +141,12 @@ void @P@_set_threads(int count);
 const @P@_info *@P@_input(int index); /* NULL for a number that there is not */
 const @P@_info *@P@_output(int index);
 
-/* The shape of an output for inputs of these shapes. */
+/* The shape of an output for inputs of these shapes; of their data only numbers (0 dimensions) are
+   read. */
 int @P@_output_shape(const @P@_tensor *inputs, int index, int64_t *shape);
 
-/* Runs the model: @INPUTS@ inputs, @OUTPUTS@ outputs, whose memory is the caller's and overlaps no
-   input. */
+/* Runs the model: @INPUTS@ inputs, @OUTPUTS@ outputs, whose memory is the caller's; each has
+   memory of its own. */
 int @P@_run(@P@_model *model, const @P@_tensor *inputs, @P@_tensor *outputs);
 
 const char *@P@_error(void);

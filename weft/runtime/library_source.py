@@ -1,8 +1,8 @@
 """C text of an exported model: its header, and what stands between a C program and compiled code.
 
-The checks are those of weft.runtime.native_entry, written in C: number of dimensions, data types,
-shapes, symbols; then memory, the native call, results. Extents are integer expressions over
-symbols, which become C expressions.
+The checks are those of weft.runtime.native_entry, written in C (library_checks.c): data types,
+memory, shapes, symbols; then working memory, the native call, results. Extents are integer
+expressions over symbols, which become C expressions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from weft.runtime.c_text import (
     shape_text,
     size_text,
 )
-from weft.runtime.signature import Signature, places
+from weft.runtime.ndarray import storage_dtype
+from weft.runtime.signature import Signature, places, range_text
 from weft.runtime.spec import ParamSpec
 
 
@@ -66,28 +67,28 @@ class LibrarySource:
         return [result]
 
     def _results(self) -> list[Result]:
-        found: list[Result] = []
+        results: list[Result] = []
         items = self._items()
         for index, place in places(self.signature.result, ""):
-            self._flatten(items[index], place.strip(".[]'\"") or "output", found)
-        return found
+            self._flatten(items[index], place.strip(".[]'\"") or "output", results)
+        return results
 
-    def _flatten(self, item: tuple[str, Any], name: str, found: list[Result]) -> None:
+    def _flatten(self, item: tuple[str, Any], name: str, results: list[Result]) -> None:
         kind, content = item
         if kind == "tuple":
             for number, part in enumerate(content):
-                self._flatten(part, f"{name}_{number}", found)
+                self._flatten(part, f"{name}_{number}", results)
         elif kind == "output":
             dtype, shape = self.entry.outputs[content]
-            found.append(Result(name, item, dtype, shape))
+            results.append(Result(name, item, dtype, shape))
         elif kind == "input":
             param = self.inputs[content]
-            found.append(Result(name, item, param.dtype, param.shape))
+            results.append(Result(name, item, param.dtype, param.shape))
         elif kind == "shape":
             for number, extent in enumerate(content):
-                found.append(Result(f"{name}_{number}", ("expr", extent), "int64", ()))
+                results.append(Result(f"{name}_{number}", ("expr", extent), "int64", ()))
         else:
-            found.append(Result(name, item, "int64", ()))
+            results.append(Result(name, item, "int64", ()))
 
     # The header.
 
@@ -119,12 +120,21 @@ class LibrarySource:
 
     def source(self) -> str:
         """The C file, to be compiled beside the object code."""
-        support = Path(__file__).with_name("library_support.c").read_text(encoding="utf-8")
         parts = [
-            support, f'#include "{self.prefix}.h"', self._blob(), self._prototype(),
-            self._tables(), self._sizes(), self._run(), self._life(),
+            _c_file("library_support.c"), f'#include "{self.prefix}.h"', self._blob(),
+            self._prototype(), self._tables(), self._tensor_checks(), self._sizes(), self._run(),
+            self._life(),
         ]  # fmt: skip
         return "\n\n".join(parts) + "\n"
+
+    def _tensor_checks(self) -> str:
+        names = ", ".join([f'"{name}"' for name in DTYPES])
+        sizes = ", ".join([str(storage_dtype(name).itemsize) for name in DTYPES])
+        text = _c_file("library_checks.c")
+        return (
+            text.replace("@DTYPE_NAMES@", names).replace("@DTYPE_SIZES@", sizes)
+            .replace("@P@", self.prefix)
+        )  # fmt: skip
 
     def _blob(self) -> str:
         return (
@@ -166,83 +176,78 @@ class LibrarySource:
 
     def _symbols(self) -> list[str]:
         """The symbols that inputs bind, in order."""
-        found: list[str] = []
+        symbols: list[str] = []
         for param in self.inputs:
             for extent in param.shape:
-                if isinstance(extent, str) and extent.isidentifier() and extent not in found:
-                    found.append(extent)
-            if param.kind == "scalar" and param.name not in found:
-                found.append(param.name)
-        return found
+                if isinstance(extent, str) and extent.isidentifier() and extent not in symbols:
+                    symbols.append(extent)
+            if param.kind == "scalar" and param.name not in symbols:
+                symbols.append(param.name)
+        return symbols
 
     def _sizes(self) -> str:
         """The function that checks inputs and binds symbols, and the shapes of outputs."""
-        symbols = self._symbols()
+        p, symbols = self.prefix, self._symbols()
         fields = "".join([f" int64_t v_{name};" for name in symbols]) or " char none;"
-        lines = [f"typedef struct {{{fields} }} symbols;", ""]
-        lines += [f"static int bind(const {self.prefix}_tensor *in, symbols *s) {{"]
-        lines += ["  (void)in, (void)s;"]
+        lines = [
+            f"typedef struct {{{fields} }} symbols;", "",
+            f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
+            "  (void)s;",
+            "  misfit = 0;",
+            f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
+        ]  # fmt: skip
         bound: set[str] = set()
         for number, index in enumerate(self.public):
-            lines += self._bind_input(number, self.inputs[index], self.names[index], bound)
+            lines += _bind_input(number, self.inputs[index], bound)
         lines += [f"  int64_t v_{name} = s->v_{name}; (void)v_{name};" for name in symbols]
         for number, index in enumerate(self.public):
-            lines += self._compare_input(number, self.inputs[index], self.names[index])
-        lines += self._checks()
-        lines += ["  return 0;", "}"]
+            lines += _compare_input(number, self.inputs[index])
+        lines += [*self._checks(), "  return misfit ? fail_misfit() : 0;", "}"]
         return "\n".join(lines)
-
-    def _bind_input(
-        self, number: int, param: ParamSpec, name: str, bound: set[str]
-    ) -> list[str]:
-        where, rank = f"input {number} ({in_string(name)})", len(param.shape)
-        lines = [
-            f"  if (in[{number}].dtype != {DTYPES.index(param.dtype)})",
-            f'    return fail("{where}: expected dtype {param.dtype}, got number %d", '
-            f"(int)in[{number}].dtype);",
-            f"  if (in[{number}].ndim != {rank})",
-            f'    return fail("{where}: expected {rank} dimensions, got %d", '
-            f"(int)in[{number}].ndim);",
-        ]
-        for axis, extent in enumerate(param.shape):
-            if isinstance(extent, str) and extent.isidentifier() and extent not in bound:
-                bound.add(extent)
-                lines.append(f"  s->v_{extent} = in[{number}].shape[{axis}];")
-        if param.kind == "scalar":
-            bound.add(param.name)
-            read = f"*(const {SCALARS[param.dtype]} *)in[{number}].data"
-            lines.append(f"  s->v_{param.name} = (int64_t){read};")
-        return lines
-
-    def _compare_input(self, number: int, param: ParamSpec, name: str) -> list[str]:
-        lines = []
-        for axis, extent in enumerate(param.shape):
-            wanted = c_expression(extent)
-            symbolic = f" ({in_string(extent)})" if isinstance(extent, str) else ""
-            lines += [
-                f"  if (in[{number}].shape[{axis}] != {wanted})",
-                f'    return fail("input {number} ({in_string(name)}): expected an extent of %lld'
-                f'{symbolic} at axis {axis}, got %lld", (long long){wanted}, '
-                f"(long long)in[{number}].shape[{axis}]);",
-            ]
-        return lines
 
     def _checks(self) -> list[str]:
         lines = []
         for kind, what, _, resolved, actual, _ in self.entry.checks:
-            for wanted, found in zip(resolved, actual, strict=True):
-                a, b = c_expression(wanted), c_expression(found)
+            for wanted, given in zip(resolved, actual, strict=True):
+                a, b = c_expression(wanted), c_expression(given)
                 lines += [
                     f"  if ({a} != {b})",
                     f'    return fail("{in_string(what)}: expected %lld, got %lld ({kind})", '
                     f"(long long){a}, (long long){b});",
                 ]
-        limits = [(name, None, high) for name, high in self.entry.limits]
-        for name, low, high in (*limits, *self.signature.ranges):
-            if name in self._symbols():
-                lines += _range_check(name, "<", "at least", low)
-                lines += _range_check(name, ">", "at most", high)
+        for name, limit in self.entry.limits:
+            text = (
+                f"memory was planned for at most {limit}, which the function's tir_var_upper_bound "
+                "says"
+            )
+            lines += self._range_check(name, None, limit, text)
+        for name, low, high in self.signature.ranges:
+            text = f"the model was compiled for {range_text(low, high)}; compile it again with " \
+                   "another range"  # fmt: skip
+            lines += self._range_check(name, low, high, text)
         return lines
+
+    def _range_check(self, name: str, low: int | None, high: int | None, text: str) -> list[str]:
+        """A check that a symbol is within bounds; its message names the input that says it."""
+        tests = [f"v_{name} < INT64_C({low})"] if low is not None else []
+        tests += [f"v_{name} > INT64_C({high})"] if high is not None else []
+        where = self._place(name)
+        if where is None or not tests:
+            return []
+        return [
+            f"  if ({' || '.join(tests)})",
+            f'    return fail("{where} is %lld, and {text}", (long long)v_{name});',
+        ]
+
+    def _place(self, symbol: str) -> str | None:
+        """Where a caller gives the value of a symbol; None if no input says it."""
+        for number, index in enumerate(self.public):
+            param, where = self.inputs[index], f"input {number} ({in_string(self.names[index])})"
+            if symbol in param.shape:
+                return f"{where}: the extent of axis {param.shape.index(symbol)} ({symbol})"
+            if param.kind == "scalar" and param.name == symbol:
+                return where
+        return None
 
     def _unpacked_symbols(self) -> list[str]:
         return [f"  int64_t v_{name} = s.v_{name}; (void)v_{name};" for name in self._symbols()]
@@ -283,10 +288,11 @@ class LibrarySource:
                 size = size_text(*entry.outputs[index])
                 lines += [
                     f"  int64_t at_{index} = plan;",
-                    f"  plan += (({size}) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;",
+                    f"  plan = plus(plan, padded({size}));",
                 ]
             outputs.append(target or f"work->data + at_{index}")
         lines += [
+            "  if (misfit) return fail_misfit();",
             "  block *work = take_block(&model->pool, plan);",
             '  if (!work) return fail("no memory for %lld bytes", (long long)plan);',
         ]
@@ -377,21 +383,18 @@ class LibrarySource:
 
     def _entry_points(self) -> list[str]:
         p = self.prefix
+        count = len(self.results)
         check = [
-            f"  for (int i = 0; i < {len(self.results)}; i++) {{",
+            f'  if (check_tensors("output", {count}, out, out_infos, 1)) return -1;',
+            f"  for (int i = 0; i < {count}; i++) {{",
             "    int64_t shape[64];",
             "    shapes_of(s, i, shape);",
-            "    if (out[i].dtype != out_infos[i].dtype)",
-            '      return fail("output %d (%s): expected dtype number %d, got %d", i, '
-            "out_infos[i].name, (int)out_infos[i].dtype, (int)out[i].dtype);",
-            "    if (out[i].ndim != out_infos[i].ndim)",
-            '      return fail("output %d (%s): expected %d dimensions, got %d", i, '
-            "out_infos[i].name, (int)out_infos[i].ndim, (int)out[i].ndim);",
             "    for (int k = 0; k < out[i].ndim; k++)",
-            "      if (out[i].shape[k] != shape[k])",
-            '        return fail("output %d (%s): expected an extent of %lld at axis %d, got %lld",'
-            " i, out_infos[i].name, (long long)shape[k], k, (long long)out[i].shape[k]);",
+            '      if (check_extent("output", i, &out[i], &out_infos[i], k, shape[k], ""))',
+            "        return -1;",
             "  }",
+            "  if (misfit) return fail_misfit();",
+            f"  if (check_overlaps({len(self.public)}, in, {count}, out)) return -1;",
         ]
         guard = ["  pthread_mutex_lock(&model->lock);"] if self.states else []
         release = ["  pthread_mutex_unlock(&model->lock);"] if self.states else []
@@ -400,7 +403,7 @@ class LibrarySource:
             "  symbols s;",
             "  memset(&s, 0, sizeof s);",
             '  if (!model) return fail("expected a model, got NULL");',
-            "  if (bind(in, &s)) return -1;",
+            "  if (bind(in, &s, 1)) return -1;",
             *check, *guard, "  int code = call(model, in, out, s);", *release, "  return code;",
             "}",
             "",
@@ -409,9 +412,12 @@ class LibrarySource:
             "  memset(&s, 0, sizeof s);",
             f"  if (index < 0 || index >= {len(self.results)})",
             f'    return fail("expected an output below {len(self.results)}, got %d", index);',
-            "  if (bind(in, &s)) return -1;",
+            "  if (bind(in, &s, 0)) return -1;",
+            "  if (out_infos[index].ndim && !shape)",
+            '    return fail("expected memory for %d extents of the shape, got NULL", '
+            "(int)out_infos[index].ndim);",
             "  shapes_of(s, index, shape);",
-            "  return 0;",
+            "  return misfit ? fail_misfit() : 0;",
             "}",
         ]  # fmt: skip
 
@@ -433,15 +439,34 @@ class LibrarySource:
         )  # fmt: skip
 
 
-def _range_check(name: str, sign: str, what: str, bound: int | None) -> list[str]:
-    """A check that a symbol is inside of what the model was compiled for."""
-    if bound is None:
-        return []
+def _c_file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _bind_input(number: int, param: ParamSpec, bound: set[str]) -> list[str]:
+    """Statements that read symbols from an input whose own parts are checked."""
+    lines = []
+    for axis, extent in enumerate(param.shape):
+        if isinstance(extent, str) and extent.isidentifier() and extent not in bound:
+            bound.add(extent)
+            lines.append(f"  s->v_{extent} = in[{number}].shape[{axis}];")
+    if param.kind == "scalar":
+        bound.add(param.name)
+        value = f"*(const {SCALARS[param.dtype]} *)in[{number}].data"
+        lines.append(f"  s->v_{param.name} = (int64_t){value};")
+    return lines
+
+
+def _compare_input(number: int, param: ParamSpec) -> list[str]:
     return [
-        f"  if (v_{name} {sign} INT64_C({bound}))",
-        f'    return fail("{name} is %lld, and the model was compiled for {what} {bound}", '
-        f"(long long)v_{name});",
+        f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
+        f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
+        for axis, extent in enumerate(param.shape)
     ]
+
+
+def _in_brackets(extent: int | str) -> str:
+    return f" ({in_string(extent)})" if isinstance(extent, str) else ""
 
 
 def _leaf_names(signature: Signature, entry: NativeEntry, count: int) -> list[str]:

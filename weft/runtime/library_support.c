@@ -73,15 +73,52 @@ __attribute__((destructor)) static void end_threads(void) {
   if (weft_team_key >= 0) pthread_key_delete((pthread_key_t)weft_team_key);
 }
 
+/* Arithmetic of extents is exact: a size that is negative, or that 64 bits do not hold, is noted
+   here, and the call fails. */
+static _Thread_local int misfit;
+static inline int64_t plus(int64_t a, int64_t b) {
+  int64_t sum;
+  misfit |= __builtin_add_overflow(a, b, &sum);
+  return sum;
+}
+static inline int64_t minus(int64_t a, int64_t b) {
+  int64_t difference;
+  misfit |= __builtin_sub_overflow(a, b, &difference);
+  return difference;
+}
+static inline int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  misfit |= __builtin_mul_overflow(a, b, &product);
+  return product;
+}
+static inline int64_t size_of(int64_t size) {
+  misfit |= size < 0;
+  return size;
+}
 static inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
+  if (b == -1) return minus(0, a);
   int64_t quotient = a / b;
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
-static inline int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
+static inline int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == 0) return a;
+  if (b == -1) return 0;
+  int64_t rest = a % b;
+  return rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t magnitude(int64_t a) { return a < 0 ? -a : a; }
+static inline int64_t magnitude(int64_t a) { return a < 0 ? minus(0, a) : a; }
+
+static int fail_misfit(void) {
+  return fail("a size that follows from the extents of the inputs is negative or does not fit in "
+              "64 bits; pass smaller inputs");
+}
+
+__attribute__((unused)) static int64_t padded(int64_t size) {
+  return plus(size_of(size), ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
 /* Working memory: one block a call at a time; blocks are kept for the next call. */
 typedef struct block { struct block *next; int64_t size; char *data; } block;
@@ -123,20 +160,21 @@ __attribute__((unused)) static int64_t place(
     int count, int64_t *sizes, const int32_t (*lives)[2], int64_t *offsets) {
   int64_t total = 0;
   for (int i = 0; i < count; i++) {
-    sizes[i] = (most(sizes[i], 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    sizes[i] = most(padded(sizes[i]), ALIGNMENT);
     int64_t at = 0;
     for (int moved = 1; moved;) {
       moved = 0;
+      if (misfit) return 0;
       for (int j = 0; j < i; j++) {
         int together = lives[j][0] <= lives[i][1] && lives[i][0] <= lives[j][1];
-        if (together && offsets[j] < at + sizes[i] && at < offsets[j] + sizes[j]) {
-          at = offsets[j] + sizes[j];
+        if (together && offsets[j] < plus(at, sizes[i]) && at < plus(offsets[j], sizes[j])) {
+          at = plus(offsets[j], sizes[j]);
           moved = 1;
         }
       }
     }
     offsets[i] = at;
-    total = most(total, at + sizes[i]);
+    total = most(total, plus(at, sizes[i]));
   }
   return total;
 }

@@ -333,8 +333,14 @@ def check_range(where: str, value: int, low: int | None, high: int | None) -> No
     if value < (low if low is not None else -math.inf) or value > (
         high if high is not None else math.inf
     ):
-        text = f"{low} to {high}" if high is not None else f"at least {low}"
         raise IRValueError(
-            f"{where} is {value}, and the model was compiled for {text}; compile it again with "
-            "another range"
+            f"{where} is {value}, and the model was compiled for {range_text(low, high)}; compile "
+            "it again with another range"
         )
+
+
+def range_text(low: int | None, high: int | None) -> str:
+    """The words for a range: ``(2, 64)`` -> ``2 to 64``, ``(2, None)`` -> ``at least 2``."""
+    if low is None:
+        return f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
