@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
+from weft.codegen.llvm.worker import Job, Refusal, target_machine, translate
 from weft.ir.module import IRModule
 from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
@@ -39,13 +40,11 @@ class CompiledObject:
 
     def optimized_ir(self) -> str:
         """The LLVM IR after optimisation."""
-        return str(optimized(self.llvm_ir, self.options)[0])
+        return optimized(self.llvm_ir, self.options)
 
     def assembly(self) -> str:
         """The target's assembly text."""
-        module, machine = optimized(self.llvm_ir, self.options)
-        text: str = machine.emit_assembly(module)
-        return text
+        return translated(self.llvm_ir, self.options, "assembly").decode()
 
     def get_source(self, fmt: str = "ll") -> str:
         """``ll``: LLVM IR as emitted; ``opt``: optimised; ``s`` or ``asm``: assembly."""
@@ -69,48 +68,33 @@ def compile_module(mod: IRModule, target: Any = None, *, checks: bool = True) ->
 
 def compile_text(text: str, options: LLVMOptions) -> bytes:
     """The object code of LLVM IR text."""
-    module, machine = optimized(text, options)
-    code: bytes = machine.emit_object(module)
-    return code
+    return translated(text, options, "object")
 
 
-def optimized(text: str, options: LLVMOptions) -> tuple[Any, Any]:
-    """The optimised module and its target machine."""
-    llvm = binding()
+def optimized(text: str, options: LLVMOptions) -> str:
+    """LLVM IR text after LLVM's passes."""
+    return translated(text, options, "ir").decode()
+
+
+def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
+    """What LLVM makes of IR text: see ``worker.Job.wanted``."""
     check_instructions(text, options)
-    machine = _machine(*options[:4])
+    _machine(*options[:4])
+    job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
     try:
-        module = llvm.parse_assembly(text)
-    except RuntimeError as error:
-        raise InternalError(
-            f"LLVM refuses the IR that weft wrote: {str(error).strip()[:400]}"
-        ) from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=options[3])
-    tuning.loop_vectorization = options[3] > 1
-    tuning.slp_vectorization = options[3] > 1 and SLP_MISTAKES.search(text) is None
-    tuning.loop_interleaving = tuning.loop_unrolling = options[3] > 1
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    return module, machine
+        return translate(binding(), text, job)
+    except Refusal as error:
+        raise InternalError(f"LLVM refuses the IR that weft wrote: {str(error)[:400]}") from error
 
 
-@functools.lru_cache(maxsize=8)
 def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
-    llvm = binding()
-    if triple and triple.split("-")[0] != llvm.get_process_triple().split("-")[0]:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
+    """LLVM's target machine; CodegenError where this LLVM has no such target."""
     try:
-        found = llvm.Target.from_triple(triple or llvm.get_process_triple())
+        return target_machine(binding(), triple, cpu, features, opt_level)
     except RuntimeError as error:
         raise CodegenError(
             f"this LLVM has no target for the triple {triple!r}: {str(error).strip()}"
         ) from error
-    return found.create_target_machine(
-        cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="default"
-    )
 
 
 @functools.cache
