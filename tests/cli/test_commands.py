@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from weft.cli import main
 from weft.cli.arguments import parse_input
 from weft.cli.engines import ENGINES
 from weft.cli.models import find_model
+from weft.cli.run_model import read_arrays
 from weft.support.errors import TVMError
 
 torch = pytest.importorskip("torch")
@@ -219,6 +224,29 @@ def test_inputs_that_do_not_fit_a_compiled_model_are_told_by_name(folder, capsys
         capsys.readouterr()
         assert weft_command(*arguments) == 2
         assert told in capsys.readouterr().err
+
+
+def test_pipes_and_wrong_arrays_of_run_are_refused_at_once(folder, capsys):
+    os.mkfifo("pipe.npy")
+    os.mkfifo("pipe.npz")
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824, 1048576)}"
+    size = len(header).to_bytes(2, "little")
+    (folder / "huge.npy").write_bytes(b"\x93NUMPY\x01\0" + size + header)
+    with zipfile.ZipFile("odd.npz", "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x09\x09 what is this")
+    for path, told in [
+        ("pipe.npy", "expected a regular file, found a pipe"), ("huge.npy", "--input huge.npy: "),
+        ("odd.npz", "--input odd.npz: expected a .npy or .npz file"), (".", "Is a directory"),
+    ]:  # fmt: skip
+        with pytest.raises(TVMError, match=re.escape(told)):
+            read_arrays(Path(path))
+    assert weft_command("compile", "clinets:net", "--input", "5x3", "-o", "m.weft") == 0
+    np.save("x.npy", np.zeros((5, 3), "float32"))
+    capsys.readouterr()
+    assert weft_command("run", "m.weft", "--input", "x.npy", "--output", "pipe.npz") == 2
+    assert "cannot write 'pipe.npz': expected a regular file" in capsys.readouterr().err
+    assert weft_command("run", "pipe.npz") == 2
+    assert "found a pipe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from weft.runtime.elf import RELA, RELOCATION, SECTION, SYMBOL, SYMTAB, read_obj
 from weft.runtime.externals import BOUND, bind_external
 from weft.runtime.llvm import Engine, object_from_ir
 from weft.runtime.loader import load_object
+from weft.runtime.parts import load_code
 from weft.runtime.processor import surely_has, this_processor
+from weft.runtime.relocations import check_relocations
 from weft.support.errors import CodegenError
 
 pytestmark = pytest.mark.skipif(
@@ -101,12 +104,56 @@ def test_a_name_without_an_address_is_an_error():
         load_object(read_object(object_from_ir(text)), {})
 
 
-def test_relocations_that_it_does_not_know_are_left_to_llvm():
+def _of_relocation(kind):
+    """The object code whose first relocation is of another type."""
     code = bytearray(object_from_ir(TEXT))
-    file = read_object(bytes(code))
-    section = next(item for item in file.sections if item["type"] == RELA)
-    code[int(section["offset"]) + 8] = 23  # of thread-local storage
-    assert load_object(read_object(bytes(code)), BOUND) is None
+    section = next(item for item in read_object(bytes(code)).sections if item["type"] == RELA)
+    code[int(section["offset"]) + 8] = kind
+    return bytes(code)
+
+
+def test_relocations_that_it_does_not_know_are_left_to_llvm():
+    code = _of_relocation(24)  # a distance of 64 bits, as large code has it
+    assert load_object(read_object(code), BOUND) is None
+    check_relocations(read_object(code))
+
+
+@pytest.mark.parametrize("kind", [3, 7, 23, 38, 43, 255])
+def test_relocations_that_weft_does_not_write_are_refused(kind):
+    """Of thread-local storage, of indirect functions, of no meaning: LLVM would end the process."""
+    bind_external("log2")
+    with pytest.raises(CodegenError, match=f"found relocations of type {kind} in its section"):
+        load_code(_of_relocation(kind))
+
+
+def test_code_for_another_processor_is_refused():
+    code = bytearray(object_from_ir(TEXT))
+    code[18] = 183
+    bind_external("log2")
+    with pytest.raises(CodegenError, match=r"for x86_64 \(ELF machine 62\), got machine 183"):
+        load_code(bytes(code))
+
+
+def test_relocations_without_addends_are_refused():
+    file = read_object(object_from_ir(TEXT))
+    sections = file.sections.copy()
+    sections["type"][sections["type"] == RELA] = 9
+    with pytest.raises(CodegenError, match="found addends in the code in its section"):
+        check_relocations(replace(file, sections=sections))
+
+
+def test_all_that_weft_loads_itself_is_known():
+    check_relocations(read_object(object_from_ir(TEXT)))
+
+
+@pytest.mark.parametrize("section", [0xFF00, 0xFFF2, 0xFFFF])
+def test_symbols_of_no_section_are_refused(section):
+    file = read_object(object_from_ir(TEXT))
+    symbols = file.sections[_number(file, lambda s: s["type"] == SYMTAB)]
+    number = file.names.index("count")
+    code = _patched(lambda _: int(symbols["offset"]), SYMBOL, number, "section", section)
+    with pytest.raises(CodegenError, match="symbol 'count' lies in section .*there is not"):
+        load_object(read_object(code), BOUND)
 
 
 @pytest.mark.parametrize("field", ["offset", "addend", "symbol"])

@@ -14,6 +14,8 @@ from weft.runtime.memory import (
     reach,
     view_at,
 )
+from weft.runtime.memory_plan import plan_offsets
+from weft.support.errors import IRValueError
 
 
 def test_the_address_is_read_fast_and_right():
@@ -29,6 +31,20 @@ def test_fresh_memory_starts_at_a_cache_line(nbytes):
     assert address == data_address(array)
     array[:] = 1
     assert array.flags.carray
+
+
+@pytest.mark.parametrize("nbytes", [1 << 46, 1 << 62, (1 << 63) - 1, 1 << 63, 1 << 80])
+def test_memory_that_there_is_not_is_an_error(nbytes):
+    with pytest.raises(IRValueError, match=rf"no memory for an array .*, {nbytes} bytes"):
+        aligned_empty((3,), np.dtype("uint8"), nbytes)
+
+
+def test_a_plan_of_sizes_beyond_memory_is_an_error():
+    for sizes in ([1 << 56], [1 << 66, 4], [1 << 55, 1 << 55], [1 << 60, -(1 << 60)]):
+        lives = [(0, 1)] * len(sizes)
+        with pytest.raises(IRValueError, match=r"intermediate tensors of less than 2\*\*56 bytes"):
+            plan_offsets(sizes, lives)
+    assert plan_offsets([-8, 1 << 50], [(0, 1), (0, 1)])[1] >= 1 << 50
 
 
 def test_a_view_keeps_its_owner():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
 import time
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 
 import weft
 from weft.cli.compile_model import described_inputs
+from weft.runtime.artifact import write_file
 from weft.support.errors import IRValueError, TVMError
+from weft.support.files import open_regular
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,13 +78,19 @@ def read_inputs(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
 def read_arrays(path: Path) -> Any:
     """The array of a .npy file, or the arrays of a .npz file by name."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found = np.load(file, allow_pickle=False)
             return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else found
     except FileNotFoundError:
         raise IRValueError(f"--input {path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise IRValueError(f"--input {path}: expected a .npy or .npz file: {error}") from None
+    except MemoryError as error:
+        raise IRValueError(f"--input {path}: no memory for the arrays that it has") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise IRValueError(f"--input {path}: expected a .npy or .npz file: {reason}") from error
+    except Exception as error:  # whatever a reader stumbles over is damage of the file
+        shown = f"{type(error).__name__}: {error}"[:200]
+        raise IRValueError(f"--input {path}: expected a .npy or .npz file: {shown}") from error
 
 
 def leaves(value: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
@@ -101,13 +109,12 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
     """Write all results to a .npz file, or the only one to a .npy file."""
     if path.suffix == ".npy" and len(results) != 1:
         raise IRValueError(f"--output {path}: {len(results)} results need a .npz file")
-    try:
-        if path.suffix == ".npy":
-            np.save(path, next(iter(results.values())))
-        else:
-            np.savez(path, **results)
-    except OSError as error:
-        raise IRValueError(f"--output {path}: {error}") from error
+    content = io.BytesIO()
+    if path.suffix == ".npy":
+        np.save(content, next(iter(results.values())))
+    else:
+        np.savez(content, allow_pickle=False, **results)
+    write_file(path, content.getbuffer())
 
 
 def _glance(value: Any) -> str:

@@ -169,7 +169,7 @@ def writable_path(path: Any) -> Path:
     return found
 
 
-def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
     """Write a file as a whole or not at all; ArtifactError says why it cannot be written.
 
     A link stays, and the file that it leads to is written; pipes and devices are refused.

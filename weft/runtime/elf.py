@@ -124,7 +124,7 @@ def _check_symbol(file: ObjectFile, symbol: np.void, name: str) -> None:
             raise ValueError(f"function {name[:60]!r} lies outside of every section")
         return
     if number >= len(file.sections):
-        return  # of a kind that the loader leaves to LLVM
+        raise ValueError(f"symbol {name[:60]!r} lies in section {number}, which there is not")
     section = file.sections[number]
     end = int(symbol["value"]) + int(symbol["size"])
     if end > int(section["size"]):

@@ -115,8 +115,7 @@ def _is_known(file: ObjectFile) -> bool:
         known = np.isin(found["type"], (_CALL, *_ENTRY))
         if not (known | (np.isin(found["type"], (_ADDRESS, _DISTANCE)) & ~external)).all():
             return False
-    place = file.symbols["section"]
-    return bool(((place < len(file.sections)) | (place == ABSOLUTE)).all())
+    return True
 
 
 def _relocated(file: ObjectFile) -> list[np.void]:

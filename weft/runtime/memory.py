@@ -46,10 +46,13 @@ data_address: Final[Callable[[np.ndarray[Any, Any]], int]] = (
 def aligned_empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
 ) -> tuple[np.ndarray[Any, Any], int]:
-    """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address."""
+    """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address.
+
+    IRValueError where there is not so much memory, or where no machine has so much.
+    """
     try:
         block = np.empty(nbytes + ALIGNMENT, _BYTE)
-    except MemoryError as error:
+    except (MemoryError, ValueError, OverflowError) as error:
         raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
     start = data_address(block)
     offset = -start % ALIGNMENT

@@ -18,8 +18,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.support.errors import IRValueError
+
 ALIGNMENT: Final = 64
 """Every tensor starts on a cache line, which is also the widest vector."""
+LARGEST_BITS: Final = 56
+"""No processor addresses more than two to this power of bytes."""
 KEPT_PLANS: Final = 64
 """How many tuples of symbol values a planner remembers."""
 
@@ -30,12 +34,19 @@ Lives = Sequence[tuple[int, int]]
 def plan_offsets(sizes: Sequence[int], lives: Lives) -> tuple[tuple[int, ...], int]:
     """The offset of each tensor in bytes, and the size of the whole: the best of a few orders.
 
+    IRValueError where tensors are larger than memory can be, so that no offset wraps.
+
     >>> plan_offsets([100, 64, 100], [(0, 1), (1, 2), (2, 3)])
     ((0, 128, 0), 192)
     """
     count = len(sizes)
     if not count:
         return (), 0
+    whole = sum(sizes)
+    if max(whole, *sizes) >= 1 << LARGEST_BITS:
+        raise IRValueError(
+            f"expected intermediate tensors of less than 2**{LARGEST_BITS} bytes, got {whole} bytes"
+        )
     rounded = np.maximum(ALIGNMENT, -(-np.asarray(sizes, np.int64) // ALIGNMENT) * ALIGNMENT)
     first, last = np.asarray(lives, np.int64).reshape(count, 2).T
     least = largest_live(rounded.tolist(), lives)

@@ -16,6 +16,7 @@ from weft.runtime.elf import read_object, undefined_names
 from weft.runtime.externals import BOUND, bind_external
 from weft.runtime.llvm import Engine, object_from_ir
 from weft.runtime.loader import LoadedObject, load_object
+from weft.runtime.relocations import check_relocations
 from weft.support.errors import CodegenError
 
 _compiled: Final[dict[str, bytes]] = {}
@@ -33,7 +34,11 @@ def load_code(code: bytes) -> LoadedObject | Engine:
             "compile the model again"
         )
     loaded = None if file is None else load_object(file, BOUND)
-    return Engine(code) if loaded is None else loaded
+    if loaded is not None:
+        return loaded
+    if file is not None:
+        check_relocations(file)
+    return Engine(code)
 
 
 def digest_of(text: str) -> str:

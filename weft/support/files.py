@@ -39,7 +39,7 @@ def read_regular(path: Path) -> bytes:
         return file.read()
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
     """Write a file beside its name and rename it, so that it is there whole or not at all.
 
     A link stays a link, and the file that it leads to is written. OSError for what is no regular

@@ -65,3 +65,49 @@ def test_a_set_of_operators_beyond_int32_is_an_error():
     )
     with pytest.raises(TVMError, match=r"ai\.onnx\.ml"):
         weft.compile(onnx_model, cache=False)
+
+
+def _named(onnx_model):
+    """The model with a branch and a function beside: names stand in every kind of message."""
+    inner = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["inner"])], "branch", [],
+        [helper.make_tensor_value_info("inner", TensorProto.FLOAT, ["rows"])],
+    )  # fmt: skip
+    onnx_model.graph.node.append(
+        helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)
+    )
+    onnx_model.functions.append(
+        helper.make_function(
+            "local", "twice", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
+            [helper.make_opsetid("", 17)], ["alpha"],
+        )
+    )  # fmt: skip
+    return onnx_model
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("branch", r"\.g\.name of Graph"), ("inner", r"\.g\.output\[0\]\.name of ValueInfo"),
+     ("rows", r"\.dim\[0\]\.dim_param of Dimension"),
+     ("twice", r"functions\[0\]\.name of Function"),
+     ("alpha", r"functions\[0\]\.attribute of Function 'twice'"), ("Relu", r"\.op_type of Node"),
+     ("x", r"graph\.input\[0\]\.name of ValueInfo")],
+)  # fmt: skip
+def test_names_that_are_no_text_are_refused_wherever_they_stand(name, where):
+    onnx_model = _named(model([helper.make_node("Relu", ["x"], ["y"])], (2,)))
+    length = bytes([len(name)])
+    data = onnx_model.SerializeToString()
+    broken = data.replace(length + name.encode(), length + b"\xff" * len(name))
+    assert broken != data
+    for given in (broken, onnx.ModelProto.FromString(broken)):
+        with pytest.raises(TVMError, match=f"expected UTF-8 text in .*{where}"):
+            from_onnx(given)
+    with pytest.raises(TVMError, match="expected UTF-8 text in"):
+        weft.compile(onnx.ModelProto.FromString(broken))
+
+
+def test_a_description_may_be_in_any_encoding():
+    onnx_model = model([helper.make_node("Relu", ["x"], ["y"])], (2,))
+    onnx_model.doc_string = "x" * 40
+    data = onnx_model.SerializeToString().replace(b"x" * 40, b"\xfc" * 40)
+    assert "main" in from_onnx(data)

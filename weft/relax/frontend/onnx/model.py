@@ -8,17 +8,19 @@ from typing import Any
 
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
 from weft.relax.frontend.onnx.functions import opset_versions
+from weft.relax.frontend.onnx.texts import check_texts
 from weft.support.files import read_regular
 
 
 def load_model(model: Any) -> Any:
     """A ModelProto from one, from a path (external data is read too), or from serialized bytes.
 
-    Raises OnnxModelError if there is no such file, it is no ONNX model, or its external data is
-    not there.
+    Raises OnnxModelError if there is no such file, it is no ONNX model, a name in it is no text, or
+    its external data is not there.
     """
     onnx = need_onnx()
     if isinstance(model, onnx.ModelProto):
+        check_texts(model)
         return model
     if isinstance(model, bytes | bytearray):
         return _parsed(onnx, bytes(model), "the bytes")
@@ -37,6 +39,7 @@ def _parsed(onnx: Any, data: bytes, what: str) -> Any:
         raise OnnxModelError(f"{what}: expected an ONNX model, found other or cut data") from error
     if not made.ir_version or not (made.graph.node or made.graph.output):
         raise OnnxModelError(f"{what}: expected an ONNX model, found no graph in it")
+    check_texts(made)
     return made
 
 
