@@ -87,7 +87,7 @@ def test_what_cancels_is_explained_by_rounding():
         node("Add", lambda a: a + 1.0, "b", "a"),
         node("Sub", torch.sub, "c", "b", "a"),
     ]
-    judge, answer = judge_of(nodes, torch.full((4,), 1.2345))
+    judge, _ = judge_of(nodes, torch.full((4,), 1.2345))
     off = torch.tensor([0.0, 1e-3, -1e-3, 0.5])
     found = verdict(judge, torch.ones(4) + off, torch.ones(4))
     assert found.explained["rounding"] == 2
