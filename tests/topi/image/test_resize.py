@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 
+from tests.topi.conftest import evaluate
 from weft import te, topi
 
 torch = pytest.importorskip("torch")
@@ -54,3 +56,47 @@ def test_resize_when_arguments_are_wrong():
         topi.image.resize2d(x, None, (3, 3), method="area")
     with pytest.raises(ValueError, match="letters NCHW"):
         topi.image.resize2d(x, None, (3, 3), "NCW")
+
+
+LINEAR_AND_CUBIC = [{"method": "linear"}, {"method": "cubic", "bicubic_alpha": -0.75}]
+
+
+@pytest.mark.parametrize("options", LINEAR_AND_CUBIC, ids=["linear", "cubic"])
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners"])
+def test_float64_is_computed_in_float64(check, options, mode):
+    x = np.random.default_rng(0).normal(size=(1, 1, 5, 7))
+    name = {"linear": "bilinear", "cubic": "bicubic"}[options["method"]]
+    expected = interpolate(
+        tensor(x), (8, 11), mode=name, align_corners=mode == "align_corners"
+    ).numpy()
+    options = {**options, "coordinate_transformation_mode": mode}
+    check(topi.image.resize2d, [x], expected, None, (8, 11), **options, tol=1e-14)
+    (big,) = evaluate(topi.image.resize2d, [x * 1e300], None, (8, 11), **options)
+    np.testing.assert_allclose(big, expected * 1e300, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", LINEAR_AND_CUBIC, ids=["linear", "cubic"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_a_constant_image_of_integers_stays_one(options, dtype):
+    limits = np.iinfo(dtype)
+    for value in (limits.min, limits.max, limits.max // 2 + 1, 7, min(2**24 + 1, limits.max)):
+        x = np.full((1, 1, 3, 5), value, dtype)
+        (made,) = evaluate(topi.image.resize2d, [x], None, (7, 9), **options)
+        assert (made == value).all()
+
+
+@pytest.mark.parametrize("method", ["nearest_neighbor", "linear", "cubic"])
+def test_integers_are_rounded_to_the_nearest_within_their_range(method):
+    x = np.random.default_rng(0).choice(np.array([0, 1, 254, 255], "uint8"), (1, 1, 6, 5))
+    wide = x.astype("float64")
+    (made,) = evaluate(topi.image.resize2d, [x], None, (9, 13), method=method)
+    (exact,) = evaluate(topi.image.resize2d, [wide], None, (9, 13), method=method)
+    assert made.dtype == np.uint8
+    assert np.abs(made - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-4
+
+
+def test_nearest_copies_every_bit(check):
+    x = np.array([[[2**63 - 1, -(2**63), 2**53 + 1]]])
+    options = {"method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}
+    (made,) = evaluate(topi.image.resize1d, [x], None, 6, **options)
+    np.testing.assert_array_equal(made, np.repeat(x, 2, -1))

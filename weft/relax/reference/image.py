@@ -14,9 +14,13 @@ from weft.support.dtype import DataType
 _CENTRED = ("half_pixel", "align_corners")
 
 
-def _positions(extent: int, size: int, mode: str, part: tuple[float, float]) -> Any:
-    """Where along the input axis each output element lies (float32, as the operator's)."""
-    kind = np.float32
+def _arithmetic(dtype: DataType) -> Any:
+    """The type of the operator's positions."""
+    return np.float32 if dtype.bits <= (32 if dtype.is_float else 16) else np.float64
+
+
+def _positions(extent: int, size: int, mode: str, part: tuple[float, float], kind: Any) -> Any:
+    """Where along the input axis each output element lies."""
     place, last = np.arange(size, dtype=kind), kind(extent - 1)
     scale = kind(extent) / kind(max(size, 1))
     if mode == "align_corners":
@@ -36,7 +40,7 @@ def _positions(extent: int, size: int, mode: str, part: tuple[float, float]) -> 
 
 
 def _rounded(position: Any, rounding: str) -> Any:
-    kind = np.float32
+    kind = position.dtype.type
     rules: dict[str, Callable[[Any], Any]] = {
         "round": np.round,
         "round_prefer_floor": lambda p: np.ceil(p - kind(0.5)),
@@ -55,15 +59,18 @@ def _cubic(distance: Any, alpha: float) -> Any:
     return np.where(d <= 1, near, np.where(d <= 2, far, 0.0))
 
 
+def _nearest(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    """The input index of each output element."""
+    is_centred = attrs["coordinate_transformation_mode"] in _CENTRED
+    rounding = attrs["rounding_method"] or ("round" if is_centred else "floor")
+    return np.clip(_rounded(position, rounding), 0, extent - 1).astype(int)
+
+
 def _matrix(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
     """(output, input) weights along one axis."""
     made = np.zeros((len(position), extent))
     rows = np.arange(len(position))
-    mode, method = attrs["coordinate_transformation_mode"], attrs["method"]
-    if method == "nearest_neighbor":
-        rounding = attrs["rounding_method"] or ("round" if mode in _CENTRED else "floor")
-        made[rows, np.clip(_rounded(position, rounding), 0, extent - 1).astype(int)] = 1
-        return made
+    method = attrs["method"]
     base = np.floor(position)
     fraction = (position - base).astype(np.float64)
     taps = (0, 1) if method == "linear" else (-1, 0, 1, 2)
@@ -82,18 +89,26 @@ def _resize(data: Any, size: Any, **attrs: Any) -> Any:
     letters = "DHW"[3 - len(size) :]
     axes = [attrs["layout"].index(letter) for letter in letters]
     roi, out_dtype = list(attrs["roi"]), attrs["out_dtype"]
-    made, inside = data.astype(np.float64), np.ones((1,) * data.ndim, bool)
+    kind, mode = _arithmetic(DataType(data.dtype.name)), attrs["coordinate_transformation_mode"]
+    copies = attrs["method"] == "nearest_neighbor"
+    made = data if copies else data.astype(np.float64)
+    inside = np.ones((1,) * data.ndim, bool)
     for number, axis in enumerate(axes):
         extent, part = data.shape[axis], (roi[number], roi[len(roi) // 2 + number])
-        position = _positions(extent, size[number], attrs["coordinate_transformation_mode"], part)
-        weights = _matrix(position, extent, attrs)
-        made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
+        position = _positions(extent, size[number], mode, part, kind)
+        if copies:
+            made = np.take(made, _nearest(position, extent, attrs), axis)
+        else:
+            weights = _matrix(position, extent, attrs)
+            made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
         shape = [-1 if place == axis else 1 for place in range(data.ndim)]
         inside = inside & ((position >= 0) & (position <= extent - 1)).reshape(shape)
-    if attrs["coordinate_transformation_mode"] == "tf_crop_and_resize":
+    if mode == "tf_crop_and_resize":
         made = np.where(inside, made, attrs["extrapolation_value"])
     dtype = data.dtype.name if out_dtype in (None, "void") else str(out_dtype)
-    return made if DataType(dtype).is_float else convert(made, dtype)
+    if DataType(dtype).is_float:
+        return made
+    return convert(np.round(made), dtype)
 
 
 def _reflected(position: Any, extent: int, align_corners: bool) -> Any:

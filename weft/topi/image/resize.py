@@ -4,6 +4,11 @@ How an output position maps to an input coordinate is ``coordinate_transformatio
 ``half_pixel`` (pixel centres), ``align_corners``, ``asymmetric`` (left edges),
 ``pytorch_half_pixel``, ``tf_half_pixel_for_nn``, and ``tf_crop_and_resize``: the part ``roi`` of
 the image (starts, then ends, as fractions of the extents), a fixed value where it leaves the image.
+
+Positions and weights are float32, and float64 for float64 and for integers of 32 bits and more,
+whose values float32 does not hold (an int64 keeps 53 bits). Sums for an integer result are rounded
+to the nearest integer, ties to even, and limited to its range: 254.7 -> 255, -3.2 of a uint8 -> 0.
+Nearest neighbours are copied as they are.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_one
+from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis
 
 MODES = (
@@ -26,39 +32,53 @@ MODES = (
 )  # fmt: skip
 
 
-def _float(value: Any) -> PrimExpr:
-    return op.cast("float32", as_prim_expr(value))
+def _arithmetic(dtype: DataType) -> DataType:
+    """The type that positions and sums are computed in: int16 -> float32, int32 -> float64."""
+    if dtype.is_float:
+        return wide(dtype)
+    return DataType("float32" if dtype.bits <= 16 else "float64")
+
+
+def _float(value: Any, kind: DataType) -> PrimExpr:
+    return op.cast(kind, as_prim_expr(value))
 
 
 def _coordinate(
-    index: Any, extent: Any, size: Any, mode: str, part: tuple[float, float]
+    index: Any, sizes: tuple[Any, Any], mode: str, part: tuple[float, float], kind: DataType
 ) -> PrimExpr:
-    """The position along the input axis (float32) that an output index stands for."""
+    """The position along the input axis that an output index stands for.
+
+    ``sizes`` are the extents of the input and of the output.
+    """
+    extent, size = [_float(number, kind) for number in sizes]
     if mode == "tf_crop_and_resize":
         return _cropped(index, extent, size, part)
-    place, scale = _float(index), op.div(_float(extent), _float(size))
-    half = op.const(0.5, "float32")
+    place, scale = _float(index, kind), op.div(extent, size)
+    half = op.const(0.5, kind)
     if mode == "asymmetric":
         return op.multiply(scale, place)
     if mode == "align_corners":
-        steps = op.maximum(_float(size) - 1.0, op.const(1, "float32"))
-        return op.multiply(op.div(_float(extent) - 1.0, steps), place)
+        steps = op.maximum(size - 1.0, op.const(1, kind))
+        return op.multiply(op.div(extent - 1.0, steps), place)
     if mode == "tf_half_pixel_for_nn":
         return op.multiply(scale, op.add(place, half))
     centre = op.subtract(op.multiply(scale, op.add(place, half)), half)
     if mode == "pytorch_half_pixel":
-        alone = op.less_equal(_float(size), op.const(1, "float32"))
-        return op.if_then_else(alone, op.const(0, "float32"), centre)
+        alone = op.less_equal(size, op.const(1, kind))
+        return op.if_then_else(alone, op.const(0, kind), centre)
     return centre
 
 
-def _cropped(index: Any, extent: Any, size: Any, part: tuple[float, float]) -> PrimExpr:
+def _cropped(
+    index: Any, extent: PrimExpr, size: PrimExpr, part: tuple[float, float]
+) -> PrimExpr:
     """The position for a part of the axis, corners aligned; its middle for a size of 1."""
-    start, end = [op.const(edge, "float32") for edge in part]
-    last = _float(extent) - 1.0
-    steps = op.maximum(_float(size) - 1.0, op.const(1, "float32"))
-    spread = start * last + _float(index) * op.div((end - start) * last, steps)
-    alone = op.less_equal(_float(size), op.const(1, "float32"))
+    kind = extent.dtype
+    start, end = [op.const(edge, kind) for edge in part]
+    last = extent - 1.0
+    steps = op.maximum(size - 1.0, op.const(1, kind))
+    spread = start * last + _float(index, kind) * op.div((end - start) * last, steps)
+    alone = op.less_equal(size, op.const(1, kind))
     return op.if_then_else(alone, 0.5 * (start + end) * last, spread)
 
 
@@ -68,7 +88,7 @@ def _clamped(index: PrimExpr, extent: Any) -> PrimExpr:
 
 
 def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
-    half = op.const(0.5, "float32")
+    half = op.const(0.5, position.dtype)
     if rounding == "round":
         whole = op.round(position)
     elif rounding == "round_prefer_floor":
@@ -76,9 +96,9 @@ def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
     elif rounding == "round_prefer_ceil":
         whole = op.floor(op.add(position, half))
     elif rounding == "floor":
-        whole = op.floor(op.add(position, op.const(1e-5, "float32")))
+        whole = op.floor(op.add(position, op.const(1e-5, position.dtype)))
     elif rounding == "ceil":
-        whole = op.ceil(op.subtract(position, op.const(1e-5, "float32")))
+        whole = op.ceil(op.subtract(position, op.const(1e-5, position.dtype)))
     else:
         raise IRValueError(
             "resize: expected the rounding round, round_prefer_floor, round_prefer_ceil, floor or "
@@ -91,7 +111,7 @@ def _cubic_weights(fraction: PrimExpr, alpha: float) -> list[PrimExpr]:
     """The weights of the four neighbours of a position (Keys' kernel)."""
     weights = []
     for tap in range(-1, 3):
-        distance = op.abs(op.subtract(fraction, op.const(float(tap), "float32")))
+        distance = op.abs(op.subtract(fraction, op.const(float(tap), fraction.dtype)))
         square = distance * distance
         near = (alpha + 2) * square * distance - (alpha + 3) * square + 1.0
         far = alpha * (square * distance - 5.0 * square + 8.0 * distance - 4.0)
@@ -109,7 +129,7 @@ def _taps(
     fraction = op.subtract(position, base)
     first = op.cast("int32", base)
     if options["method"] == "linear":
-        weights, start = [op.subtract(op.const(1, "float32"), fraction), fraction], 0
+        weights, start = [op.subtract(op.const(1, fraction.dtype), fraction), fraction], 0
     else:
         weights, start = _cubic_weights(fraction, options["alpha"]), -1
     inside = []
@@ -117,7 +137,7 @@ def _taps(
         place = op.add(first, start + number)
         if options["exclude"]:
             within = op.logical_and(op.less_equal(0, place), op.less(place, extent))
-            weight = op.if_then_else(within, weight, op.const(0, "float32"))
+            weight = op.if_then_else(within, weight, op.const(0, weight.dtype))
         inside.append((_clamped(place, extent), weight))
     if not options["exclude"]:
         return list(inside)
@@ -143,8 +163,7 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
     for axis, extent in zip(axes, sizes, strict=True):
         kind = data.shape[axis].dtype
         shape[axis] = op.const(extent, kind) if isinstance(extent, int) else extent
-    kind = DataType(options["out_dtype"] or data.dtype)
-
+    kind, arithmetic = DataType(options["out_dtype"] or data.dtype), _arithmetic(data.dtype)
     roi = [float(edge) for edge in options["roi"]] if options["roi"] else [0.0] * 2 * len(axes)
     if options["mode"] == "tf_crop_and_resize" and len(roi) != 2 * len(axes):
         raise IRValueError(f"resize: roi: expected {2 * len(axes)} numbers, got {len(roi)}")
@@ -153,7 +172,7 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
         axis = axes[number]
         part = (roi[number], roi[len(roi) // 2 + number])
         sizes = (data.shape[axis], shape[axis])
-        return _coordinate(indices[axis], *sizes, options["mode"], part)
+        return _coordinate(indices[axis], sizes, options["mode"], part, arithmetic)
 
     def element(*indices: Any) -> Any:
         places = [place(indices, number) for number in range(len(axes))]
@@ -161,17 +180,23 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
             axis: _taps(position, data.shape[axis], options)
             for axis, position in zip(axes, places, strict=True)
         }
-        value = op.cast(kind, _weighted(data, list(indices), axes[::-1], taps))
+        value = _as(kind, _weighted(data, list(indices), axes[::-1], taps))
         if options["mode"] != "tf_crop_and_resize":
             return value
         inside = op.all(*[
             test
             for axis, position in zip(axes, places, strict=True)
-            for test in (position >= 0.0, position <= _float(data.shape[axis]) - 1.0)
+            for test in (position >= 0.0, position <= _float(data.shape[axis], arithmetic) - 1.0)
         ])  # fmt: skip
         return op.if_then_else(inside, value, op.const(options["extrapolation"], kind))
 
     return compute_one(shape, element, name="resize", tag=tag.INJECTIVE)
+
+
+def _as(kind: DataType, value: PrimExpr) -> PrimExpr:
+    """The value in the result's type; casts to integers limit it to their range."""
+    is_rounded = value.dtype.is_float and kind.is_integral
+    return op.cast(kind, op.round(value) if is_rounded else value)
 
 
 def _weighted(
@@ -186,7 +211,7 @@ def _weighted(
         moved[axes[0]] = place
         value = _weighted(data, moved, axes[1:], taps)
         if weight is not None:
-            value = op.multiply(op.cast("float32", value), weight)
+            value = op.multiply(op.cast(weight.dtype, value), weight)
         total = value if total is None else op.add(total, value)
     assert total is not None  # every method has at least one tap
     return total

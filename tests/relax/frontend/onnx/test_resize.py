@@ -102,3 +102,34 @@ def test_an_unknown_mode():
                     CONSTANTS)  # fmt: skip
     with pytest.raises(OnnxNodeError, match="coordinate_transformation_mode: expected one of"):
         from_onnx(proto)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_sums_of_integers_are_cut_towards_zero(dtype):
+    x = np.array([[[0, 10, 100, 100, 100, -100 if dtype != "uint8" else 200]]], dtype)
+    scales = np.array([1, 1, 2.3], "float32")
+    proto = model(
+        [node("Resize", "x - scales", "y", mode="linear")], [info("x", dtype, [1, 1, 6])], ["y"],
+        constants={"scales": scales},
+    )  # fmt: skip
+    wide = model(
+        [node("Resize", "x - scales", "y", mode="linear")], [info("x", "float64", [1, 1, 6])],
+        ["y"], constants={"scales": scales},
+    )  # fmt: skip
+    got, exact = run(from_onnx(proto), x), run(from_onnx(wide), x.astype("float64"))
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, np.trunc(exact + 1e-6 * np.sign(exact)))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("antialias", [0, 1])
+def test_a_constant_image_of_integers_stays_one(dtype, mode, antialias):
+    for value in (7, np.iinfo(dtype).max):
+        x = np.full((1, 1, 5, 3), value, dtype)
+        proto = model(
+            [node("Resize", "x - scales", "y", mode=mode, antialias=antialias)],
+            [info("x", dtype, x.shape)], ["y"],
+            constants={"scales": np.array([1, 1, 0.7, 1.9], "float32")},
+        )  # fmt: skip
+        assert (run(from_onnx(proto), x) == value).all()

@@ -6,15 +6,14 @@ where they are symbols, the kernel computes them from its index with the same fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from weft.relax.frontend.onnx.value import Array, Dim, as_prim
-from weft.te.operation import compute, reduce_axis
-from weft.te.reduction import sum as te_sum
+from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op as tir
 
@@ -157,30 +156,6 @@ def outside(axis: Axis, method: Method) -> Array:
 
 
 # Tensor expressions
-
-
-def along(data: Tensor, indices: Tensor, weights: Tensor, axis: int, mask: Tensor | None = None,
-          fill: float = 0.0) -> Tensor:  # fmt: skip
-    """The sums of neighbours by weight along an axis; ``fill`` where the mask is set."""
-    shape = list(data.shape)
-    shape[axis], count = indices.shape[0], int(indices.shape[1])
-
-    def value(point: Sequence[Any], tap: Any) -> Any:
-        moved = list(point)
-        moved[axis] = indices(point[axis], tap)
-        return data(*moved) * weights(point[axis], tap)
-
-    def element(*point: Any) -> Any:
-        if count <= 4:
-            total = tir.add_n(*[value(point, tap) for tap in range(count)])
-        else:
-            return te_sum(value(point, taps.var), axis=[taps])
-        if mask is None:
-            return total
-        return tir.if_then_else(mask(point[axis]), tir.const(fill, str(data.dtype)), total)
-
-    taps = reduce_axis((0, count), "tap")
-    return compute(shape, element, "resample")
 
 
 def along_symbolic(data: Tensor, axis: Axis, method: Method) -> Tensor:

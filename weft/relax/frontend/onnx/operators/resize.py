@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from weft import topi
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -18,7 +19,6 @@ from weft.relax.frontend.onnx.resampling import (
     ROUNDINGS,
     Axis,
     Method,
-    along,
     along_symbolic,
     nearest_indices,
     outside,
@@ -29,6 +29,8 @@ from weft.relax.shape_arith import simplified
 from weft.support.dtype import DataType
 from weft.te.tensor import Tensor
 from weft.tir import op as tir
+
+_WHOLE: Final = 1 / 1024
 
 
 @converter("Upsample", ignores=["width_scale", "height_scale"])
@@ -170,16 +172,41 @@ def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) 
     if not work:
         return x.expr
     kind = DataType(x.dtype)
-    wide = "float64" if x.dtype == "float64" else "float32"
+    wide = "float64" if kind.bits > (32 if kind.is_float else 8) else "float32"
     made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
+    if not kind.is_float and method.antialias:
+        return _rounded_by_axis(context, made, work[::-1], method, x.dtype)
     for axis in work:
         made = _weighted(context, made, axis, method)
     if x.dtype == wide:
         return made
-    if not kind.is_float:
-        low, high = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
-        made = emit(op.clip(emit(op.round(made)), int(low), int(high)))
-    return emit(op.astype(made, x.dtype))
+    return emit(op.astype(made if kind.is_float else _whole(context, made), x.dtype))
+
+
+def _rounded_by_axis(
+    context: Context, data: Expr, work: Sequence[Axis], method: Method, dtype: str
+) -> Expr:
+    """Integers with antialias: rows first, each axis rounded, as ONNX Runtime does."""
+    emit, wide = context.emit, str(data.struct_info.dtype)
+    for axis in work:
+        sums = _weighted(context, data, axis, method)
+        whole = emit(op.astype(emit(op.round(sums)), dtype))
+        data = emit(op.astype(whole, wide))
+    return whole
+
+
+def _whole(context: Context, sums: Expr) -> Expr:
+    """The integers that ONNX Runtime makes of sums: cut towards zero.
+
+    Sums that miss an integer by less than a thousandth are that integer, so that an image of sevens
+    stays one though its weights add up to 0.9999999.
+    """
+    emit = context.emit
+    near = emit(op.round(sums))
+    kind = str(sums.struct_info.dtype)
+    distance = emit(op.abs(emit(op.subtract(sums, near))))
+    is_whole = emit(op.less(distance, context.constant(_WHOLE, kind).expr))
+    return emit(op.where(is_whole, near, emit(op.trunc(sums))))
 
 
 def _stays(axis: Axis) -> bool:
@@ -219,6 +246,8 @@ def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
               context.constant(weights.astype(str(data.struct_info.dtype))).expr]  # fmt: skip
     beyond = outside(axis, method)
     if method.positions != "tf_crop_and_resize" or not beyond.any():
-        return context.te(along, data, *tables, axis.axis)
+        return context.te(topi.image.weighted_taps, data, *tables, axis.axis)
     mask = context.constant(beyond).expr
-    return context.te(along, data, *tables, axis.axis, mask, method.extrapolation)
+    return context.te(
+        topi.image.weighted_taps, data, *tables, axis.axis, mask=mask, fill=method.extrapolation
+    )

@@ -1,27 +1,38 @@
 """Images at another size, and at the points of a grid.
 
 Where the input's extent over the output's is the scale, as it is unless torch was given factors
-that do not divide evenly, ``relax.image.resize`` says it. Else, and with antialias, each axis is
-multiplied by the matrix of the weights that torch computes.
+that do not divide evenly, ``relax.image.resize`` says it. Else, with antialias, and of uint8, each
+axis is the sum of the neighbours and weights that torch computes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from weft import topi
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.interpolation import (
+    CUBIC,
+    fixed_point,
+    nearest_places,
+    tables,
+    weighted_rows,
+)
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
+from weft.te.operation import compute
+from weft.te.tensor import Tensor
+from weft.tir import op as tir
 
 _RESIZE: Final = {1: op.image.resize1d, 2: op.image.resize2d, 3: op.image.resize3d}
-_CUBIC: Final = -0.75
-"""The coefficient of torch's cubic kernel; with antialias it is -0.5, as PIL's."""
+_FEW_PIXELS: Final = 1 << 13
+"""Of axes of unknown extents, the places of so many pixels decide whether a factor is exact."""
 
 METHODS: Final = {
     "upsample_nearest1d": (1, "nearest"), "upsample_nearest2d": (2, "nearest"),
@@ -58,140 +69,148 @@ def resampled(
     context: Context, tensor: Expr, how: tuple[str, bool], factors: Sequence[float | None]
 ) -> Expr:
     """The tensor at the size that torch deduced."""
-    kind, corners = how
     rank = len(factors)
     size: list[Any] = context.shape[-rank:]
     extents: list[Any] = context.dims(tensor)[-rank:]
-    even = all(
-        _is_even(extent, count, factor, kind)
-        for extent, count, factor in zip(extents, size, factors, strict=True)
-    )
-    if even or (corners and not kind.endswith("_aa")):
-        return _resized(tensor, size, kind, corners)
-    if not context.static([*size, *extents]):
-        raise UnsupportedError(
-            f"{context.node.target}: scale factors {list(factors)} of symbolic extents that are "
-            "no whole numbers; give the size, or whole factors"
-        )
-    for number in range(rank):
+    axes = list(zip(extents, size, factors, strict=True))
+    if how[0] in ("nearest", "exact"):
+        return _nearest(context, tensor, how[0], axes)
+    return _weighted(context, tensor, how, axes)
+
+
+# Nearest
+
+
+def _nearest(
+    context: Context, tensor: Expr, kind: str, axes: list[tuple[Any, Any, float | None]]
+) -> Expr:
+    rank, dtype = len(axes), context.dtype
+    if all(_is_copied_evenly(axis, kind, dtype, rank) for axis in axes):
+        return _RESIZE[rank](
+            tensor, [count for _, count, _ in axes], layout="NC" + "DHW"[3 - rank :],
+            method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
+            rounding_method="floor",
+        )  # fmt: skip
+    for number, (extent, count, factor) in enumerate(axes):
         axis = len(context.shape) - rank + number
-        sizes = extents[number], size[number], factors[number]
-        tensor = _along(context, tensor, axis, sizes, how)
+        if context.static([extent, count]):
+            table = nearest_places((extent, count, factor), kind, dtype, rank)
+            places: Expr = const(table, "int64")
+        elif factor is None:
+            raise _uneven(context, axes)
+        else:
+            places = _symbolic_places(context, (extent, count, factor), kind)
+        tensor = context.emit(op.take(tensor, places, axis))
     return tensor
 
 
-def _is_even(extent: Any, count: Any, factor: float | None, kind: str) -> bool:
-    """Whether ``relax.image.resize`` computes the same places as torch."""
-    if kind.endswith("_aa"):
-        return False
+def _is_copied_evenly(
+    axis: tuple[Any, Any, float | None], kind: str, dtype: str, rank: int
+) -> bool:
+    """Whether each element is taken ``count / extent`` times, also as torch rounds positions."""
+    extent, count, factor = axis
     if isinstance(extent, int) and isinstance(count, int):
-        if kind in ("nearest", "exact"):
-            return extent > 0 and count % extent == 0 and (
-                factor is None or factor * extent == count
-            )
-        return factor is None or factor * extent == count
-    if kind in ("nearest", "exact"):
-        return factor is not None and float(factor).is_integer()
-    return factor is None or float(factor).is_integer()
+        if extent <= 0 or count % extent:
+            return False
+        times = count // extent
+    elif factor is None or not float(factor).is_integer():
+        return False
+    else:
+        times, count = int(factor), int(factor) * (_FEW_PIXELS // int(factor) + 1)
+        extent = count // times
+    places = nearest_places((extent, count, factor), kind, dtype, rank)
+    return bool((places == np.arange(count) // times).all())
+
+
+def _symbolic_places(
+    context: Context, axis: tuple[Any, Any, float], kind: str
+) -> Expr:  # fmt: skip
+    """``nearest_places`` where the extents are not known."""
+    extent, count, factor = axis
+    real = "float64" if context.dtype == "float64" else "float32"
+    scale = tir.const(float(np.dtype(real).type(1 / factor)), "float64")
+    middle = 0.5 if kind == "exact" else 0.0
+
+    def places() -> Tensor:
+        last = tir.cast("int64", extent) - 1
+
+        def place(index: Any) -> Any:
+            exact = (tir.cast("float64", index) + middle) * scale - middle
+            position = tir.cast("float32", tir.cast(real, exact) + middle)
+            return tir.minimum(tir.cast("int64", tir.floor(position)), last)
+
+        return compute([count], place, "places")
+
+    return context.emit(context.builder.call_te(places, primfunc_name_hint="places"))
+
+
+# Weighted
+
+
+def _weighted(
+    context: Context, tensor: Expr, how: tuple[str, bool],
+    axes: list[tuple[Any, Any, float | None]],
+) -> Expr:  # fmt: skip
+    kind, corners = how
+    is_static = all(context.static([extent, count]) for extent, count, _ in axes)
+    if is_static and context.dtype == "uint8":
+        return _of_bytes(context, tensor, how, axes)
+    if not kind.endswith("_aa") and (corners or all(_is_scaled_evenly(*axis) for axis in axes)):
+        return _resized(tensor, [count for _, count, _ in axes], kind, corners)
+    if not is_static:
+        raise _uneven(context, axes)
+    is_wide = DataType(context.dtype).bits >= 32
+    made = tensor if is_wide else context.cast(tensor, "float32")
+    for axis, sizes in enumerate(axes, len(context.shape) - len(axes)):
+        places, weights = tables(weighted_rows(sizes, kind, corners))
+        given = const(places, "int64"), const(weights, context.dtype_of(made))
+        made = _by_tables(context, topi.image.weighted_taps, made, *given, axis, True)
+    return context.cast(made, context.dtype)
+
+
+def _is_scaled_evenly(extent: Any, count: Any, factor: float | None) -> bool:
+    """Whether ``relax.image.resize`` computes the same places as torch."""
+    if factor is None:
+        return True
+    if isinstance(extent, int) and isinstance(count, int):
+        return bool(factor * extent == count)
+    return float(factor).is_integer()
 
 
 def _resized(tensor: Expr, size: Sequence[Any], kind: str, corners: bool) -> Expr:
     rank = len(size)
-    layout = "NC" + "DHW"[3 - rank :]
-    if kind in ("nearest", "exact"):
-        return _RESIZE[rank](
-            tensor, list(size), layout=layout, method="nearest_neighbor",
-            coordinate_transformation_mode="asymmetric", rounding_method="floor",
-        )  # fmt: skip
-    cubic = {"cubic_alpha": _CUBIC} if kind == "cubic" else {}
+    cubic = {"cubic_alpha": CUBIC} if kind == "cubic" else {}
     return _RESIZE[rank](
-        tensor, list(size), layout=layout, method=kind, **cubic,
+        tensor, list(size), layout="NC" + "DHW"[3 - rank :], method=kind, **cubic,
         coordinate_transformation_mode="align_corners" if corners else "half_pixel",
     )  # fmt: skip
 
 
-def _along(
-    context: Context, tensor: Expr, axis: int, sizes: tuple[int, int, float | None],
-    how: tuple[str, bool],
+def _of_bytes(
+    context: Context, tensor: Expr, how: tuple[str, bool],
+    axes: list[tuple[int, int, float | None]],
 ) -> Expr:  # fmt: skip
-    """One axis at another extent."""
-    kind, corners = how
-    extent, count, factor = sizes
-    if kind in ("nearest", "exact"):
-        scale = np.float32(1 / factor) if factor else np.float32(extent) / np.float32(count)
-        middle = np.float32(0.5 if kind == "exact" else 0)
-        places = np.floor((np.arange(count, dtype="float32") + middle) * scale).astype("int64")
-        chosen = const(np.minimum(places, extent - 1), "int64")
-        return context.emit(op.take(tensor, chosen, axis))
-    weights = const(weight_matrix(sizes, kind, corners).T.astype("float32"), "float32")
-    last = context.rank(tensor) - 1
-    order = list(range(last + 1))
-    order[axis], order[last] = order[last], order[axis]
-    data = context.emit(op.permute_dims(context.cast(tensor, "float32"), order))
-    made = context.emit(op.permute_dims(context.emit(op.matmul(data, weights)), order))
-    return context.cast(made, context.dtype)
+    """uint8 as torch computes it: rows first, in fixed point, each axis rounded to uint8."""
+    for number in reversed(range(len(axes))):
+        axis, sizes = len(context.shape) - len(axes) + number, axes[number]
+        if sizes[0] == sizes[1]:
+            continue
+        places, weights = tables(weighted_rows(sizes, *how))
+        whole, bits = fixed_point(weights)
+        given = const(places, "int64"), const(whole, "int32")
+        tensor = _by_tables(context, topi.image.fixed_point_taps, tensor, *given, axis, bits)
+    return tensor
 
 
-def weight_matrix(sizes: tuple[int, int, float | None], kind: str, corners: bool) -> Any:
-    """What each element of an axis (columns) adds to each of the resampled one (rows)."""
-    extent, count, factor = sizes
-    scale = 1 / factor if factor else extent / count
-    if corners:
-        scale = (extent - 1) / (count - 1) if count > 1 else 0.0
-    made = np.zeros((count, extent))
-    for row in range(count):
-        for place, weight in _taps(row, (scale, extent), kind, corners):
-            made[row, min(max(place, 0), extent - 1)] += weight
-    return made
+def _by_tables(context: Context, kernel: Callable[..., Tensor], *args: Any) -> Expr:
+    return context.emit(context.builder.call_te(kernel, *args, primfunc_name_hint="resample"))
 
 
-def _taps(
-    row: int, axis: tuple[float, int], kind: str, corners: bool
-) -> list[tuple[int, float]]:
-    """Places with their weights."""
-    scale, extent = axis
-    if kind.endswith("_aa"):
-        return _wide_taps(row, scale, extent, _linear if kind == "linear_aa" else _cubic_half)
-    centre = row * scale if corners else (row + 0.5) * scale - 0.5
-    if kind == "linear":
-        centre = max(centre, 0.0)
-    base = math.floor(centre)
-    reach = range(2) if kind == "linear" else range(-1, 3)
-    kernel = _linear if kind == "linear" else _cubic
-    return [(base + tap, kernel(centre - base - tap)) for tap in reach]
-
-
-def _wide_taps(
-    row: int, scale: float, extent: int, kernel: Callable[[float], float]
-) -> list[tuple[int, float]]:
-    """All elements under a kernel stretched by the scale, as PIL resamples."""
-    radius = (1 if kernel is _linear else 2) * max(scale, 1.0)
-    centre = scale * (row + 0.5)
-    first = max(int(centre - radius + 0.5), 0)
-    end = min(int(centre + radius + 0.5), extent)
-    weights = [kernel((place - centre + 0.5) / max(scale, 1.0)) for place in range(first, end)]
-    total = sum(weights)
-    return [(first + i, weight / total) for i, weight in enumerate(weights)]
-
-
-def _linear(distance: float) -> float:
-    return max(0.0, 1.0 - abs(distance))
-
-
-def _keys(distance: float, alpha: float) -> float:
-    """Keys' cubic convolution kernel (1981)."""
-    x = abs(distance)
-    if x <= 1:
-        return (alpha + 2) * x**3 - (alpha + 3) * x**2 + 1
-    return alpha * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0
-
-
-def _cubic(distance: float) -> float:
-    return _keys(distance, _CUBIC)
-
-
-def _cubic_half(distance: float) -> float:
-    return _keys(distance, -0.5)
+def _uneven(context: Context, axes: Sequence[tuple[Any, Any, float | None]]) -> UnsupportedError:
+    return UnsupportedError(
+        f"{context.node.target}: scale factors {[factor for _, _, factor in axes]} of symbolic "
+        "extents that are no whole numbers; give the size, or whole factors"
+    )
 
 
 for _name, _what in METHODS.items():

@@ -1,0 +1,134 @@
+"""Interpolation in every type of image: the pixels, weights and roundings of torch."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft.relax.frontend.torch.interpolation import fixed_point, nearest_places
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+class Resized(torch.nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x):
+        return F.interpolate(x, **self.options)
+
+
+def ran(x, **options):
+    model = Resized(**options)
+    return torch.as_tensor(weft.compile(model, (x,), cache=False)(x)), model(x)
+
+
+WAYS = [
+    {"mode": mode, "antialias": antialias, "align_corners": corners}
+    for mode in ("bilinear", "bicubic") for antialias in (False, True) for corners in (False, True)
+]  # fmt: skip
+SIZES = [{"size": (13, 5)}, {"size": (9, 17)}, {"scale_factor": (1.7, 0.6)}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_uint8_is_rounded_as_in_torch(way):
+    torch.manual_seed(0)
+    for size in SIZES:
+        x = torch.randint(0, 256, (1, 3, 9, 11), dtype=torch.uint8)
+        extremes = torch.where(x < 128, 0, 255).to(torch.uint8)
+        for image in (x, extremes):
+            got, want = ran(image, **way, **size)
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_float64_is_computed_in_float64(way):
+    torch.manual_seed(0)
+    for size in SIZES:
+        x = torch.randn(1, 2, 9, 11, dtype=torch.float64)
+        got, want = ran(x, **way, **size)
+        torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-14)
+        got, want = ran(x * 1e300, **way, **size)
+        torch.testing.assert_close(got, want, rtol=1e-12, atol=1e287)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[4]], ids=str)
+def test_16_bit_floats_are_rounded_once(way, dtype):
+    torch.manual_seed(0)
+    for size in (*SIZES, {"scale_factor": 2.0}):
+        x = torch.randn(1, 2, 9, 11).to(dtype)
+        got, _ = ran(x, **way, **size)
+        exact = F.interpolate(x.double(), **way, **size)
+        assert got.dtype == dtype
+        torch.testing.assert_close(
+            got.double(), exact, rtol=0.51 * torch.finfo(dtype).eps, atol=1e-6
+        )
+
+
+def test_infinity_reaches_its_neighbours_alone():
+    x = torch.ones(1, 1, 9, 11)
+    x[0, 0, 4, 5] = torch.inf
+    for way in WAYS[:6:4]:
+        got, want = ran(x, scale_factor=(1.7, 0.6), **way)
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+COUNTS = [(8, 376), (8, 436), (10, 4), (3, 12), (5, 10), (6, 6)]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
+def test_nearest_takes_the_pixel_of_torch(mode, dtype):
+    for extent, count in COUNTS:
+        x = torch.arange(extent).to(dtype)
+        for image, size in ((x.reshape(1, 1, -1), count), (x.reshape(1, 1, 1, -1), (1, count))):
+            got, want = ran(image, size=size, mode=mode)
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("factor", [2.0, 47.0, 1.1, 0.3])
+def test_nearest_by_a_factor_takes_the_pixel_of_torch(mode, factor):
+    for rank in (1, 2):
+        x = torch.arange(9.0).reshape(*[1] * (rank + 1), 9)
+        factors = (1.0,) * (rank - 1) + (factor,)
+        got, want = ran(x, scale_factor=factors, mode=mode)
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("factor", [2.0, 47.0])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_nearest_of_symbolic_extents_takes_the_pixel_of_torch(mode, factor):
+    model = Resized(scale_factor=factor, mode=mode)
+    n = torch.export.Dim("n", min=2, max=64)
+    compiled = weft.compile(
+        model, (torch.arange(8.0).reshape(1, 1, 8),), dynamic_shapes=({2: n},), cache=False
+    )
+    for extent in (8, 13, 31):
+        x = torch.arange(float(extent)).reshape(1, 1, -1)
+        torch.testing.assert_close(torch.as_tensor(compiled(x)), model(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["nearest", "exact"])
+@pytest.mark.parametrize(
+    ("dtype", "rank"),
+    [("float32", 1), ("float32", 2), ("float32", 3), ("uint8", 2), ("float64", 1), ("float64", 3)],
+)
+def test_table_of_nearest_places(kind, dtype, rank):
+    rng = np.random.default_rng(0)
+    mode = "nearest" if kind == "nearest" else "nearest-exact"
+    for extent, count in rng.integers(1, [30, 600], (300, 2)).tolist():
+        x = torch.arange(extent).to(getattr(torch, dtype)).reshape(*[1] * (rank + 1), extent)
+        want = F.interpolate(x, size=(1,) * (rank - 1) + (count,), mode=mode).reshape(-1).int()
+        got = nearest_places((extent, count, None), kind, dtype, rank)
+        assert want.tolist() == got.tolist(), (extent, count)
+
+
+def test_tables():
+    assert nearest_places((8, 376, None), "nearest", "float32", 2)[47] == 0
+    assert nearest_places((8, 376, None), "nearest", "float64", 1)[47] == 1
+    weights, bits = fixed_point(np.array([[-0.1, 1.1]]))
+    assert bits == 14
+    assert weights.tolist() == [[-1638, 18022]]

@@ -1,0 +1,128 @@
+"""Where PyTorch's interpolations read, and with what weights: tables for one axis.
+
+``Sizes`` is (extent, count, factor): the axis before and after, and the factor that the user gave
+(None where the sizes tell it). Kinds are nearest, exact (nearest of centres), linear, cubic, and
+linear_aa and cubic_aa (antialias).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+Sizes = tuple[int, int, float | None]
+Row = list[tuple[int, float]]
+
+CUBIC: Final = -0.75
+"""The coefficient of torch's cubic kernel; with antialias it is -0.5, as PIL's."""
+_MOST_BITS: Final = 22
+
+
+def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> Any:
+    """The element that each new one is: positions are float32, of float64 rounded to it at last.
+
+    One rule holds for images alone (rank 2): an axis that keeps its extent or doubles it is not
+    scaled by the factor. (Of channels last, torch fuses nothing and may take another element where
+    the exact position is a whole number.)
+
+    >>> nearest_places((8, 376, None), "nearest", "float32", 2)[46:49]  # 47 * (8 / 376) < 1
+    array([0, 0, 1])
+    """
+    extent, count, factor = sizes
+    places = np.arange(count)
+    if kind == "nearest" and rank == 2 and count in (extent, 2 * extent):
+        return places // (count // extent) if extent else places
+    real: Any = np.float64 if dtype == "float64" else np.float32
+    scale = real(1 / factor) if factor else real(extent) / real(max(count, 1))
+    middle = 0.5 if kind == "exact" else 0.0
+    exact = (places + middle) * np.float64(scale) - middle  # one fused operation in torch
+    positions = np.floor((exact.astype(real) + real(middle)).astype("float32"))
+    return np.minimum(positions.astype("int64"), extent - 1)
+
+
+def weighted_rows(sizes: Sizes, kind: str, corners: bool) -> list[Row]:
+    """For each new element the places that it is made of, ascending, with their weights."""
+    extent, count, factor = sizes
+    scale = 1 / factor if factor else extent / count
+    if corners:
+        scale = (extent - 1) / (count - 1) if count > 1 else 0.0
+    rows = []
+    for row in range(count):
+        weights: dict[int, float] = {}
+        for place, weight in _taps(row, (scale, extent), kind, corners):
+            inside = min(max(place, 0), extent - 1)
+            weights[inside] = weights.get(inside, 0.0) + weight
+        rows.append(sorted(weights.items()))
+    return rows
+
+
+def tables(rows: list[Row]) -> tuple[Any, Any]:
+    """(indices, weights), both (outputs, taps); rows that are shorter end with weights of 0."""
+    taps = max((len(row) for row in rows), default=1)
+    indices = np.zeros((len(rows), taps), "int64")
+    weights = np.zeros((len(rows), taps))
+    for number, row in enumerate(rows):
+        for tap in range(taps):
+            place, weight = row[tap] if tap < len(row) else (row[-1][0], 0.0)
+            indices[number, tap], weights[number, tap] = place, weight
+    return indices, weights
+
+
+def fixed_point(weights: Any) -> tuple[Any, int]:
+    """Weights as int32 times ``2 ** bits``, the most bits whose largest weight an int16 holds.
+
+    >>> fixed_point(np.array([[0.25, 0.75]]))
+    (array([[ 8192, 24576]], dtype=int32), 15)
+    """
+    largest, bits = float(weights.max(initial=0.0)), 0
+    while bits < _MOST_BITS and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    scaled = weights * (1 << bits)
+    return np.trunc(scaled + np.copysign(0.5, scaled)).astype("int32"), bits
+
+
+def _taps(row: int, axis: tuple[float, int], kind: str, corners: bool) -> Row:
+    scale, extent = axis
+    if kind.endswith("_aa"):
+        return _wide_taps(row, scale, extent, _linear if kind == "linear_aa" else _cubic_half)
+    centre = row * scale if corners else (row + 0.5) * scale - 0.5
+    if kind == "linear":
+        centre = max(centre, 0.0)
+    base = math.floor(centre)
+    reach = range(2) if kind == "linear" else range(-1, 3)
+    kernel = _linear if kind == "linear" else _cubic
+    return [(base + tap, kernel(centre - base - tap)) for tap in reach]
+
+
+def _wide_taps(row: int, scale: float, extent: int, kernel: Callable[[float], float]) -> Row:
+    """All elements under a kernel stretched by the scale, as PIL resamples."""
+    radius = (1 if kernel is _linear else 2) * max(scale, 1.0)
+    centre = scale * (row + 0.5)
+    first = max(int(centre - radius + 0.5), 0)
+    end = min(int(centre + radius + 0.5), extent)
+    weights = [kernel((place - centre + 0.5) / max(scale, 1.0)) for place in range(first, end)]
+    total = sum(weights)
+    return [(first + i, weight / total) for i, weight in enumerate(weights)]
+
+
+def _linear(distance: float) -> float:
+    return max(0.0, 1.0 - abs(distance))
+
+
+def _keys(distance: float, alpha: float) -> float:
+    """Keys' cubic convolution kernel (1981)."""
+    x = abs(distance)
+    if x <= 1:
+        return (alpha + 2) * x**3 - (alpha + 3) * x**2 + 1
+    return alpha * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0
+
+
+def _cubic(distance: float) -> float:
+    return _keys(distance, CUBIC)
+
+
+def _cubic_half(distance: float) -> float:
+    return _keys(distance, -0.5)
