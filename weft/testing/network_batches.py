@@ -6,9 +6,11 @@ process goes on after it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -58,12 +60,18 @@ def _batch(
     command = [sys.executable, *worker, str(first), str(count)]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment, encoding="utf-8"
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        encoding="utf-8",
+        start_new_session=True,
     ) as process:
         try:
             yield from _read(process, first, count, seconds)
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its forks too
 
 
 def _read(

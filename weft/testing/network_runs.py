@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import sys
 import traceback
 import warnings
@@ -28,7 +29,7 @@ from weft.testing.network_answers import (
     casts_of_exported,
     exported_model,
 )
-from weft.testing.random_networks import Drawn, Network, Node, random_network
+from weft.testing.random_networks import Drawn, Network, Node, prepare, random_network
 
 OPSETS: Final = (14, 15, 16, 17)
 """Operator sets of the exported models, by seed."""
@@ -155,7 +156,7 @@ def _judged(found: Answers, judge: Judge, references: Sequence[Answers]) -> dict
             answer = torch.view_as_complex(answer)
         others = [given[index] for given in references]
         fitting = [other for other in others if other.shape == native.shape]
-        dtypes = {other.dtype for other in fitting}  # the exporter's may be another one
+        dtypes = {judge.native[name].dtype, *(other.dtype for other in fitting)}  # as exported
         if answer.shape != native.shape or answer.dtype not in dtypes:
             wrong.append(
                 f"{name}: {answer.dtype} {tuple(answer.shape)} for "
@@ -197,11 +198,22 @@ def first_line(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the seeds from the first argument, as many as the second says."""
+    """Run the seeds from the first argument, as many as the second says.
+
+    Each runs in a fork of this process, which has only imported: what a solver draws depends on
+    what it was asked before, and so a seed would mean another network after other ones.
+    """
     first, count = (int(text) for text in arguments)
+    prepare()
     for seed in range(first, first + count):
-        said = json.dumps(outcome(seed))  # on a line of its own, whatever libraries print
-        print(f"\n{said}", flush=True)  # noqa: T201 - read by who started it
+        child = os.fork()
+        if not child:
+            said = json.dumps(outcome(seed))  # on a line of its own, whatever libraries print
+            print(f"\n{said}", flush=True)  # noqa: T201 - read by who started it
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,8 @@ class Drawn:
 def random_network(seed: int) -> Drawn:
     """The network of a seed, its weights and arguments; needs nnsmith.
 
-    The same seed gives the same network under one ``PYTHONHASHSEED`` (NNSmith iterates over sets).
+    The same seed gives the same network in a process that drew none before, under one
+    ``PYTHONHASHSEED``: the solver remembers, and NNSmith iterates over sets.
     """
     draw = random.Random(seed)
     elements, method = draw.choice(ELEMENTS), draw.choice(METHODS)
@@ -114,6 +115,12 @@ def random_network(seed: int) -> Drawn:
     kind = draw.choice(tuple(VALUES))
     arguments = tuple(_argument(kind, tuple(of.shape), of.dtype.torch()) for of in given)
     return Drawn(network, arguments)
+
+
+def prepare() -> None:
+    """Import what ``random_network`` needs, and draw nothing."""
+    importlib.import_module("nnsmith.graph_gen")
+    _operators()
 
 
 @functools.cache

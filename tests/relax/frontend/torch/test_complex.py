@@ -166,6 +166,15 @@ def test_shapes_and_choices_of_complex_numbers():
     ])  # fmt: skip
 
 
+def test_checks_of_complex_numbers_are_left_out():
+    """torch.export asserts the dtype that ``to`` saw."""
+
+    def widened(x):
+        return torch.view_as_real(torch.view_as_complex(x).to(torch.complex128))
+
+    check_model(Model(widened).eval(), torch.randn(3, 2))
+
+
 @pytest.mark.parametrize(
     ("function", "told"),
     [

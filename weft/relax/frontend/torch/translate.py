@@ -16,6 +16,7 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, const
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.torch.complex_tensor import (
+    COMPLEX,
     PLANE_TYPES,
     ComplexTensor,
     complex_constant,
@@ -79,9 +80,14 @@ def missing_operators(graph_module: fx.GraphModule, known: Mapping[str, Converte
 def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
     name = operator_name(node)
     return (
-        name in known or name in SKIPPED or name in HIGHER_ORDER
+        name in known or is_skipped(name) or name in HIGHER_ORDER
         or node.target is operator.getitem or is_symbolic(node.meta.get("val"))
     )  # fmt: skip
+
+
+def is_skipped(name: str) -> bool:
+    """Whether an operator is a check, of complex numbers too."""
+    return name.removesuffix(COMPLEX) in SKIPPED
 
 
 def is_symbolic(value: Any) -> bool:
@@ -151,7 +157,7 @@ class GraphTranslator:
             return self.number(result)
         if node.target is operator.getitem:
             return self.item(self.env[node.args[0]], node.args[1])
-        if name in SKIPPED:  # with effects it has results: a token, which is nothing here
+        if is_skipped(name):  # with effects it has results: a token, which is nothing here
             return [None] * len(result) if isinstance(result, tuple | list) else None
         handler = HIGHER_ORDER.get(name)
         if handler is not None:
