@@ -10,7 +10,10 @@ import pytest
 import weft
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir import json_text
+from weft.ir.field_types import checks_of
 from weft.ir.json_text import FORMAT
+from weft.ir.node import Node
+from weft.script import tir as tir_script
 from weft.support.span import SourceName, Span
 from weft.testing.generate import random_prim_func
 
@@ -165,3 +168,72 @@ def test_values_that_are_kept_elsewhere():
     assert isinstance(other.data, nd.NDArray)
     with pytest.raises(ValueError, match="the text leaves out values that stand elsewhere"):
         load_json(text)
+
+
+def changed(program, kind, fields):
+    """The JSON of a program with fields of its first node of a class changed."""
+    content = json.loads(ir.save_json(program))
+    entry = next(e for e in content["entries"] if e[0] == "node" and e[1].endswith(f":{kind}"))
+    for name, value in fields.items():
+        if value is None:
+            del entry[2][name]
+        else:
+            entry[2][name] = value
+    return json.dumps(content)
+
+
+@tir_script.prim_func
+def doubled(a: tir_script.Buffer((4,), "float32"), b: tir_script.Buffer((4,), "float32")):
+    for i in range(4):
+        b[i] = a[i] + a[i]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("Buffer", {"strides": 2**70}, r"Buffer: expected Array\[PrimExpr\] in its field strides"),
+        ("Buffer", {"elem_offset": "x"}, r"PrimExpr \| None in its field elem_offset, got str 'x'"),
+        ("Buffer", {"data": [0]}, "Buffer: expected Var in its field data, got"),
+        ("Buffer", {"name": 5}, "Buffer: expected str in its field name, got int 5"),
+        ("Buffer", {"shape": None}, "Buffer: its field shape is missing"),
+        ("PrimFunc", {"buffer_map": [[]]}, "the text is damaged"),
+        ("PrimFunc", {"params": 7}, r"PrimFunc: expected Array\[Var\] in its field params"),
+        ("For", {"kind": 1}, "For: expected ForKind in its field kind, got int 1"),
+        ("IntImm", {"value": 2**40}, "does not fit int32"),
+        ("IntImm", {"value": "1"}, "IntImm: expected int in its field value, got str '1'"),
+        ("Var", {"dtype": "int32"}, "Var: expected DataType in its field dtype, got str 'int32'"),
+    ],
+)
+def test_fields_are_checked_by_their_annotations(kind, fields, message):
+    text = changed(doubled, kind, fields)
+    with pytest.raises(ValueError, match=f"load_json: .*{message}"):
+        ir.load_json(text)
+
+
+def test_a_derived_field_follows_from_the_others():
+    other = json.loads(ir.save_json(doubled))
+    place = next(n for n, e in enumerate(other["entries"]) if e == ["DataType", "int32"])
+    with pytest.raises(ValueError, match="Add: expected float32 in its field dtype, which follows"):
+        ir.load_json(changed(doubled, "Add", {"dtype": [place]}))
+
+
+def every_class():
+    todo = list(Node.__subclasses__())
+    while todo:
+        kind = todo.pop()
+        todo += kind.__subclasses__()
+        if kind.__module__.startswith("weft.") and "testing" not in kind.__module__:
+            yield kind
+
+
+def test_every_annotation_is_understood_and_says_something():
+    """What says nothing is te's graph, which no program has once it is lowered."""
+    silent = set()
+    for kind in every_class():
+        for name, (text, _) in checks_of(kind).items():
+            shown = text.replace("dict[str, Any]", "").replace("Map[str, Array[Any]]", "")
+            if name not in json_text.HIDDEN and "Any" in shown:
+                silent.add(f"{kind.__module__.removeprefix('weft.')}.{kind.__name__}.{name}")
+    assert {name for name in silent if not name.startswith("te.")} == {
+        "arith.iter_map.nodes.IterMapResult.errors"
+    }

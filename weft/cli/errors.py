@@ -1,14 +1,17 @@
-"""An error as the command line tells it: its message, then its notes, in at most ten lines."""
+"""An error as the command line tells it: its message, then its notes, in at most nine lines."""
 
 from __future__ import annotations
 
+import tempfile
+import traceback
 from typing import Final
 
-LINES: Final = 10
+LINES: Final = 9
+"""Lines of an error: one more says which file has the traceback."""
 
 
 def error_text(error: BaseException) -> str:
-    """The message and the notes (``while importing ...``) of an error, cut after ten lines.
+    """The message and the notes (``while importing ...``) of an error, cut after nine lines.
 
     >>> error = ValueError("no kernel for this")
     >>> error.add_note("while lowering main")
@@ -19,3 +22,16 @@ def error_text(error: BaseException) -> str:
     message = (str(error) or type(error).__name__).splitlines()
     notes = [f"  {line}" for note in getattr(error, "__notes__", ()) for line in note.splitlines()]
     return "\n".join([*message, *notes][:LINES])
+
+
+def write_traceback(error: BaseException) -> str:
+    """Write the traceback of an error, and of its cause, to a new file; the path of that."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="replace", prefix="weft-fault-", suffix=".txt",
+            delete=False,
+        ) as file:  # fmt: skip
+            traceback.print_exception(error, file=file)
+            return file.name
+    except OSError as problem:
+        return f"it cannot be written ({problem.strerror})"

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from weft.cli.errors import error_text
-from weft.support.errors import TVMError
+from weft.cli.errors import error_text, write_traceback
+from weft.support.errors import InternalError, TVMError
+from weft.support.public_entry import tell_fault
 
 COMMANDS: Final = {
     "compile": ("weft.cli.compile_model", "compile a model to one file"),
@@ -29,9 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = make_parser(given[0] if given else None).parse_args(given)
     try:
-        return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
+        return _run(options)
     except TVMError as error:
         print(f"weft: {error_text(error)}", file=sys.stderr)
+        if isinstance(error, InternalError):
+            print(f"  the traceback: {write_traceback(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of a pipe, such as head, has enough
         sys.stderr.close()
@@ -39,6 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("weft: interrupted", file=sys.stderr)
         return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        tell_fault(error, f"weft {options.command}")
+        raise
 
 
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:

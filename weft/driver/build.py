@@ -33,6 +33,7 @@ from weft.support import slots
 from weft.support.errors import CodegenError, IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections
 from weft.support.progress import tell
+from weft.support.public_entry import public_entry
 from weft.target.features import required_features
 from weft.target.target import Target
 from weft.tir.analysis.bounds import check_bounds
@@ -80,6 +81,7 @@ def lower(mod: Any, name: str | None = None) -> IRModule:
     return lower_tir()(as_module(mod, name))
 
 
+@public_entry("weft.build")
 def build(
     mod: Any,
     target: Any = None,
@@ -197,6 +199,7 @@ def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
     return {fmt: reader(fmt) for fmt in SOURCE_FORMATS}
 
 
+@public_entry("relax.build")
 @rare_collections
 def relax_build(
     mod: Any,

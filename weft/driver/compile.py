@@ -23,12 +23,14 @@ from weft.runtime.threads import own_num_threads
 from weft.support.errors import IRTypeError
 from weft.support.garbage import rare_collections
 from weft.support.progress import listening, tell
+from weft.support.public_entry import public_entry
 from weft.target.target import Target
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
 
 
+@public_entry("weft.compile")
 def compile(  # noqa: A001 - TVM's name
     model: Any,
     example_inputs: Any = None,

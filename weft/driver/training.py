@@ -31,7 +31,7 @@ def warn_of_training(model: Any) -> None:
         warnings.warn(
             f"compile: {type(model).__name__} is in training mode: {', '.join(found[:3])}{more} "
             "compute what they do in training; call model.eval() before weft.compile for inference",
-            TrainingModeWarning, stacklevel=3,
+            TrainingModeWarning, stacklevel=4,  # the call of weft.compile, a public_entry
         )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class BaseExpr(Node):
 class RelaxExpr(BaseExpr):
     """The base of graph expressions: each has struct info once it is known."""
 
-    struct_info: Any = derived()
+    struct_info: Any = derived(stored="StructInfo | None")
 
 
 class ExprOp:

@@ -20,6 +20,6 @@ class DummyGlobalInfo(GlobalInfo):
 class VDevice(GlobalInfo):
     """A virtual device: a target, its number, and the memory that tensors live in."""
 
-    target: Any = field(default=None, visit=False)
+    target: Any = field(default=None, visit=False, stored="Target | str | None")
     vdevice_id: int = 0
     memory_scope: str = "global"

@@ -15,21 +15,23 @@ import enum
 import importlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from weft.ir.attrs import Attrs
+from weft.ir.field_types import VALUES, check_fields
 from weft.ir.node import Array, Map, Node
 from weft.ir.op import Op
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError, IRValueError, TVMError
+from weft.support.public_entry import public_entry
 
 T = TypeVar("T")
 
 FORMAT: Final = "weft-ir-1"
-_HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
+HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
 _SEQUENCES: Final[dict[str, type]] = {"Array": Array, "list": list, "tuple": tuple}
 _MAPPINGS: Final[dict[str, type]] = {"Map": Map, "Attrs": Attrs, "dict": dict}
 _CODECS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {}
@@ -44,6 +46,7 @@ def register_codec(
     ``encode`` gives what ``json`` writes; ``decode`` takes that and returns the value.
     """
     key = f"{module}:{kind.__name__}"
+    VALUES[kind.__name__] = kind
     _CODECS[kind] = key, encode
     _DECODERS[key] = decode
 
@@ -59,6 +62,7 @@ def save_json(node: Any, *, aside: Callable[[Any], int | None] | None = None) ->
     return json.dumps({"format": FORMAT, "root": root, "entries": writer.entries})
 
 
+@public_entry("load_json")
 def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> Any:
     """What ``save_json`` wrote; raises IRValueError for any other text.
 
@@ -174,7 +178,7 @@ def _children(value: Any) -> list[Any]:
 def _fields(item: Node) -> list[tuple[str, Any]]:
     """Every slot that is set, derived ones too, by name."""
     found = []
-    for name in sorted(type(item)._all_slots_ - _HIDDEN):
+    for name in sorted(type(item)._all_slots_ - HIDDEN):
         try:
             found.append((name, object.__getattribute__(item, name)))
         except AttributeError:  # a slot that was never filled
@@ -222,12 +226,33 @@ class _Reader:
         kind = _class_of(name, Node)
         made: Node = object.__new__(kind)
         made._cache = made.span = None
-        slots = kind._all_slots_ - _HIDDEN
-        for field, reference in fields.items():
+        slots = kind._all_slots_ - HIDDEN
+        given = {field: self.read(reference) for field, reference in fields.items()}
+        for field, value in given.items():
             if field not in slots:
                 raise IRValueError(f"load_json: {name} has no field {field!r}")
-            setattr(made, field, self.read(reference))
+            setattr(made, field, value)
+        try:
+            check_fields(made, given)
+            made._check_()
+        except TVMError as error:
+            raise IRValueError(f"load_json: node {len(self.values)}, {error}") from error
+        self.derived(made, given)
         return made
+
+    def derived(self, made: Node, given: Mapping[str, Any]) -> None:
+        """Give derived fields what the text says of them; what follows from others must agree."""
+        for field, value in given.items():
+            found = getattr(made, field)
+            if found is value:
+                continue
+            if isinstance(found, DataType) or type(found) is not type(value):
+                if found is not None:
+                    raise IRValueError(
+                        f"load_json: node {len(self.values)}, {type(made).__name__}: expected "
+                        f"{found} in its field {field}, which follows from the others, got {value}"
+                    )
+            setattr(made, field, value)
 
 
 _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {

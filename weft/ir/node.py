@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from weft.support import slots
@@ -55,6 +55,8 @@ class FieldSpec:
     compare: bool = True
     visit: bool = True
     derived: bool = False
+    stored: str = ""
+    """The annotation of what a text of ``save_json`` has there, where the class says less."""
 
     @property
     def optional(self) -> bool:
@@ -112,15 +114,19 @@ class Map(dict[K, V]):
 
 
 def field(
-    *, default: Any = MISSING, defines: bool = False, compare: bool = True, visit: bool = True
-) -> Any:
-    """Describe a field whose treatment is not the plain one (see the module's docstring)."""
-    return FieldSpec("", "", default, defines, compare, visit)
+    *, default: Any = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
+    stored: str = "",
+) -> Any:  # fmt: skip
+    """Describe a field whose treatment is not the plain one (see the module's docstring).
+
+    ``stored`` is what it holds (an annotation) where the class cannot say it: its level is lower.
+    """
+    return FieldSpec("", "", default, defines, compare, visit, stored=stored)
 
 
-def derived() -> Any:
+def derived(*, stored: str = "") -> Any:
     """Describe a slot that ``_check_`` fills and that is no constructor argument."""
-    return FieldSpec("", "", derived=True, compare=False, visit=False)
+    return FieldSpec("", "", derived=True, compare=False, visit=False, stored=stored)
 
 
 class NodeMeta(type):
@@ -145,10 +151,7 @@ class NodeMeta(type):
 
 def _spec(name: str, annotation: str, given: Any) -> FieldSpec:
     if isinstance(given, FieldSpec):
-        return FieldSpec(
-            name, annotation, given.default, given.defines, given.compare, given.visit,
-            given.derived,
-        )  # fmt: skip
+        return replace(given, name=name, annotation=annotation)
     return FieldSpec(name, annotation, given)
 
 

@@ -151,7 +151,9 @@ class Var(Expr):
 
     KIND = "RelaxVar"
     name_hint: str
-    struct_info: Any = field(default=None, visit=False, compare=False)
+    struct_info: Any = field(
+        default=None, visit=False, compare=False, stored="StructInfo | None"
+    )
 
     def _check_(self) -> None:
         if not isinstance(self.name_hint, str):
@@ -188,7 +190,7 @@ class Call(Expr):
     """
 
     KIND = "RelaxCall"
-    op: Callee
+    op: Callee = field(stored="RelaxExpr")
     args: Array[Expr]
     attrs: Attrs = field(default=None)
     sinfo_args: Array[StructInfo] = field(default=())
@@ -275,8 +277,8 @@ class Constant(Expr):
     ``struct_info`` follows from it, but of a distributed constant, which is another one.
     """
 
-    data: Any = field(visit=False)
-    struct_info: Any = field(default=None, visit=False)
+    data: Any = field(visit=False, stored="NDArray")
+    struct_info: Any = field(default=None, visit=False, stored="StructInfo")
 
     def __init__(self, data: Any, struct_info: StructInfo | None = None, span: Any = None) -> None:
         self.data = data if isinstance(data, NDArray) else array(data)

@@ -88,8 +88,8 @@ class TensorStructInfo(StructInfo):
     """
 
     shape: RelaxExpr | None = None
-    dtype: Any = "float32"
-    vdevice: Any = None
+    dtype: Any = field(default="float32", stored="DataType")
+    vdevice: Any = field(default=None, stored="VDevice | None")
     ndim: int = -1
 
     def _check_(self) -> None:
@@ -128,7 +128,9 @@ class FuncStructInfo(StructInfo):
     params: Array[StructInfo] | None = field(defines=True)
     ret: StructInfo
     purity: bool = True
-    derive_func: Callable[..., Any] | str | None = field(default=None, compare=False, visit=False)
+    derive_func: Callable[..., Any] | str | None = field(
+        default=None, compare=False, visit=False, stored="str | None"
+    )
 
     @staticmethod
     def opaque_func(

@@ -32,6 +32,7 @@ from weft.runtime.vm import Executable, VirtualMachine
 from weft.runtime.vm_patterns import bind, match
 from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
+from weft.support.public_entry import public_entry, tell_fault
 
 _NATIVE_NUMPY = frozenset("biuf")
 
@@ -95,16 +96,20 @@ class CompiledModel(Executable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model; see the class."""
-        if self._is_direct and not kwargs and self.machine.instrument is None:
-            call = self._tensor_call or self._make_tensor_call
-            result = call(*args)  # most calls
-            if result is not NotImplemented:
-                return result
-        given = self._given(args, kwargs)
-        if self.signature.states:
-            with self._lock:  # a state is read, computed and written as one step
-                return self._run(given)
-        return self._run(given)
+        try:
+            if self._is_direct and not kwargs and self.machine.instrument is None:
+                call = self._tensor_call or self._make_tensor_call
+                result = call(*args)  # most calls
+                if result is not NotImplemented:
+                    return result
+            given = self._given(args, kwargs)
+            if self.signature.states:
+                with self._lock:  # a state is read, computed and written as one step
+                    return self._run(given)
+            return self._run(given)
+        except Exception as error:
+            tell_fault(error, f"the call of {self.signature.name}")
+            raise
 
     def _make_tensor_call(self, *args: Any) -> Any:
         """The first calls: on tensors of torch decide how such calls run from now on."""
@@ -421,6 +426,7 @@ def as_array(value: Any) -> NDArray:
     return value if isinstance(value, NDArray) else from_dlpack(value)
 
 
+@public_entry("weft.load")
 def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     """The model in a ``.weft`` file, or in a library that ``export_library`` wrote.
 

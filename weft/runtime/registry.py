@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, overload
 from weft.runtime.containers import String
 from weft.runtime.providers import provide
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.public_entry import calls_of_callers, tell_fault
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,13 +29,18 @@ class PackedFunc:
         self._call = function
         self.name = name or getattr(function, "__name__", "")
 
+    @calls_of_callers
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise IRTypeError(
                 f"{self.name}: expected arguments by position, got the keywords "
                 f"{', '.join(kwargs)}"
             )
-        return self._call(*args)
+        try:
+            return self._call(*args)
+        except Exception as error:
+            tell_fault(error, f"the call of {self.name}")
+            raise
 
     @property
     def is_global(self) -> bool:

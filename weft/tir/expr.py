@@ -335,8 +335,8 @@ class Call(PrimExpr):
     """A call of an intrinsic (``Op``) or of a function of the module (``GlobalVar``)."""
 
     dtype: DataType
-    op: Any
-    args: Array[PrimExpr]
+    op: Any = field(stored="RelaxExpr")
+    args: Array[PrimExpr] = field(stored="Array[PrimExpr | Node]")
 
     def __init__(self, dtype: str, op: Any, args: Any, span: Any = None) -> None:
         if isinstance(op, str):
@@ -383,7 +383,7 @@ class BufferLoad(PrimExpr):
 class ProducerLoad(PrimExpr):
     """The element of a te.Tensor at ``indices``; only in tensor expressions."""
 
-    producer: Any = field(visit=False)
+    producer: Any = field(visit=False, stored="Node")
     indices: Array[PrimExpr]
 
     def _check_(self) -> None:

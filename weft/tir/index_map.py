@@ -60,7 +60,9 @@ class IndexMap(Node):
 
     initial_indices: Array[Var] = field(defines=True)
     final_indices: Array[PrimExpr]
-    inverse_index_map: Any = field(default=None, compare=False, visit=False)
+    inverse_index_map: Any = field(
+        default=None, compare=False, visit=False, stored="IndexMap | None"
+    )
 
     def _check_(self) -> None:
         for var in self.initial_indices:

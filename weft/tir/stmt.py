@@ -149,7 +149,7 @@ class AllocateConst(Stmt):
     buffer_var: Var = field(defines=True)
     dtype: DataType
     extents: Array[PrimExpr]
-    data: Any = field(visit=False)
+    data: Any = field(visit=False, stored="NDArray")
     body: Stmt
     annotations: Attrs = field(default=None)
 
@@ -169,7 +169,7 @@ class DeclBuffer(Stmt):
 class AttrStmt(Stmt):
     """``body`` under the attribute ``attr_key`` of ``node`` with ``value``."""
 
-    node: Any
+    node: Any = field(stored="Node | str | int | float | None")
     attr_key: str
     value: PrimExpr
     body: Stmt

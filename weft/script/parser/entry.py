@@ -32,6 +32,7 @@ from weft.script.parser.text_names import namespaces, of_module
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError, IRValueError
+from weft.support.public_entry import public_entry
 from weft.support.recursion import deep_recursion
 from weft.support.span import SourceName, Span
 from weft.tir.analysis.verify_well_formed import verify_well_formed
@@ -78,6 +79,7 @@ def from_source(
 
 
 @_short_traceback
+@public_entry("from_source")
 @deep_recursion
 def _parse_program(
     program: Any, extra_vars: Mapping[str, Any] | None, check_well_formed: bool, frame: FrameType
@@ -214,6 +216,7 @@ def _dispatch(
 
 
 @_short_traceback
+@public_entry("the parser")
 @deep_recursion
 def parse_definition(
     definition: FunctionType | type,

@@ -38,6 +38,7 @@ from weft.relax.frontend.onnx.translator import Translator, flat_expr
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import array as make_ndarray
+from weft.support.public_entry import public_entry
 
 operators.load()
 
@@ -72,6 +73,7 @@ class Request:
     """Inputs that are sequences or optionals: an example of the value, arrays and lists."""
 
 
+@public_entry("from_onnx")
 def from_onnx(
     model: Any,
     shape_dict: Mapping[str, Sequence[Any]] | None = None,

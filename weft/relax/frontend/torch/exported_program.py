@@ -31,6 +31,7 @@ from weft.relax.frontend.torch.translate import (
 )
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.public_entry import public_entry
 from weft.tir.expr import Var as TirVar
 
 SOURCE: Final = "from_exported_program"
@@ -56,6 +57,7 @@ class ImportedProgram:
     ranges: Mapping[str, tuple[int, int | None]]
 
 
+@public_entry("from_exported_program")
 def from_exported_program(
     exported_program: torch.export.ExportedProgram,
     *,

@@ -14,12 +14,14 @@ from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.dtypes import dtype_name, torch_dtype
 from weft.relax.frontend.torch.exported_program import import_exported_program
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.public_entry import public_entry
 from weft.tir.expr import Var
 
 _PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 """Example extents of symbolic dimensions: no two are equal by chance, none is 0 or 1."""
 
 
+@public_entry("from_fx")
 def from_fx(
     model: fx.GraphModule,
     input_info: Sequence[tuple[Sequence[Any], Any]],

@@ -1,0 +1,151 @@
+"""What the fields of a node may hold, by their annotations: the check of nodes read from a text.
+
+Constructors convert what they are given; :func:`check_fields` asks that a value is what the
+constructor would have made of it. An annotation is a union of class names, ``Array[...]`` and
+``Map[..., ...]``; where it says ``Any``, ``field(stored=...)`` may say more. Names are those of the
+module that declares the field; classes of nodes are known wherever they are declared, since a lower
+level cannot import them.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.attrs import Attrs
+from weft.ir.node import CONVERSIONS, Array, Map, Node
+from weft.support.dtype import DataType
+from weft.support.errors import InternalError, IRTypeError
+
+Check = Callable[[Any], bool]
+
+_PLAIN: Final[dict[str, tuple[type, ...]]] = {
+    "str": (str,), "int": (int, np.integer), "bool": (bool, np.bool_), "float": (float, int),
+    "None": (type(None),), "object": (object,), "DataType": (DataType,), "Attrs": (Attrs,),
+    "dict": (dict,),
+}  # fmt: skip
+VALUES: Final[dict[str, type]] = {}
+"""Name -> class of the values of other rooms that stand in texts (``register_codec``)."""
+_SLOTS: Final = {"dtype": "DataType"}
+"""Slots without a declaration of their own -> what they hold."""
+
+
+def check_fields(made: Node, given: Mapping[str, Any]) -> None:
+    """Raise IRTypeError for a field that is missing, or that holds what it cannot.
+
+    The message names the class, the field, what it takes and what stands there::
+
+        Buffer: expected PrimExpr | None in its field elem_offset, got int 5
+    """
+    kind = type(made)
+    for name in kind.INIT_FIELDS:
+        if name not in given:
+            raise IRTypeError(f"{kind.__name__}: its field {name} is missing")
+    checks = checks_of(kind)
+    for name, value in given.items():
+        text, holds = checks[name]
+        if not holds(value):
+            raise IRTypeError(
+                f"{kind.__name__}: expected {text} in its field {name}, got {_shown(value)}"
+            )
+
+
+@functools.cache
+def checks_of(kind: type[Node]) -> Mapping[str, tuple[str, Check]]:
+    """Slot -> its annotation and the check of a value, of a class of nodes."""
+    found: dict[str, tuple[str, Check]] = {}
+    for base in reversed(kind.__mro__):
+        for spec in base.__dict__.get("_own_", ()):
+            text = spec.stored or spec.annotation
+            found[spec.name] = text, _check_of(text, base.__module__)
+    for name in kind._all_slots_ - found.keys():
+        text = _SLOTS.get(name, "Any")
+        found[name] = text, _check_of(text, kind.__module__)
+    return found
+
+
+def _check_of(text: str, module: str) -> Check:
+    """The check of an annotation, whose names are those of a module."""
+    checks = [_check_of_part(part, module) for part in _parts(text, "|")]
+    return checks[0] if len(checks) == 1 else lambda value: any(check(value) for check in checks)
+
+
+def _check_of_part(text: str, module: str) -> Check:
+    head, bracket, rest = text.partition("[")
+    if head in ("Any", "Callable"):
+        return lambda value: head == "Any"  # a text holds no function of Python
+    if not bracket:
+        classes = _classes(head, module)
+        return lambda value: isinstance(value, classes)
+    inner = [_check_of(part, module) for part in _parts(rest.removesuffix("]"), ",")]
+    if head == "Array":
+        [item] = inner
+        return lambda value: type(value) is Array and all(item(x) for x in value)
+    if head in ("Map", "dict"):
+        return _mapping_check(Map if head == "Map" else dict, *inner)
+    raise InternalError(f"field_types: nothing is known of the annotation {text!r}")
+
+
+def _mapping_check(kind: type[dict[Any, Any]], key: Check, content: Check) -> Check:
+    def holds(value: Any) -> bool:
+        if not isinstance(value, kind):
+            return False
+        return all(key(k) and content(item) for k, item in value.items())
+
+    return holds
+
+
+def _parts(text: str, between: str) -> Iterator[str]:
+    """The parts of an annotation, split where no bracket is open.
+
+    >>> list(_parts("Map[str, int] | None", "|"))
+    ['Map[str, int]', 'None']
+    """
+    depth = start = 0
+    for place, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == between and depth == 0:
+            yield text[start:place].strip()
+            start = place + 1
+    yield text[start:].strip()
+
+
+def _classes(name: str, module: str) -> tuple[type, ...]:
+    """The classes that a name of a module means."""
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if name == "Node":
+        return (Node,)
+    found = vars(sys.modules[module]).get(name)
+    if isinstance(found, type):
+        accepted = CONVERSIONS.get(name, (found, None))[0]
+        return (accepted if issubclass(found, accepted) else found,)
+    if name in VALUES:
+        return (VALUES[name],)
+    nodes = tuple([kind for kind in _subclasses(Node) if kind.__name__ == name])
+    if not nodes:
+        raise InternalError(f"field_types: {module} has no class {name}")
+    return nodes
+
+
+def _subclasses(kind: type[Node]) -> Iterator[type[Node]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
+
+
+def _shown(value: Any) -> str:
+    """What stands in a field, in few words."""
+    name = type(value).__name__
+    if value is None:
+        return "None"
+    if isinstance(value, bool | int | float | str):
+        return f"{name} {value!r:.40}"
+    if isinstance(value, tuple | Mapping):
+        inner = sorted({type(item).__name__ for item in value})[:4]
+        return f"{name} of {len(value)} ({', '.join(inner)})" if inner else f"an empty {name}"
+    return name
