@@ -44,6 +44,20 @@ def test_inputs_by_name_and_results_of_other_types(folder, capsys):
     assert capsys.readouterr().out.count("all within") == 2
 
 
+def test_code_generation_is_a_row_that_names_the_kernel(folder, capsys, monkeypatch):
+    from weft.codegen.llvm import expr
+    from weft.tir.expr import Mul
+
+    assert weft_command("compare", "cmpnets:Half", "--input", "x:2x3") == 0
+    told = capsys.readouterr().out
+    assert "code generation: 1 kernels interpreted and native, 0 cut short\n  all agree" in told
+    monkeypatch.setitem(expr.EXPRESSIONS, Mul, expr._arithmetic("mul", "fadd"))
+    assert weft_command("compare", "cmpnets:Half", "--input", "x:2x3") == 1
+    told = capsys.readouterr().out
+    assert "  first to differ: fused_relu_multiply_cast" in told
+    assert "the interpreter gives" in told
+
+
 def test_a_saved_program(folder, capsys):
     program = torch.export.export(torch.nn.ReLU(), (torch.ones(2, 3),))
     torch.export.save(program, "relu.pt2")

@@ -1,7 +1,9 @@
 """``weft compare MODEL``: where a model's results in weft leave those of its own framework.
 
-Operator by operator: every tensor on the way, from the framework's own run and from weft's on the
-same inputs. Then pass by pass: the results of the whole model as it is after each pass.
+Code generation first: every kernel of the compiled model, interpreted and native, since all that
+follows runs native code. Then operator by operator: every tensor on the way, from the framework's
+own run and from weft's on the same inputs. Then pass by pass: the results of the whole model as it
+is after each pass.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import numpy as np
 import weft
 from weft import relax
 from weft.cli.models import Subject, add_model_arguments, subject_of
-from weft.driver.pipeline import WEFT
+from weft.driver.pipeline import WEFT, relax_pipeline_of
+from weft.ir.transform import PassContext
 from weft.support.errors import UnsupportedError
+from weft.tir.interp.code_check import HANDS_BUFFERS, WHOLE, CodeReport, check_code
 
 TOLERANCE: Final = 1e-4
 """A difference of so much of an output's scale is one."""
@@ -54,9 +58,43 @@ class Trace:
 def run(options: argparse.Namespace) -> int:
     """Print what differs; the status is 1 if something does."""
     trace = trace_of(subject_of(options))
+    first_kernel = compare_code(trace, options.seed)
     first_operator = compare_operators(trace, options.tolerance, options.all)
     first_pass = compare_passes(trace, options.tolerance)
-    return 1 if first_operator or first_pass else 0
+    return 1 if first_kernel or first_operator or first_pass else 0
+
+
+class _CodeInstrument:
+    """Compares the code of every build with the interpreter."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.reports = seed, list[CodeReport]()
+
+    def run_after_codegen(self, mod: Any, native: Any, compile_module: Any) -> None:
+        """Called by a build with the lowered module (weft.ir.instrument)."""
+        self.reports.append(check_code(mod, native, compile_module, seed=self.seed))
+
+
+def compare_code(trace: Trace, seed: int) -> str | None:
+    """Print how the model's kernels agree with the interpreter; the first one that does not."""
+    instrument = _CodeInstrument(seed)
+    with weft.target.Target("llvm"):
+        module = relax_pipeline_of("weft")(trace.model)
+    with PassContext(instruments=[instrument]):
+        relax.build(module, relax_pipeline="default")
+    report = instrument.reports[-1] if instrument.reports else CodeReport()
+    short = sum([extent != WHOLE for extent in report.compared.values()])
+    kernels = len(report.compared)
+    print(f"code generation: {kernels} kernels interpreted and native, {short} cut short")
+    for name, reason in report.left_out.items():
+        if reason != HANDS_BUFFERS:
+            print(f"  not compared: {name}: {reason}")
+    for name, problem in report.problems.items():
+        print(f"  first to differ: {name}: {problem}")
+        print("  what follows runs such code, too: mend this first")
+        return name
+    print("  all agree")
+    return None
 
 
 def difference(found: Any, expected: Any) -> float:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import weft.codegen
+from weft.codegen.generator_digest import generator_digest
 from weft.ir.functor import post_order_visit
 from weft.ir.structural import structural_digest
 from weft.support.config import environment_flag, environment_int, environment_text
@@ -97,7 +98,7 @@ def _delimited(text: str) -> bytes:
 
 def make_key(functions: Iterable[tuple[str, PrimFunc]], *options: object) -> str:
     """The key of a set of named functions compiled with these options."""
-    digest = hashlib.blake2b(source_digest(), digest_size=20)
+    digest = hashlib.blake2b(source_digest() + generator_digest(), digest_size=20)
     for name, func in functions:
         digest.update(_delimited(name) + function_digest(func))
     digest.update(repr(options).encode())

@@ -151,10 +151,31 @@ def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> Com
             return lowered(given)
 
     if context.instruments or not is_default_tir(pipeline):
-        return compile_cached(lowered(mod), target, checks=checks)
+        program = lowered(mod)
+        compiled = compile_cached(program, target, checks=checks)
+        _observe_code(context, program, compiled, target, checks)
+        return compiled
     settings = sorted((name, repr(value)) for name, value in context.config.items())
     options = (context.opt_level, settings, context.required_pass, context.disabled_pass)
     return compile_cached(mod, target, checks=checks, lower=lowered_again, options=options)
+
+
+def _observe_code(
+    context: PassContext, program: IRModule, compiled: CompiledObject, target: Target, checks: bool
+) -> None:
+    """Show the code of a lowered module to instruments."""
+
+    def compile_module(given: IRModule) -> dict[str, Any]:
+        return object_code(compile_cached(given, target, checks=checks)).load()
+
+    for hook in _hooks(context, "run_after_codegen"):
+        hook(program, object_code(compiled).load, compile_module)
+
+
+def _hooks(context: PassContext, name: str) -> list[Callable[..., None]]:
+    """The methods of that name of the context's instruments that have one."""
+    found = [getattr(instrument, name, None) for instrument in context.instruments]
+    return [hook for hook in found if hook is not None]
 
 
 def _with_symbol(name: str, func: Any) -> PrimFunc:
@@ -267,9 +288,12 @@ def relax_build(
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
-    return Executable(
+    executable = Executable(
         lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), object_code(compiled)
     )
+    for hook in _hooks(PassContext.current(), "run_after_build"):
+        hook(module, executable)
+    return executable
 
 
 register_func(RUN_OPERATOR, OperatorRunner(relax_build), override=True)

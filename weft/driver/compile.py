@@ -58,7 +58,8 @@ def compile(  # noqa: A001 - TVM's name
         dynamic_shapes: which dimensions of the example inputs vary, as ``torch.export.export``
             takes them.
         num_threads: threads of parallel loops in this model's calls; None: the process's number.
-        verify: run every function in the reference interpreters around every pass.
+        verify: run every function in the reference interpreters around every pass, and compare
+            native code with them; ``verification`` of the model lists what was not compared.
         cache: whether whole models are kept on disk and found again; their object code is in
             any case (``WEFT_NO_CACHE=1`` turns both off).
         relax_pipeline: passes on the graph: a name, a pass, or None.
@@ -98,15 +99,18 @@ def compile(  # noqa: A001 - TVM's name
             found = None if key is None else model_cache.load(key, num_threads)
             if found is not None:
                 return _revived(found, request, resolved, (relax_pipeline, tir_pipeline))
-        with _verified(verify), listening(progress.stage):
+        with _verified(verify) as verification, listening(progress.stage):
             # Errors that torch keeps while it exports keep this frame: it must not hold the model.
             pipelines = (relax_pipeline, tir_pipeline)
-            return _finished(_made(request, resolved, pipelines), num_threads, key)
+            return _finished(_made(request, resolved, pipelines), num_threads, key, verification)
 
 
-def _finished(model: CompiledModel, num_threads: int | None, key: Any) -> CompiledModel:
+def _finished(
+    model: CompiledModel, num_threads: int | None, key: Any, verification: Callable[[], Any]
+) -> CompiledModel:
     """The model with its number of threads, in the cache if there is a key."""
     model.num_threads = num_threads
+    model.verification = verification()
     if key is not None:
         tell("writing it to the cache")
         model_cache.store(key, model)
@@ -206,14 +210,17 @@ def _has_no_graph(model: Any) -> bool:
 
 
 @contextmanager
-def _verified(verify: bool) -> Iterator[None]:
-    """The current pass context, with the reference interpreters if asked for."""
+def _verified(verify: bool) -> Iterator[Callable[[], Any]]:
+    """The current pass context, with the reference interpreters if asked for.
+
+    Gives what says in the end what was compared; None where nothing was.
+    """
     if not verify:
-        yield
+        yield lambda: None
         return
     now = PassContext.current()
     with PassContext(
         now.opt_level, now.required_pass, now.disabled_pass, now.instruments, now.config,
         verify=True,
-    ):  # fmt: skip
-        yield
+    ) as context:  # fmt: skip
+        yield context.instruments[-1].verification

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.codegen.cache import cache_folder, source_digest, sweep
+from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm.compile import llvm_version
 from weft.driver.module_keys import key_of_ir
 from weft.driver.pipeline import is_ours
@@ -64,7 +65,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     name, described = _described(request)
     if described is None:
         return None
-    digest = hashlib.blake2b(source_digest(_ROOMS), digest_size=20)
+    digest = hashlib.blake2b(source_digest(_ROOMS) + generator_digest(), digest_size=20)
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
         name, settings, sorted(request.options.items()), llvm_version(),

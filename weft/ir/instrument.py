@@ -1,7 +1,9 @@
 """Instruments: observers of passes, given to a ``PassContext``.
 
 An instrument is any object with some of ``enter_pass_ctx()``, ``exit_pass_ctx()``,
-``should_run(mod, info) -> bool``, ``run_before_pass(mod, info)``, ``run_after_pass(mod, info)``.
+``should_run(mod, info) -> bool``, ``run_before_pass(mod, info)``, ``run_after_pass(mod, info)``;
+of builds ``run_after_codegen(mod, native, compile_module)`` (the lowered module; what loads its
+code; what compiles another) and ``run_after_build(mod, executable)`` (the graph that was lowered).
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ _NAMES = {
     "pipeline": "weft.driver:pipeline",
     "get_shape_of": "weft.relax.expr",
     "register_pipeline": "weft.driver.pipeline",
+    "register_reference": "weft.relax.reference",
 }
 _PLANNED = {
     "training": "training",

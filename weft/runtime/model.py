@@ -69,6 +69,7 @@ class CompiledModel(Executable):
         )  # fmt: skip
         self.signature = signature
         self.entry = entry
+        self.verification: Any = None  # what verify=True compared (weft.relax.reference.verify)
         self._tensor_call: TensorCall | None
         self.num_threads = num_threads
         self.states = list(states)

@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 
 import weft
-from weft import relax
+from weft import relax, te
 from weft.ir.op import Op
 from weft.ir.transform import PassContext, Sequential, module_pass
 from weft.relax import transform
 from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator, mutator
+from weft.relax.reference import REFERENCE
 from weft.relax.reference.verify import VerifyGraphs
+from weft.relax.vm.host_calls import HOST_OPERATORS
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.errors import VerifyError
+from weft.tir.interp.limited import VerifyWarning
 
 
 @I.ir_module
@@ -118,14 +121,125 @@ def test_a_pass_that_changes_parameters_is_not_compared():
     assert instrument.left_out == {"main": "a pass changed its parameters"}
 
 
-def test_a_pass_after_which_a_function_faults_is_named():
-    wrong = replacing("relax.sum", "relax.no_such_reference", "Unknown")
-    Op.register("relax.no_such_reference", infer_struct_info=lambda call: None)
+def tripling(rule):
+    """``my.triple``, which LegalizeOps lowers by the rule, and a graph that calls it."""
+    Op.register(
+        "my.triple", FLegalize=rule, FPurity=True,
+        FInferStructInfo=lambda call, builder: call.args[0].struct_info,
+    )  # fmt: skip
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(Call(Op.get("my.triple"), [x])))
+    return builder.get()
+
+
+def times(factor):
+    return lambda builder, call: builder.call_te(
+        lambda x: te.compute(x.shape, lambda i: x[i] * float(factor)), call.args[0]
+    )
+
+
+NO_REFERENCE = (
+    r"verify: no numpy reference of my\.triple: functions that call them are not compared; "
+    r"relax\.register_reference\(name, function of arrays\) gives one"
+)
+
+
+def test_an_operator_without_reference_is_warned_of_once_and_listed():
+    graph = tripling(times(2))
+    instrument = VerifyGraphs()
+    passes = (transform.Normalize, transform.LegalizeOps, transform.DeadCodeElimination)
+    steps = Sequential([make() for make in passes])
+    with (
+        PassContext(instruments=[instrument]),
+        pytest.warns(VerifyWarning, match=NO_REFERENCE) as said,
+    ):
+        steps(graph)
+    assert len(said) == 1
+    assert instrument.no_reference == {"my.triple"}
+    assert "my.triple has no numpy reference" in instrument.left_out["main"]
+
+
+def test_a_registered_reference_convicts_a_wrong_legalisation(monkeypatch):
+    wrong, right = tripling(times(2)), times(3)
+    monkeypatch.setitem(REFERENCE, Op.get("my.triple"), None)  # what is registered goes away again
+    relax.register_reference("my.triple", lambda x: 3 * x, override=True)
     with (
         PassContext(verify=True),
-        pytest.raises(VerifyError, match=r"Unknown changes what main computes: it faults now"),
+        pytest.raises(VerifyError, match="pass LegalizeOps changes what main computes: 4 of 4"),
+    ):
+        transform.LegalizeOps()(wrong)
+    with PassContext(verify=True):
+        transform.LegalizeOps()(tripling(right))
+
+
+def test_a_pass_that_introduces_an_operator_without_reference_is_not_accused():
+    tripling(times(3))
+    introduces = replacing("relax.nn.relu", "my.triple", "Introduce")
+    instrument = VerifyGraphs()
+    with PassContext(instruments=[instrument]), pytest.warns(VerifyWarning, match="my.triple"):
+        introduces(Network)
+    assert set(instrument.left_out) == {"main"}
+
+
+def test_the_model_says_what_was_not_compared():
+    with pytest.warns(VerifyWarning, match=NO_REFERENCE):
+        model = weft.compile(tripling(times(3)), verify=True)
+    assert model.verification.no_reference == ("my.triple",)
+    assert "my.triple has no numpy reference" in model.verification.left_out["main"]
+    kernel, host = model.verification.code.values()
+    assert kernel == "as a whole"
+    assert host.startswith("not: it hands buffers to kernels")
+    assert weft.compile(Network).verification is None
+
+
+def test_references_are_registered_once_and_for_operators():
+    tripling(times(3))
+    with pytest.raises(weft.TVMError, match="operator 'my.tripel' is not registered; did you mean"):
+        relax.register_reference("my.tripel", lambda x: 3 * x)
+    with pytest.raises(weft.TVMError, match="my.triple: expected a function of arrays, got int"):
+        relax.register_reference("my.triple")(3)
+    with pytest.raises(weft.TVMError, match=r"relax.add is already registered; pass override=True"):
+        relax.register_reference("relax.add", lambda x, y: x - y)
+
+
+def test_a_pass_after_which_a_function_faults_is_named(monkeypatch):
+    def fails(x):
+        raise weft.TVMError("it fails")
+
+    Op.register("my.failing", FInferStructInfo=lambda call, builder: call.args[0].struct_info)
+    monkeypatch.setitem(REFERENCE, Op.get("my.failing"), fails)
+    wrong = replacing("relax.nn.relu", "my.failing", "Unknown")
+    with (
+        PassContext(verify=True),
+        pytest.raises(VerifyError, match="Unknown changes what main computes: it faults now: it"),
     ):
         wrong(Network)
+
+
+def test_what_the_virtual_machine_gives_is_compared_as_well(monkeypatch):
+    lower = HOST_OPERATORS["relax.call_tir"]
+
+    def swapped(host, call, name):
+        arguments = call.args[1].fields
+        given = relax.Tuple(arguments[::-1] if len(arguments) == 2 else arguments)
+        made = Call(call.op, [call.args[0], given, *call.args[2:]], call.attrs, call.sinfo_args)
+        made.struct_info = call.struct_info
+        return lower(host, made, name)
+
+    monkeypatch.setitem(HOST_OPERATORS, "relax.call_tir", swapped)
+
+    @I.ir_module
+    class Difference:
+        @R.function
+        def main(x: R.Tensor((3,), "float32"), y: R.Tensor((3,), "float32")):
+            z = R.subtract(x, y)
+            return z
+
+    expected = "the virtual machine computes main otherwise than .*: 3 of 3 elements differ"
+    with PassContext(verify=True), pytest.raises(VerifyError, match=expected):
+        relax.build(Difference)
 
 
 def test_symbols_keep_to_their_upper_bounds_and_tuples_are_drawn():

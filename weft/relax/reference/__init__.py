@@ -2,10 +2,10 @@
 
 ``REFERENCE`` defines the operators (design.md 3.3, 3.14), operator -> function; ``run`` executes a
 function of a module with it. ``PassContext(verify=True)``, the fuzzer and the numerical tests
-compare passes and native code with them.
+compare passes and native code with them. ``register_reference`` adds an operator of a user.
 """
 
 from weft.relax.reference.interpreter import run
-from weft.relax.reference.operators import NO_REFERENCE, REFERENCE
+from weft.relax.reference.operators import NO_REFERENCE, REFERENCE, register_reference
 
-__all__ = ["NO_REFERENCE", "REFERENCE", "run"]
+__all__ = ["NO_REFERENCE", "REFERENCE", "register_reference", "run"]

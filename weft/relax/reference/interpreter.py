@@ -251,7 +251,10 @@ class Interpreter:
         """An operator by its reference, rounded to the dtype of its result."""
         reference = REFERENCE.get(call.op)
         if reference is None:
-            raise UnsupportedError(f"{call.op.name} has no numpy reference to run it with")
+            raise NoReferenceError(
+                f"{call.op.name} has no numpy reference to run it with; give it one: "
+                f"relax.register_reference({call.op.name!r}, function of arrays)"
+            )
         values = [self.evaluate(argument, frame) for argument in call.args]
         with np.errstate(all="ignore"):
             made = reference(*values, **self.attributes(call, frame))
@@ -272,6 +275,10 @@ class Interpreter:
 
 class ClosedError(UnsupportedError):
     """A closed interpreter met an effect or a function from outside."""
+
+
+class NoReferenceError(UnsupportedError):
+    """An operator has no numpy reference: what its function means is not known."""
 
 
 class Closure:

@@ -6,26 +6,33 @@ pass that changes a result is named, with the function and the first binding who
 from the one of that name before (design.md 3.3). PrimFuncs are compared as ``VerifyResults`` does.
 
 A function is left out where it has effects, calls functions from outside of the module, takes
-functions or objects, or faults on the arguments; where a pass changes its parameters; and where it
+functions or objects, or faults on the arguments; where a pass changes its parameters; where it
 calls a PrimFunc too large for the interpreter that cannot be compiled as it stands
-(weft.tir.interp.limited; large ones that can be run compiled). ``left_out`` says which, and why.
+(weft.tir.interp.limited; large ones that can be run compiled); and where an operator has no numpy
+reference, which a VerifyWarning says once an operator. ``left_out`` says which, and why,
+``no_reference`` lists those operators (``relax.register_reference`` gives them one).
 """
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.op import Op
 from weft.ir.transform import PassInfo
 from weft.relax.analysis.types import type_problem
 from weft.relax.expr import Binding, Call, Function
+from weft.relax.reference.forms import FORMS
 from weft.relax.reference.frame import Frame
-from weft.relax.reference.interpreter import ClosedError, Interpreter
+from weft.relax.reference.interpreter import ClosedError, Interpreter, NoReferenceError
+from weft.relax.reference.operators import REFERENCE
 from weft.relax.reference.rule import is_float
 from weft.relax.struct_info import (
     PrimStructInfo,
@@ -35,17 +42,17 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.upper_bound import UpperBounds
+from weft.runtime.ndarray import NDArray, array
+from weft.runtime.vm import Executable, VirtualMachine
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError, UnsupportedError, VerifyError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as SizeVar
-from weft.tir.interp.limited import TooMuchWorkError
-from weft.tir.interp.verify import VerifyResults, random_values
-
-TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
-"""By dtype: how far values may differ, relative to the largest. The interpreter of graphs rounds
-once an operator, that of PrimFuncs once an operation."""
+from weft.tir.interp.arguments import random_values
+from weft.tir.interp.code_check import TOLERANCE
+from weft.tir.interp.limited import TooMuchWorkError, VerifyWarning
+from weft.tir.interp.verify import VerifyResults
 
 
 class Outcome:
@@ -60,6 +67,21 @@ class Outcome:
         self.steps: list[tuple[Binding, Any]] = []
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify=True`` did not compare, and how it compared native code.
+
+    Args:
+        no_reference: operators that have no numpy reference.
+        left_out: graph functions that were not compared around some pass, and why.
+        code: by function, how its native code was compared; ``not: reason`` where it was not.
+    """
+
+    no_reference: tuple[str, ...]
+    left_out: Mapping[str, str]
+    code: Mapping[str, str]
+
+
 class VerifyGraphs(VerifyResults):
     """Compares the results of graph functions and of PrimFuncs before and after each pass.
 
@@ -72,6 +94,7 @@ class VerifyGraphs(VerifyResults):
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
         super().__init__(seed, size, rtol)
         self.left_out: dict[str, str] = {}
+        self.no_reference: set[str] = set()
         self._graphs: list[tuple[IRModule, Mapping[str, Outcome]]] = []
         self._latest: tuple[IRModule | None, Mapping[str, Outcome]] = (None, {})
 
@@ -79,8 +102,13 @@ class VerifyGraphs(VerifyResults):
         """Start afresh."""
         super().enter_pass_ctx()
         self.left_out.clear()
+        self.no_reference.clear()
         self._graphs.clear()
         self._latest = (None, {})
+
+    def verification(self) -> Verification:
+        """What was compared since the context began."""
+        return Verification(tuple(sorted(self.no_reference)), dict(self.left_out), dict(self.code))
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Compute every function's result."""
@@ -102,16 +130,36 @@ class VerifyGraphs(VerifyResults):
                 continue
             found = _fault(new) or _difference(old.result, new.result)
             if found:
+                self.blame_code()
                 raise VerifyError(
                     f"pass {info.name} changes what {name} computes: {found}"
                     f"{_first_step(old, new)} (arguments of seed {self.seed}, symbolic extents "
                     f"{self.size})"
                 ) from new.error
 
+    @deep_recursion
+    def run_after_build(self, mod: IRModule, executable: Executable) -> None:
+        """Compare what the virtual machine gives for each graph function with the interpreter."""
+        machine = VirtualMachine(executable)
+        for name, outcome in self._outcomes(mod).items():
+            if outcome.error is not None or not _is_of_arrays(outcome.arguments):
+                self.left_out.setdefault(name, str(outcome.error or "it takes more than tensors"))
+                continue
+            try:
+                given = [_outward(_copied(argument)) for argument in outcome.arguments]
+                found = _difference(outcome.result, _inward(machine[name](*given)))
+            except TVMError as error:
+                found = f"it faults: {error}"
+            if found:
+                raise VerifyError(
+                    f"the virtual machine computes {name} otherwise than the graph it was lowered "
+                    f"from: {found} (arguments of seed {self.seed}, symbolic extents {self.size})"
+                )
+
     def _is_left_out(self, name: str, old: Outcome, new: Outcome) -> bool:
         reason = None
         if isinstance(old.error, UnsupportedError) or isinstance(
-            new.error, ClosedError | TooMuchWorkError
+            new.error, ClosedError | TooMuchWorkError | NoReferenceError
         ):
             reason = str(new.error or old.error)
         elif old.error is not None:
@@ -131,8 +179,27 @@ class VerifyGraphs(VerifyResults):
             for var, func in mod.functions.items()
             if isinstance(func, Function)
         }
+        if any(isinstance(outcome.error, NoReferenceError) for outcome in made.values()):
+            self._say_without_reference(mod)
         self._latest = (mod, made)
         return made
+
+    def _say_without_reference(self, mod: IRModule) -> None:
+        """Warn of the operators in a module that have no reference and were not named before."""
+        new = {
+            call.op.name
+            for func in mod.functions.values() if isinstance(func, Function)
+            for call in collect(func, Call)
+            if isinstance(call.op, Op) and call.op not in REFERENCE and call.op.name not in FORMS
+        } - self.no_reference  # fmt: skip
+        self.no_reference |= new
+        if new:
+            warnings.warn(
+                f"verify: no numpy reference of {', '.join(sorted(new))}: functions that call them "
+                "are not compared; relax.register_reference(name, function of arrays) gives one",
+                VerifyWarning,
+                stacklevel=2,
+            )
 
     @deep_recursion
     def _outcome(self, mod: IRModule, name: str, func: Function) -> Outcome:
@@ -198,6 +265,24 @@ def _expressions(info: Any) -> list[Any]:
         return [] if info.value is None else [info.value]
     values = getattr(info, "values", None) or getattr(getattr(info, "shape", None), "values", None)
     return list(values or ())
+
+
+def _is_of_arrays(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_of_arrays, value))
+    return isinstance(value, np.ndarray)
+
+
+def _outward(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_outward(item) for item in value])
+    return array(value)
+
+
+def _inward(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple([_inward(item) for item in value])
+    return value.numpy() if isinstance(value, NDArray) else value
 
 
 def _copied(value: Any) -> Any:

@@ -56,6 +56,10 @@ class LimitedRunner:
         for kept in (self.compiled, self.skipped, self._built, self._work):
             kept.clear()
 
+    def compiled_functions(self) -> list[PrimFunc]:
+        """The functions that ran compiled."""
+        return [func for func, built in self._built.values() if built is not None]
+
     def __call__(
         self, name: str, func: PrimFunc, arguments: Sequence[Any], module: IRModule | None
     ) -> Any:

@@ -8,26 +8,24 @@ result is named, with the function, in a VerifyError (design.md 3.3).
 
 from __future__ import annotations
 
-import math
-import zlib
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.instrument import PassInstrument
 from weft.ir.module import IRModule
-from weft.ir.transform import PassInfo
-from weft.support.dtype import DataType
+from weft.ir.transform import PassContext, PassInfo
+from weft.support import slots
 from weft.support.errors import TVMError, VerifyError
-from weft.tir.buffer import Buffer
+from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
+from weft.tir.interp.arguments import random_arguments
+from weft.tir.interp.code_check import Native, check_code
 from weft.tir.interp.limited import LimitedRunner
-
-MOST_ELEMENTS: Final = 1 << 24
-"""A function with a larger argument is not compared."""
 
 COMPILED_TOLERANCE: Final = 1e-4
 """How far values of code that ran compiled may differ, relative to the largest."""
@@ -45,11 +43,14 @@ class VerifyResults(PassInstrument):
 
     A function that faults on the arguments, that takes huge ones, or whose parameters a pass
     changes, is not compared. One that does much runs compiled (weft.tir.interp.limited).
+    ``code`` says of every function that was built how its native code was compared with the
+    interpreter (weft.driver.code_check).
     """
 
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
         self.seed, self.size, self.rtol = seed, size, rtol
         self.runner = LimitedRunner()
+        self.code: dict[str, str] = {}
         self._before: list[Results] = []
         self._latest_runs: Results = {}
 
@@ -58,6 +59,7 @@ class VerifyResults(PassInstrument):
         self._before.clear()
         self._latest_runs.clear()
         self.runner.clear()
+        self.code.clear()
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Compute every function's results."""
@@ -79,10 +81,35 @@ class VerifyResults(PassInstrument):
             if got is not None:
                 found = self._difference(var.name_hint, func, expected, got)
             if found:
+                self.blame_code()
                 raise VerifyError(
                     f"pass {info.name} changes what {var.name_hint} computes: {found} (arguments "
                     f"of seed {self.seed}, symbolic extents {self.size})"
                 )
+
+    @deep_recursion
+    def run_after_codegen(
+        self, mod: IRModule, native: Callable[[], Native],
+        compile_module: Callable[[IRModule], Native],
+    ) -> None:  # fmt: skip
+        """Compare the native code of a lowered module with the interpreter.
+
+        ``native()`` loads the code of ``mod``, ``compile_module(mod)`` compiles another one.
+        """
+        report = check_code(mod, native, compile_module, seed=self.seed, size=self.size)
+        self.code.update(report.rows())
+        for name, problem in report.problems.items():
+            raise VerifyError(
+                f"code generation changes what {name} computes: {problem} (arguments of seed "
+                f"{self.seed}, symbolic extents {self.size}); the program as it was lowered and "
+                "its native code differ, no pass does"
+            )
+
+    def blame_code(self) -> None:
+        """Where functions ran compiled, ask first whether their code is what is wrong."""
+        for func in self.runner.compiled_functions():
+            with PassContext(instruments=[_CodeOnly(self)]):
+                slots.evaluate.get().compiled(func)
 
     def _results(self, mod: IRModule) -> Results:
         return {
@@ -101,31 +128,14 @@ class VerifyResults(PassInstrument):
         return results
 
     def _results_of(self, name: str, func: PrimFunc, mod: IRModule) -> list[Any] | None:
-        random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        symbols: dict[int, int] = {}
-        arguments = []
-        for param in func.params:
-            buffer = func.buffer_map.get(param)
-            if buffer is None:
-                arguments.append(_scalar(param.dtype, self.size))
-            else:
-                shape = self._shape(buffer, symbols)
-                if math.prod(shape) > MOST_ELEMENTS:
-                    return None
-                arguments.append(random_values(random, buffer.dtype, shape))
+        arguments = random_arguments(name, func, self.seed, self.size)
+        if arguments is None:
+            return None
         try:
             result = self.runner(name, func, arguments, mod)
         except TVMError:
             return None
         return [*arguments, result]
-
-    def _shape(self, buffer: Buffer, symbols: dict[int, int]) -> tuple[int, ...]:
-        return tuple(
-            extent.value
-            if isinstance(extent, IntImm)
-            else symbols.setdefault(id(extent), self.size)
-            for extent in buffer.shape
-        )
 
     def _difference(
         self, name: str, func: PrimFunc, expected: list[Any], got: list[Any]
@@ -149,25 +159,16 @@ class VerifyResults(PassInstrument):
         return None
 
 
+class _CodeOnly:
+    """The instrument that compares code and no passes."""
+
+    def __init__(self, verify: VerifyResults) -> None:
+        self.run_after_codegen = verify.run_after_codegen
+
+
 def _name(func: PrimFunc, index: int) -> str:
     if index == len(func.params):
         return "the returned value"
     param: Var = func.params[index]
     buffer = func.buffer_map.get(param)
     return f"argument {index} ({param.name if buffer is None else buffer.name})"
-
-
-def _scalar(dtype: DataType, size: int) -> Any:
-    return dtype.numpy.type(size) if dtype.is_float else size
-
-
-def random_values(
-    random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]
-) -> np.ndarray:
-    """Normal floats, booleans, small integers that may serve as indices."""
-    if dtype.element.is_float:
-        return np.asarray(random.standard_normal(shape)).astype(dtype.element.numpy)
-    if dtype.is_bool:
-        return np.asarray(random.integers(0, 2, shape)).astype("bool")
-    return np.asarray(random.integers(0, 4, shape)).astype(dtype.element.numpy)
-

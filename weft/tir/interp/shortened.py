@@ -1,0 +1,87 @@
+"""A lowered PrimFunc made short: the interpreter can run what is left of a large one.
+
+``shortened`` cuts every loop to its first iterations, so that the same statements run, fewer times.
+What it computes is another program's result; interpreter and native code have to agree on that one
+too. Memory that the cut loops no longer fill is read by later ones: it is 0 in the interpreter, and
+``with_zeroed_memory`` makes it 0 in native code.
+
+Example, cut to 2 iterations::
+
+    for i in range(1000):        ->    for i in range(2):
+        y[i] = x[i] + 1                    y[i] = x[i] + 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.interp.limited import operations_of
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt, While, seq
+from weft.tir.transform.prim_func_pass import StmtMutator, rewrite_body
+
+LIMITS: Final = (64, 32, 16, 8, 4, 2, 1)
+"""Numbers of iterations that are tried, largest first."""
+
+
+def shortened(func: PrimFunc, arguments: Sequence[Any], most: int) -> tuple[PrimFunc, int] | None:
+    """The function with loops of so few iterations that it carries out at most ``most`` operations.
+
+    Returns it with the number of iterations; None if one iteration of each loop is too much, or if
+    a ``While`` decides by data how long it runs.
+    """
+    if collect(func.body, While):
+        return None
+    for iterations in LIMITS:
+        cut = rewrite_body(func, _Cut(iterations))
+        if operations_of(cut, arguments) <= most:
+            return cut, iterations
+    return None
+
+
+def with_zeroed_memory(func: PrimFunc) -> PrimFunc:
+    """The function with stores of 0 into all memory that it allocates, before it is used."""
+    return rewrite_body(func, _Zero())
+
+
+class _Cut(StmtMutator):
+    def __init__(self, iterations: int) -> None:
+        super().__init__()
+        self.iterations = iterations
+
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_For(self, loop: For) -> Stmt:
+        extent = loop.extent
+        if isinstance(extent, IntImm):
+            extent = IntImm(extent.dtype, min(extent.value, self.iterations))
+        else:
+            extent = op.min(extent, op.const(self.iterations, extent.dtype))
+        return loop.with_(extent=extent, body=self.visit(loop.body))
+
+
+class _Zero(StmtMutator):
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
+        return expr
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        body = self.visit(stmt.body)
+        count: PrimExpr = op.const(1, "int64")
+        for extent in stmt.extents:
+            count = op.multiply(count, op.cast("int64", extent))
+        memory = Buffer(
+            data=stmt.buffer_var, dtype=stmt.dtype, shape=[count], strides=[], elem_offset=None,
+            name="zeroed",
+        )  # fmt: skip
+        place = Var("at", "int64")
+        zero = op.const(0, stmt.dtype)
+        store = BufferStore(memory, zero, [place])
+        fill = For(place, op.const(0, "int64"), count, ForKind.SERIAL, store)
+        return stmt.with_(body=DeclBuffer(memory, seq(fill, body)))
