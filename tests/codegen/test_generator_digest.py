@@ -9,17 +9,18 @@ import pytest
 
 import weft
 from weft import relax
-from weft.codegen.build import compile_cached
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm import expr, kernel
 from weft.codegen.llvm.emitter import Emitter
+from weft.codegen.llvm.types import llvm_type
 from weft.script import tir as T
+from weft.support.dtype import DataType
 from weft.tir.expr import Add
 
 
 @T.prim_func
 def plus_one(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
-    for i in range(4):
+    for i in T.vectorized(4):
         y[i] = x[i] + T.float32(1)
 
 
@@ -50,7 +51,9 @@ def test_a_patch_changes_the_digest_until_it_is_undone(what, monkeypatch):
 
 def test_compiling_does_not_change_it_and_every_process_has_the_same():
     before = generator_digest()
-    compile_cached(weft.IRModule({"f": plus_one}))
+    llvm_type.__globals__["_TYPES"].pop(DataType("float32x4"), None)
+    weft.build(plus_one)
+    assert DataType("float32x4") in llvm_type.__globals__["_TYPES"]
     assert generator_digest() == before
     script = (
         "import weft.driver.build; from weft.codegen.generator_digest import generator_digest;"

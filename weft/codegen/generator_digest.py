@@ -4,10 +4,11 @@ The sources on disk say what the generator was when it was imported (weft.codege
 another function into a module, a method into a class or a row into a table of weft.codegen.llvm
 changes the code that comes out of the same program, so that the key of a cache has to change, too.
 
-What is looked at: the values of the package's modules, of its classes and of its tables. A function
-of weft's counts by its place in the sources and its closure, another by its bytecode, constants,
-default values and closure, so that the digest is the same in every process. As long as all these
-values are the same objects, the last digest is given again.
+What is looked at: the values of the package's modules, of its classes and of its tables (a subclass
+of dict is a memo, which changes as it is used). A function of weft's counts by its place in the
+sources and its closure, another by its bytecode, constants, default values and closure, so that the
+digest is the same in every process. As long as all these values are the same objects, the last
+digest is given again.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _containers() -> Iterator[Mapping[Any, Any]]:
             if isinstance(value, type):
                 if value.__module__.startswith(_PACKAGE):
                     yield vars(value)
-            elif isinstance(value, dict):
+            elif type(value) is dict:
                 yield value
             elif isinstance(value, SimpleNamespace):
                 yield vars(value)
@@ -157,7 +158,7 @@ def _parts(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, set | frozenset):
         return sorted([_text(item) for item in value])
-    if isinstance(value, Mapping):
+    if type(value) is dict:
         return [part for pair in value.items() for part in pair]
     wrapped = getattr(value, "__wrapped__", None)  # of functools.cache
     return [] if wrapped is None else [wrapped]

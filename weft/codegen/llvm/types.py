@@ -19,34 +19,39 @@ _SCALARS: Final = {
     "float64": "double", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
 }  # fmt: skip
-_TYPES: dict[str, str] = dict(_SCALARS)
 MAX_LANES: Final = 4096
 """LLVM aborts the process on vectors of some ten thousand lanes; these take it a second."""
 
 
+class _Types(dict[str, str]):
+    """Register types that were asked for; a memo, which ``generator_digest`` does not look into."""
+
+    def __missing__(self, dtype: DataType) -> str:
+        if dtype.is_scalable:
+            raise UnsupportedError(
+                f"expected a vector of a fixed number of lanes, got {dtype}: this target has no "
+                "scalable vectors; use a constant number of lanes"
+            )
+        if dtype.lanes > MAX_LANES:
+            raise UnsupportedError(
+                f"expected a vector of at most {MAX_LANES} lanes, got {dtype}; split the loop"
+            )
+        element = _SCALARS.get(dtype.element)
+        if element is None:
+            raise UnsupportedError(
+                f"code generation for {dtype} is not available; expected one of "
+                f"{', '.join(_SCALARS)}"
+            )
+        text = self[dtype] = f"<{dtype.lanes} x {element}>"
+        return text
+
+
+_TYPES: Final = _Types(_SCALARS)
+
+
 def llvm_type(dtype: DataType) -> str:
     """The register type of a data type: ``float``, ``<16 x float>``, ``ptr``."""
-    found = _TYPES.get(dtype)
-    return found if found is not None else _make_type(dtype)
-
-
-def _make_type(dtype: DataType) -> str:
-    if dtype.is_scalable:
-        raise UnsupportedError(
-            f"expected a vector of a fixed number of lanes, got {dtype}: this target has no "
-            "scalable vectors; use a constant number of lanes"
-        )
-    if dtype.lanes > MAX_LANES:
-        raise UnsupportedError(
-            f"expected a vector of at most {MAX_LANES} lanes, got {dtype}; split the loop"
-        )
-    element = _SCALARS.get(dtype.element)
-    if element is None:
-        raise UnsupportedError(
-            f"code generation for {dtype} is not available; expected one of {', '.join(_SCALARS)}"
-        )
-    text = _TYPES[dtype] = f"<{dtype.lanes} x {element}>"
-    return text
+    return _TYPES[dtype]
 
 
 def memory_type(dtype: DataType) -> str:
