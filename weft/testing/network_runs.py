@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from weft.support.errors import InternalError, TVMError
@@ -128,8 +130,15 @@ def _gelu(node: Node) -> list[Node]:
     ]
 
 
-EXPORTED: Final[Mapping[str, Callable[[Node], list[Node]]]] = {"GELU": _gelu}
-"""What the exporter writes as several operators that round where one does not."""
+def _leaky(node: Node) -> list[Node]:
+    """Attributes of ONNX are float32, of float64 operators too."""
+    slope = float(np.float32(0.01))
+    call = functools.partial(torch.nn.functional.leaky_relu, negative_slope=slope)
+    return [dataclasses.replace(node, call=call)]
+
+
+EXPORTED: Final[Mapping[str, Callable[[Node], list[Node]]]] = {"GELU": _gelu, "LeakyReLU": _leaky}
+"""What the exporter writes with other numbers, or as several operators that round each."""
 
 
 def _status(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -214,12 +215,22 @@ def _halves(shape: tuple[int, ...]) -> torch.Tensor:
     return torch.randint(-8, 9, shape) / 2
 
 
+def _extreme(shape: tuple[int, ...]) -> torch.Tensor:
+    """Among ordinary numbers NaN, infinities, zeros of both signs, what overflows and vanishes."""
+    rare = torch.tensor(EXTREMES)[torch.randint(0, len(EXTREMES), shape)]
+    return torch.where(torch.rand(shape) < 0.1, rare, torch.randn(shape))
+
+
+EXTREMES: Final = (
+    math.nan, math.inf, -math.inf, 0.0, -0.0, 3e38, -3e38, 65504.0, -7e4, 1e-38, -6e-8, 2.0**31,
+)  # fmt: skip
 VALUES: Final[Mapping[str, Callable[[tuple[int, ...]], torch.Tensor]]] = {
     "positive": _positive,
     "around zero": _around_zero,
     "unit": _unit,
     "wide": _wide,
     "halves": _halves,
+    "extreme": _extreme,
 }
 """Distributions of arguments; one network has one."""
 
@@ -231,7 +242,9 @@ def _argument(kind: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Te
     if dtype is torch.bool:
         return torch.rand(shape) < 0.5
     if not dtype.is_floating_point:
-        values = torch.round(values * 4).abs() if dtype is torch.uint8 else torch.round(values * 4)
+        values = torch.round(values * 4).nan_to_num(0.0)
         limits = torch.iinfo(dtype)
-        return values.double().clamp(limits.min, min(limits.max, 1 << 30)).to(dtype)
+        most = 1 << 62  # beyond, limits of int64 are no float64
+        values = values.double().clamp(max(limits.min, -most), min(limits.max, most))
+        return (values.abs() if dtype is torch.uint8 else values).to(dtype)
     return values.to(dtype)

@@ -100,3 +100,12 @@ def test_nearest_copies_every_bit(check):
     options = {"method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}
     (made,) = evaluate(topi.image.resize1d, [x], None, 6, **options)
     np.testing.assert_array_equal(made, np.repeat(x, 2, -1))
+
+
+def test_cubic_weights_add_up_to_one():
+    """Terms that cancel made 1 + 1.4e-6 of float32 ones."""
+    x = np.full((1, 1, 3, 4), 0.9408299, "float32")
+    (found,) = evaluate(
+        topi.image.resize2d, [x], None, (110, 61), method="cubic", bicubic_alpha=-0.75
+    )
+    np.testing.assert_allclose(found, 0.9408299, rtol=6e-7)

@@ -16,6 +16,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
+from weft.topi.image.resize import cubic_far, cubic_near
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import positions
 
@@ -125,15 +126,9 @@ class _Sampler:
 
 
 def _cubic_weight(distance: PrimExpr) -> PrimExpr:
-    """The weight of a neighbour at a distance up to 2 (Keys' kernel)."""
-
-    def number(value: float) -> PrimExpr:
-        return op.const(value, distance.dtype)
-
-    alpha, square = _CUBIC_ALPHA, distance * distance
-    near = number(alpha + 2) * square * distance - number(alpha + 3) * square + number(1)
-    far = square * distance - number(5) * square + number(8) * distance - number(4)
-    return op.select(op.less_equal(distance, number(1)), near, number(alpha) * far)
+    """The weight of a neighbour at a distance up to 2."""
+    near, far = cubic_near(distance, _CUBIC_ALPHA), cubic_far(distance, _CUBIC_ALPHA)
+    return op.select(op.less_equal(distance, op.const(1, distance.dtype)), near, far)
 
 
 class _Taps:
