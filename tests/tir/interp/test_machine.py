@@ -197,3 +197,44 @@ def test_a_view_with_negative_strides_stays_in_its_memory():
     assert not big.any()
     run(backwards_from_the_end, big[8:12])
     np.testing.assert_array_equal(big[7:13], [0, 3, 2, 1, 0, 0])
+
+
+def test_a_view_of_a_larger_type_leaves_the_bytes_over():
+    @T.prim_func
+    def main(n: T.int32, a: T.Buffer((7,), "int8")):
+        v = T.decl_buffer((n,), "int32", data=a.data)
+        v[0] = 1
+
+    a = np.full(7, 9, "int8")
+    run(main, 1, a)
+    assert a.tolist() == [1, 0, 0, 0, 9, 9, 9]
+    with pytest.raises(RuntimeFault, match="reaches from element 0 to 1, its memory has 1"):
+        run(main, 2, a)
+
+
+def test_a_matched_region_stays_in_its_buffer():
+    @T.prim_func
+    def main(n: T.int32, a: T.Buffer((8,), "int32"), s: T.Buffer((), "int32")):
+        with T.block("rows"):
+            row = T.match_buffer(a[n : n + 2], (2,), "int32")
+            one = T.match_buffer(s[()], (), "int32")
+            row[0] = 1
+            one[()] = 2
+
+    a, s = np.zeros(8, "int32"), np.zeros((), "int32")
+    run(main, 6, a, s)
+    assert a[6] == 1
+    assert s == 2
+    for n in (7, -1):
+        with pytest.raises(RuntimeFault, match=rf"region \[{n}, {n + 2}\) of axis 0 is outside"):
+            run(main, n, a, s)
+
+
+def test_a_scalar_argument_is_rounded_to_its_type():
+    @T.prim_func
+    def main(x: T.float16, y: T.Buffer((1,), "float64")):
+        y[0] = T.Cast("float64", x)
+
+    y = np.zeros(1)
+    run(main, 0.1, y)
+    assert y[0] == float(np.float16(0.1))

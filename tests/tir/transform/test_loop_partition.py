@@ -269,3 +269,16 @@ def test_a_loop_whose_hint_says_no_is_not_cut(kind):
     after = lower_tir()(weft.IRModule({"main": before}))["main"]
     loops = sorted(int(loop.extent) for loop in collect(after.body, For))
     assert loops == [2, 4, 6]  # the columns are cut, not the rows
+
+
+def test_a_bound_with_a_call_in_it_is_counted():
+    @T.prim_func
+    def before(n: T.int32, m: T.int32, a: T.Buffer((16,), "int32")):
+        for i in range(T.if_then_else(4 < n, m, 3)):
+            if i * 2 + 1 < m and i < 16:
+                a[i] = 1
+
+    a = np.zeros(16, "int32")
+    after = lower_tir()(weft.IRModule({"main": before}))["main"]
+    run(after, 5, 8, a)
+    assert a.tolist() == [1] * 4 + [0] * 12

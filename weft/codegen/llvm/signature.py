@@ -18,6 +18,7 @@ from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 from weft.tir.extent_text import extent_text
 from weft.tir.function import PrimFunc
+from weft.tir.implicit_symbols import implicit_symbols
 
 SYMBOL_PREFIX: Final = "weft__"
 """Before the name in object code, so that no function shadows one of the C library."""
@@ -101,7 +102,7 @@ class _Names:
         self.name = func.attrs.get("global_symbol", "")
         self.taken: set[str] = set(FUNCTIONS)
         self.known: dict[int, str] = {}
-        self.implicit: list[e.Var] = []
+        self.implicit = implicit_symbols(func)
         scalars = [p for p in func.params if p not in func.buffer_map]
         for param in scalars:
             self.of(param)
@@ -130,7 +131,7 @@ class _Names:
         return self._text(expr)
 
     def _text(self, expr: Any) -> str:
-        text = extent_text(expr, self._symbol, lambda var: id(var) in self.scalars)
+        text = extent_text(expr, self.of, lambda var: id(var) in self.scalars)
         if text is None:
             raise CodegenError(
                 f"{self.name}: expected integer arithmetic over symbols in a buffer's shape that "
@@ -138,11 +139,6 @@ class _Names:
                 "and pass it as a symbol of its own"
             )
         return text
-
-    def _symbol(self, var: e.Var) -> str:
-        if id(var) not in self.scalars and all(var is not v for v in self.implicit):
-            self.implicit.append(var)
-        return self.of(var)
 
 
 _KEYWORDS: Final = frozenset(

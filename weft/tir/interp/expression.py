@@ -35,7 +35,7 @@ from weft.tir.expr import (
     Shuffle,
     Var,
 )
-from weft.tir.interp import arithmetic
+from weft.tir.interp import arithmetic, internal_calls
 from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.machine_intrinsic import INTRINSICS
 
@@ -187,7 +187,7 @@ class ExprCompiler:
 
     def compile_Call(self, call: Call) -> Thunk:
         if not isinstance(call.op, Op):
-            args = [self.compile(arg) for arg in call.args]
+            args = [internal_calls.argument(self, arg) for arg in call.args]
             return lambda state: state.call_global(call.op, [arg(state) for arg in args])
         name = call.op.name.removeprefix("tir.")
         method = getattr(self, f"intrinsic_{name}", None)

@@ -21,12 +21,9 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.interp.expression import (
-    BreakSignal,
-    ContinueSignal,
-    ExprCompiler,
-    ReturnSignal,
-)
+from weft.tir.interp.expression import ExprCompiler, ReturnSignal
+from weft.tir.interp.internal_calls import bind_call
+from weft.tir.interp.loops import repeated, rounds_of
 from weft.tir.interp.state import Action, Bound, State, compact_strides
 from weft.tir.interp.threads import Kernel, prepared
 from weft.tir.stmt import (
@@ -41,7 +38,6 @@ from weft.tir.stmt import (
     DeclBuffer,
     Evaluate,
     For,
-    ForKind,
     IfThenElse,
     LetStmt,
     SeqStmt,
@@ -82,7 +78,10 @@ class Machine:
         """Call another PrimFunc of the module."""
         if self.module is None:
             raise RuntimeFault(f"the call of {var.name_hint} needs the module: run(..., module=)")
-        return run(self.module[var], *args, module=self.module, threads=self.threads)
+        func = _as_threads_run_it(self.module[var], self.threads)
+        state = State(Machine(self.module, threads=self.threads))
+        bind_call(func, args, state)
+        return _result(func, state)
 
     def bound(self, binding: Binding) -> Action:
         """What is bound to threads: a kernel if it is the outermost, else a choice of the index."""
@@ -100,41 +99,10 @@ class Machine:
         return run_all
 
     def compile_For(self, loop: For) -> Action:
-        low, extent = self.expression(loop.min), self.expression(loop.extent)
-        body, key = self.compile(loop.body), id(loop.loop_var)
-        in_order = loop.kind is not ForKind.PARALLEL
-
-        def iterate(state: State) -> None:
-            begin = low(state)
-            for value in range(begin, begin + extent(state)):
-                state.values[key] = value
-                try:
-                    body(state)
-                except ContinueSignal:
-                    continue
-                except BreakSignal:
-                    if in_order:
-                        return
-                    raise RuntimeFault(
-                        f"break_loop leaves the parallel loop {loop.loop_var.name}, whose "
-                        "iterations have no order; make the loop serial"
-                    ) from None
-
-        return iterate
+        return repeated(loop, rounds_of(loop, self.expression), self.compile(loop.body))
 
     def compile_While(self, stmt: While) -> Action:
-        condition, body = self.expression(stmt.condition), self.compile(stmt.body)
-
-        def loop(state: State) -> None:
-            while condition(state):
-                try:
-                    body(state)
-                except ContinueSignal:
-                    continue
-                except BreakSignal:
-                    return
-
-        return loop
+        return repeated(stmt, rounds_of(stmt, self.expression), self.compile(stmt.body))
 
     def compile_IfThenElse(self, stmt: IfThenElse) -> Action:
         condition, yes = self.expression(stmt.condition), self.compile(stmt.then_case)
@@ -309,12 +277,13 @@ class Machine:
                 state.values.pop(key, None)
             known = set(state.values)
             base = state.bound(source.buffer).array
-            window = tuple(
-                slice(start, start + int(state.evaluate(rng.extent)))
+            window = [
+                (int(state.evaluate(rng.min)), int(state.evaluate(rng.extent)))
                 for rng in source.region
-                for start in [int(state.evaluate(rng.min))]
-            )
-            view = base[window]
+            ]
+            _check_region(target.name, window, base.shape)
+            places: tuple[Any, ...] = tuple([slice(low, low + extent) for low, extent in window])
+            view = base[(*places, ...)]
             view = view.reshape(view.shape[len(view.shape) - len(target.shape) :])
             strides = [step // view.itemsize for step in view.strides]
             _define(state, target.shape, view.shape)
@@ -384,6 +353,16 @@ def _buffers_over(stmt: Allocate) -> set[int]:
     return {id(buffer) for buffer in views if buffer.data is stmt.buffer_var}
 
 
+def _check_region(name: str, window: Sequence[tuple[int, int]], shape: Sequence[int]) -> None:
+    """Raise RuntimeFault unless a region lies within a buffer of that shape."""
+    for axis, ((low, extent), size) in enumerate(zip(window, shape, strict=True)):
+        if low < 0 or extent < 0 or low + extent > size:
+            raise RuntimeFault(
+                f"buffer {name}: the region [{low}, {low + extent}) of axis {axis} is outside of "
+                f"[0, {size})"
+            )
+
+
 def _define(state: State, declared: Sequence[Any], actual: Sequence[int]) -> None:
     """Give values to variables among ``declared``; check everything else."""
     for mine, its in zip(declared, actual, strict=False):
@@ -399,6 +378,14 @@ def _numpy_of(value: Any) -> np.ndarray:
     raise IRTypeError(f"expected an NDArray or a numpy array, got {type(value).__name__}")
 
 
+def _number(param: Var, value: Any) -> Any:
+    """A scalar argument in its type: floats are rounded to it."""
+    if not param.dtype.is_float:
+        return value
+    with np.errstate(all="ignore"):
+        return param.dtype.numpy.type(value)
+
+
 def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> list[Any]:
     """Bind parameters; returns pairs to copy back for arrays that are not one piece of memory."""
     if len(arguments) != len(func.params):
@@ -407,7 +394,7 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
     pairs = list(zip(func.params, arguments, strict=True))
     for param, argument in pairs:  # extents may be expressions of scalars that come later
         if param not in func.buffer_map:
-            state.values[id(param)] = argument
+            state.values[id(param)] = _number(param, argument)
     bound = []
     for param, argument in pairs:
         buffer = func.buffer_map.get(param)
@@ -442,6 +429,21 @@ def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> l
     return copies
 
 
+def _as_threads_run_it(func: PrimFunc, threads: bool) -> PrimFunc:
+    func = initialise_empty_reductions(func)
+    return prepared(func) if threads else func
+
+
+def _result(func: PrimFunc, state: State) -> Any:
+    """What a function returns whose parameters are bound."""
+    with np.errstate(all="ignore"):
+        try:
+            state.machine.compile(func.body)(state)
+        except ReturnSignal as signal:
+            return signal.args[0]
+    return None
+
+
 @deep_recursion
 def run(
     func: PrimFunc, *arguments: Any, module: IRModule | None = None, threads: bool = True
@@ -453,17 +455,10 @@ def run(
     With ``threads``, what is bound to GPU threads runs as such: threads of a block meet at
     barriers, local memory is each thread's own, a race is a fault. Without, they are plain loops.
     """
-    func = initialise_empty_reductions(func)
-    if threads:
-        func = prepared(func)
+    func = _as_threads_run_it(func, threads)
     state = State(Machine(module, threads=threads))
     copies = _bind_arguments(func, arguments, state)
-    result = None
-    with np.errstate(all="ignore"):
-        try:
-            state.machine.compile(func.body)(state)
-        except ReturnSignal as signal:
-            result = signal.args[0]
+    result = _result(func, state)
     for array, flat in copies:
         array[...] = flat.reshape(array.shape)
     return result

@@ -87,29 +87,36 @@ class State:
         if memory is None:
             raise RuntimeFault(f"buffer {buffer.name} has no memory here")
         kind = buffer.dtype.element.numpy
-        flat = memory if memory.dtype == kind else memory.view(kind)
-        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
-        offset = int(self.evaluate(op.convert(buffer.elem_offset)))
-        strides = [int(self.evaluate(stride)) for stride in buffer.strides] or compact_strides(
-            shape
-        )
-        ways = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-        first = offset + sum([way for way in ways if way < 0])
-        last = offset + sum([way for way in ways if way > 0])
-        if min(shape, default=1) < 0:
-            raise RuntimeFault(
-                f"buffer {buffer.name}: expected extents of 0 or more, got {tuple(shape)}"
-            )
-        if 0 not in shape and (first < 0 or last >= flat.size):
+        flat = memory if memory.dtype == kind else _seen_as(memory, kind)
+        shape, strides, offset = self.layout(buffer)
+        first, last = _reach(shape, strides)
+        if first != last and (first + offset < 0 or last + offset > flat.size):
             raise RuntimeFault(
                 f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} reaches from "
-                f"element {first} to {last}, its memory has {flat.size}"
+                f"element {first + offset} to {last + offset - 1}, its memory has {flat.size}"
             )
         view = np.lib.stride_tricks.as_strided(
             flat[offset:], shape, [stride * flat.itemsize for stride in strides]
         )
         made = self.bind(buffer, view)
         return made
+
+    def layout(self, buffer: Buffer) -> tuple[list[int], list[int], int]:
+        """The shape, strides and offset of a buffer now, in elements."""
+        shape = [int(self.evaluate(extent)) for extent in buffer.shape]
+        if min(shape, default=1) < 0:
+            raise RuntimeFault(
+                f"buffer {buffer.name}: expected extents of 0 or more, got {tuple(shape)}"
+            )
+        strides = [int(self.evaluate(stride)) for stride in buffer.strides]
+        offset = int(self.evaluate(op.convert(buffer.elem_offset)))
+        return shape, strides or compact_strides(shape), offset
+
+    def reach(self, buffer: Buffer) -> tuple[int, int]:
+        """From which element behind its data a buffer reaches, and to before which."""
+        shape, strides, offset = self.layout(buffer)
+        first, last = _reach(shape, strides)
+        return first + offset, last + offset
 
     def bind(self, buffer: Buffer, view: np.ndarray) -> Bound:
         """Let a buffer mean a view; accesses of memory that threads share are watched."""
@@ -137,6 +144,20 @@ class State:
     def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
         """Call another PrimFunc of the module."""
         return self.machine.call_global(var, args)
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """From which element, counted from its first one, a layout reaches, and to before which."""
+    if 0 in shape:
+        return 0, 0
+    ways = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return sum([way for way in ways if way < 0]), sum([way for way in ways if way > 0]) + 1
+
+
+def _seen_as(memory: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """The whole elements of another type that memory holds; bytes left over belong to none."""
+    data = memory.view(np.uint8)
+    return data[: data.size // kind.itemsize * kind.itemsize].view(kind)
 
 
 def compact_strides(shape: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.functor import collect
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import CommReducer, Var
-from weft.tir.interp.expression import BreakSignal, ContinueSignal
+from weft.tir.interp.loops import Steps, repeated_steps, rounds_of
 from weft.tir.interp.state import Action, State
 from weft.tir.stmt import (
     Allocate,
@@ -33,8 +33,6 @@ from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
 if TYPE_CHECKING:
     from weft.tir.interp.machine import Machine
     from weft.tir.interp.threads import Kernel
-
-Steps = Callable[[State], Generator[Any, Any, None]]
 
 
 class StepCompiler:
@@ -101,35 +99,12 @@ class StepCompiler:
         return run
 
     def steps_For(self, loop: For) -> Steps:
-        low, extent = self.machine.expression(loop.min), self.machine.expression(loop.extent)
-        body, key = self.any(loop.body), id(loop.loop_var)
-
-        def run(state: State) -> Generator[Any, Any, None]:
-            begin = low(state)
-            for value in range(begin, begin + extent(state)):
-                state.values[key] = value
-                try:
-                    yield from body(state)
-                except ContinueSignal:
-                    continue
-                except BreakSignal:
-                    return
-
-        return run
+        rounds = rounds_of(loop, self.machine.expression)
+        return repeated_steps(loop, rounds, self.any(loop.body))
 
     def steps_While(self, stmt: While) -> Steps:
-        condition, body = self.machine.expression(stmt.condition), self.any(stmt.body)
-
-        def run(state: State) -> Generator[Any, Any, None]:
-            while condition(state):
-                try:
-                    yield from body(state)
-                except ContinueSignal:
-                    continue
-                except BreakSignal:
-                    return
-
-        return run
+        rounds = rounds_of(stmt, self.machine.expression)
+        return repeated_steps(stmt, rounds, self.any(stmt.body))
 
     def steps_IfThenElse(self, stmt: IfThenElse) -> Steps:
         condition, yes = self.machine.expression(stmt.condition), self.any(stmt.then_case)

@@ -185,5 +185,5 @@ def are_large(bounds: list[PrimExpr], most: int) -> bool:
         item = stack.pop()
         count += 1
         stack += [getattr(item, name) for name in ("a", "b", "value") if hasattr(item, name)]
-        stack += getattr(item, "args", ())
+        stack.extend(getattr(item, "args", ()))  # += would make it an Array
     return count > most

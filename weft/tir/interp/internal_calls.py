@@ -1,0 +1,161 @@
+"""Calls between the PrimFuncs of a module: a callee gets pointers, and its buffers lie over them.
+
+As in native code, the shape that an argument has in the caller does not count: what counts is
+whether the memory from the pointer on holds the callee's buffer. Symbols of the callee's shapes
+follow the arguments (``implicit_symbols``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
+from weft.support.errors import IRValueError, RuntimeFault, UnsupportedError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.function import PrimFunc
+from weft.tir.implicit_symbols import implicit_symbols
+from weft.tir.interp.state import State
+from weft.tir.stmt import BufferStore
+
+
+@dataclass(frozen=True, eq=False)
+class Pointer:
+    """A place in memory: so many bytes behind the start of an array's."""
+
+    memory: np.ndarray
+    nbytes: int
+
+
+def argument(compiler: Any, arg: Any) -> Callable[[State], Any]:
+    """What gives the value of an argument: a number, or a Pointer for memory."""
+    place = _place(arg)
+    if place is None:
+        value: Callable[[State], Any] = compiler.compile(arg)
+        return value
+    data, terms, unit = place
+    steps = [(compiler.compile(a), compiler.compile(b)) for a, b in terms]
+
+    def point(state: State) -> Any:
+        memory = state.memory.get(id(data))
+        if memory is None:  # a raw handle is a number
+            return state.values[id(data)]
+        return Pointer(memory, sum([a(state) * b(state) for a, b in steps]) * unit)
+
+    return point
+
+
+_Terms = list[tuple[PrimExpr, PrimExpr]]
+
+
+def _place(arg: Any) -> tuple[Var, _Terms, int] | None:
+    """The data of an argument, its offset as a sum of products, and of how many bytes; None for a
+    number.
+    """
+    one = op.const(1, "int64")
+    if isinstance(arg, Buffer):
+        return arg.data, [(op.convert(arg.elem_offset), one)], _itemsize(arg)
+    if isinstance(arg, Var) and arg.dtype.is_handle:
+        return arg, [], 1
+    if isinstance(arg, BufferLoad):
+        return arg.buffer.data, _offset(arg.buffer, arg.indices), _itemsize(arg.buffer)
+    name = getattr(getattr(arg, "op", None), "name", "")
+    if name == "tir.address_of":
+        return _place(arg.args[0])
+    if name == "tir.tvm_access_ptr":
+        dtype = arg.args[0].dtype
+        return arg.args[1], [(arg.args[2], one)], dtype.element.numpy.itemsize * dtype.lanes
+    return None
+
+
+def _offset(buffer: Buffer, indices: Sequence[PrimExpr]) -> _Terms:
+    """The offset of an element, each product for itself: sums of them do not wrap."""
+    terms: _Terms = [(op.convert(buffer.elem_offset), op.const(1, "int64"))]
+    strides = list(buffer.strides)
+    if not strides:
+        step: PrimExpr = op.const(1, "int64")
+        for extent in reversed(buffer.shape):
+            strides.insert(0, step)
+            step = step * op.cast("int64", extent)
+    return [*terms, *zip(indices, strides, strict=True)]
+
+
+def bind_call(func: PrimFunc, args: Sequence[Any], state: State) -> None:
+    """Give a callee its parameters: scalars, symbols, and buffers over the caller's memory.
+
+    Raises RuntimeFault where a buffer does not fit, or where a function that promises
+    ``tir.noalias`` is given memory that overlaps and that it writes.
+    """
+    symbols = implicit_symbols(func)
+    if len(args) != len(func.params) + len(symbols):
+        raise IRValueError(
+            f"expected {len(func.params)} arguments and then {len(symbols)} sizes, got {len(args)}"
+        )
+    buffers = []
+    for variable, value in zip((*func.params, *symbols), args, strict=True):
+        buffer = func.buffer_map.get(variable)
+        if buffer is not None:
+            buffers.append((buffer, value))
+        else:
+            state.values[id(variable)] = value
+    spans = [(buffer, *_lay(buffer, pointer, state)) for buffer, pointer in buffers]
+    promise = func.attrs.get("tir.noalias", False)
+    if getattr(promise, "value", promise):
+        _check_apart(spans, _written(func))
+
+
+def _lay(buffer: Buffer, pointer: Any, state: State) -> tuple[int, int]:
+    """Lay a buffer over memory; the addresses of its first byte and of that behind its last."""
+    if not isinstance(pointer, Pointer):
+        raise UnsupportedError(f"buffer {buffer.name}: the interpreter reads no raw handles")
+    size = _itemsize(buffer)
+    first, last = state.reach(buffer)
+    whole = pointer.memory.view(np.uint8)
+    begin, end = pointer.nbytes + first * size, pointer.nbytes + last * size
+    if first == last:
+        begin = end = 0
+    if begin < 0 or end > whole.size:
+        raise RuntimeFault(
+            f"buffer {buffer.name}: reaches from byte {begin} to byte {end} of a memory of "
+            f"{whole.size} bytes"
+        )
+    if first < 0:
+        raise UnsupportedError(
+            f"buffer {buffer.name}: the interpreter passes no memory before a pointer"
+        )
+    start = min(pointer.nbytes, whole.size) if first != last else 0
+    state.memory[id(buffer.data)] = whole[start : max(end, start)].view(buffer.dtype.element.numpy)
+    state.declare(buffer)
+    return whole.ctypes.data + begin, whole.ctypes.data + end
+
+
+def _check_apart(spans: Sequence[tuple[Buffer, int, int]], written: set[int]) -> None:
+    for position, (buffer, begin, end) in enumerate(spans):
+        for other, first, last in spans[:position]:
+            is_written = id(buffer.data) in written or id(other.data) in written
+            if is_written and begin < last and first < end:
+                raise RuntimeFault(
+                    f"buffers {other.name} and {buffer.name} overlap, and their function promises "
+                    "tir.noalias"
+                )
+
+
+def _written(func: PrimFunc) -> set[int]:
+    """The data variables (by ``id``) that a function stores to, or hands on."""
+    found = {id(store.buffer.data) for store in collect(func.body, BufferStore)}
+    for call in collect(func.body, Call):
+        for arg in call.args:
+            place = _place(arg)
+            if place is not None and not isinstance(arg, BufferLoad):
+                found.add(id(place[0]))
+    return found
+
+
+def _itemsize(buffer: Buffer) -> int:
+    return int(buffer.dtype.element.numpy.itemsize * buffer.dtype.lanes)

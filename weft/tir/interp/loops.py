@@ -1,0 +1,80 @@
+"""Loops of the interpreter: their rounds, and what a jump out of a body means.
+
+A body runs as a plain action, or as steps between barriers; either way rounds and jumps are these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from weft.support.errors import RuntimeFault
+from weft.tir.interp.expression import BreakSignal, ContinueSignal
+from weft.tir.interp.state import Action, State
+from weft.tir.stmt import For, ForKind, While
+
+Rounds = Callable[[State], Iterator[None]]
+"""Yields once for each round, after the loop's variable has its value."""
+Steps = Callable[[State], Generator[Any, Any, None]]
+
+
+def rounds_of(loop: For | While, expression: Callable[[Any], Any]) -> Rounds:
+    """The rounds of a loop; ``expression`` compiles its bounds or its condition."""
+    if isinstance(loop, While):
+        condition = expression(loop.condition)
+
+        def tested(state: State) -> Iterator[None]:
+            while condition(state):
+                yield
+
+        return tested
+    low, extent, key = expression(loop.min), expression(loop.extent), id(loop.loop_var)
+
+    def counted(state: State) -> Iterator[None]:
+        begin = low(state)
+        for value in range(begin, begin + extent(state)):
+            state.values[key] = value
+            yield
+
+    return counted
+
+
+def repeated(loop: For | While, rounds: Rounds, body: Action) -> Action:
+    """The action that runs a body in every round."""
+
+    def run(state: State) -> None:
+        for _ in rounds(state):
+            try:
+                body(state)
+            except ContinueSignal:
+                continue
+            except BreakSignal:
+                _leave(loop)
+                return
+
+    return run
+
+
+def repeated_steps(loop: For | While, rounds: Rounds, body: Steps) -> Steps:
+    """As ``repeated``, for a body that waits."""
+
+    def run(state: State) -> Generator[Any, Any, None]:
+        for _ in rounds(state):
+            try:
+                yield from body(state)
+            except ContinueSignal:
+                continue
+            except BreakSignal:
+                _leave(loop)
+                return
+
+    return run
+
+
+def _leave(loop: For | While) -> None:
+    """Refuse a jump out of a loop whose rounds have no order."""
+    if isinstance(loop, For) and loop.kind is ForKind.PARALLEL:
+        raise RuntimeFault(
+            f"break_loop leaves the parallel loop {loop.loop_var.name}, whose iterations have no "
+            "order; make the loop serial"
+        ) from None
