@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from weft.support.errors import DiagnosticError as DiagnosticError
     from weft.support.errors import InternalError as InternalError
     from weft.support.errors import ScheduleError as ScheduleError
+    from weft.support.errors import ScriptWarning as ScriptWarning
     from weft.support.errors import TVMError as TVMError
     from weft.target.target import Target as Target
     from weft.tir.op import const as const
@@ -77,6 +78,7 @@ _NAMES = {
     "PassError": "weft.support.errors",
     "RuntimeFault": "weft.support.errors",
     "ScheduleError": "weft.support.errors",
+    "ScriptWarning": "weft.support.errors",
     "TVMError": "weft.support.errors",
     "Target": "weft.target.target",
     "UnsupportedError": "weft.support.errors",

@@ -36,6 +36,7 @@ from weft.support.progress import tell
 from weft.support.public_entry import public_entry
 from weft.target.features import required_features
 from weft.target.target import Target
+from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
 
@@ -123,6 +124,8 @@ def build(
         {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
         None, module.attrs,
     )  # fmt: skip
+    if checks:
+        check_axis_domains(named)
     compiled = _compiled(named, resolved, pipeline, checks)
     return TirExecutable(load(compiled), sources=_sources(compiled), entry=_entry(named))
 
@@ -274,6 +277,7 @@ def relax_build(
         module = BindParams("main", params)(module)
     with resolved:
         verify_calls(module)
+        check_axis_domains(module)
         module = relax_pipeline_of(relax_pipeline)(module)
     libraries = list(module.attrs.get("external_mods") or ())
     if libraries:

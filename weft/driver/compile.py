@@ -25,6 +25,7 @@ from weft.support.garbage import rare_collections
 from weft.support.progress import listening, tell
 from weft.support.public_entry import public_entry
 from weft.target.target import Target
+from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
@@ -130,6 +131,7 @@ def _compiled(imported: Imported, target: Target, pipelines: tuple[Any, Any]) ->
     tell("passes on the graph")
     with target, listening(None):  # the kernels that fold constants are no part of the model
         verify_calls(imported.module)
+        check_axis_domains(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])
     return CompiledModel(

@@ -113,3 +113,7 @@ class ArtifactVersionError(ArtifactError, ValueError):
 
 class ArtifactTargetError(ArtifactError):
     """Compiled code is for another machine: its system or its processor's features differ."""
+
+
+class ScriptWarning(UserWarning):
+    """A script is legal, and computes something else than its author probably means."""

@@ -151,6 +151,7 @@ def accumulated(A: T.Buffer((5, 3), "int32"), C: T.Buffer((5,), "int32")):
     for i, k in T.grid(5, 3):
         with T.block("C"):
             vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(C[vi], A[vi, vk])
             C[vi] = C[vi] + A[vi, vk]
 
 

@@ -139,7 +139,8 @@ def test_what_is_read_before_all_of_it_is_written_stays(becomes):
                     t[v, w] = a[v * 4 + w] + 1
                 for j in range(4):
                     with T.block("c"):
-                        v, w = T.axis.remap("SS", [i, j])
+                        v, w = T.axis.remap("SR", [i, j])
+                        T.reads(c[v], t[v, w])
                         c[v] = c[v] + t[v, w]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
@@ -388,8 +389,9 @@ def _lines(first=0, reach=4):
             for line, k0, k1 in T.grid(reach, 2, 4):
                 with T.block("c"):
                     i, j = T.axis.spatial(2, (i_j * 3 + 2) // 6), T.axis.spatial(2, i_j % 2)
-                    l, k = T.axis.spatial(reach, line), T.axis.spatial(6, k0 * 4 + k1)
+                    l, k = T.axis.scan(reach, line), T.axis.spatial(6, k0 * 4 + k1)
                     T.where(k0 * 4 + k1 < 6)
+                    T.reads(c[i, j, k], t[i, l, k])
                     c[i, j, k] = c[i, j, k] * 2 + t[i, l, k]
 
     return main

@@ -139,7 +139,8 @@ def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
     elif not isinstance(dom, Range):
         dom = Range(dom)
     widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]
-    made = IterVar(dom, Var("", f"{DataType(dtype).kind}{max(widths)}"), iter_type)
+    variable = Var("", f"{DataType(dtype).kind}{max(widths)}")
+    made = IterVar(dom, variable, iter_type, span=IRBuilder.current().span)
     frame = last_block("T.axis")
     frame.iter_vars.append(made)
     frame.iter_values.append(as_prim_expr(binding))

@@ -127,12 +127,15 @@ class PrimFuncFrame(TIRFrame):
         self.attrs: dict[str, Any] | None = None
         self.root_alloc_buffers: list[Buffer] = []
         self.env_threads: dict[Var, IterVar] = {}
+        self.as_written: PrimFunc | None = None
+        """The function before what a script leaves out is added; None before the frame ends."""
 
     def _exit(self) -> None:
         attrs = dict(self.attrs or {})
         if not self.is_private and self.name is not None and "global_symbol" not in attrs:
             attrs = {"global_symbol": self.name, **attrs}
         func = PrimFunc(self.args, self.body(), self.ret_type, self.buffer_map, as_attrs(attrs))
+        self.as_written = func
         func = complete(func, self.root_alloc_buffers, self.adds_root)
         func.span = self.span
         assert self.builder is not None

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from weft.ir.expr import GlobalVar
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.parser.evaluator import Evaluator
+from weft.script.parser.mistakes import Mistake
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source
 from weft.support.dtype import DataType
@@ -59,6 +60,9 @@ class Parser:
         self.functions: dict[str, GlobalVar] = {}
         self.function_names: dict[str, str] = {}
         self.return_types: dict[GlobalVar, DataType] = {}
+        self.shadowing: list[ast.AST] = []
+        """Assignments of the function under way that made a variable over one outside."""
+        self.mistakes: list[Mistake] = []
 
     @contextlib.contextmanager
     def in_dialect(self, name: str) -> Iterator[None]:

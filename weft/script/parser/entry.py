@@ -17,6 +17,7 @@ from weft.relax.analysis.well_formed import find_problem
 from weft.relax.expr import Function
 from weft.script import metadata
 from weft.script.parser.core import Parser
+from weft.script.parser.mistakes import warn
 from weft.script.parser.module_dialect import parse_module
 from weft.script.parser.relax_dialect import parse_function
 from weft.script.parser.source import (
@@ -31,11 +32,11 @@ from weft.script.parser.text_evaluator import TextEvaluator, attribute_of
 from weft.script.parser.text_names import namespaces, of_module
 from weft.script.parser.tir_dialect import parse_prim_func
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRTypeError, IRValueError
+from weft.support.errors import DiagnosticError, IRTypeError
 from weft.support.public_entry import public_entry
 from weft.support.recursion import deep_recursion
 from weft.support.span import SourceName, Span
-from weft.tir.analysis.verify_well_formed import verify_well_formed
+from weft.tir.analysis.verify_well_formed import IllFormedError, verify_well_formed
 from weft.tir.function import PrimFunc
 
 P = ParamSpec("P")
@@ -197,7 +198,7 @@ def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
 def _one(parser: Parser, node: ast.FunctionDef | ast.ClassDef, check: bool) -> Any:
     token, options = parser.decorator(node)
     made = _dispatch(parser, node, token, options)
-    return verified(made, check and options.get("check_well_formed", True), parser.source)
+    return verified(made, check and options.get("check_well_formed", True), parser)
 
 
 def _dispatch(
@@ -238,7 +239,7 @@ def parse_definition(
     if token is None:
         token, options = parser.decorator(node)
     made = _dispatch(parser, node, token, options)
-    return verified(made, check_well_formed, source)
+    return verified(made, check_well_formed, parser)
 
 
 def decorate(
@@ -258,27 +259,29 @@ def decorate(
     return parse_definition(definition, frame, token, options, check_well_formed)
 
 
-def verified(made: Any, check: bool, source: Source) -> Any:
-    """``made``, after the well-formedness checks of both IRs where asked for."""
+def verified(made: Any, check: bool, parser: Parser) -> Any:
+    """``made``, after the well-formedness checks of both IRs, and warnings, where asked for."""
     if not check:
         return made
+    source = parser.source
     functions = list(made.functions.values()) if isinstance(made, IRModule) else [made]
     for func in functions:
         if isinstance(func, PrimFunc):
             try:
                 verify_well_formed(func)
-            except IRValueError as error:
-                raise _ill_formed(str(error), source, func) from error
+            except IllFormedError as error:
+                raise _ill_formed(str(error), source, error.span or func.span) from error
     if any(isinstance(func, Function) for func in functions):
         problem = find_problem(made)
         if problem is not None:
             where = made if isinstance(made, Function) else functions[0]
             if isinstance(made, IRModule) and problem.partition(":")[0] in made:
                 where = made[problem.partition(":")[0]]
-            raise _ill_formed(f"{problem}", source, where)
+            raise _ill_formed(f"{problem}", source, where.span)
+    warn(parser.mistakes)
     return made
 
 
-def _ill_formed(message: str, source: Source, func: Any) -> DiagnosticError:
+def _ill_formed(message: str, source: Source, span: Span | None) -> DiagnosticError:
     hint = "; check_well_formed=False parses it all the same"
-    return DiagnosticError(render(f"{message}{hint}", source, func.span))
+    return DiagnosticError(render(f"{message}{hint}", source, span))

@@ -44,6 +44,7 @@ class ScriptMacro:
         for name, value in bound.arguments.items():
             inner.scopes.define(name, value)
         inner.visit_body(_body(self.node))
+        parser.mistakes += inner.mistakes
         return inner.returned[0] if inner.returned else None
 
 

@@ -13,8 +13,10 @@ from weft.script.ir_builder import tir_statement as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.tir_frame import ForFrame, add_statement
 from weft.script.ir_builder.tir_value import DTypeConstructor, LetAnnotation, meta_var
+from weft.script.parser import shadowing
 from weft.script.parser.core import CALLS, Parser, statement
 from weft.script.parser.evaluator import BINARY, operand
+from weft.script.parser.mistakes import Mistake, block_mistakes, truncating_store
 from weft.support.errors import IRTypeError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
@@ -35,9 +37,28 @@ def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> Pri
                 with parser.guard(item):
                     value = build.arg(item.arg, _annotation(parser, item))
                 parser.scopes.define(item.arg, value)
+            parser.shadowing = []
             parser.visit_body(node.body)
         func: PrimFunc = builder.get()
+    if frame.as_written is not None:
+        parser.mistakes += block_mistakes(frame.as_written)
+    if parser.shadowing:
+        parser.mistakes += _shadowed(parser, node)
     return func
+
+
+def _shadowed(parser: Parser, function: ast.FunctionDef) -> list[Mistake]:
+    """Variables that end with a loop or a branch, and are read as if they did not."""
+    return [
+        Mistake(
+            f"{name} ends with the statements around it: `{ast.unparse(node)}` makes a new "
+            f"variable, and the {name} of line {parser.evaluator.span(outer).line} keeps its "
+            f'value; keep what changes in a buffer: {name} = T.alloc_buffer((1,), "float32"), '
+            f"then {name}[0] = ...",
+            parser.evaluator.span(node),
+        )
+        for node, name, outer in shadowing.find(function, parser.shadowing)
+    ]
 
 
 def _is_lowered(node: ast.FunctionDef) -> bool:
@@ -199,7 +220,17 @@ def visit_assign(parser: Parser, node: ast.Assign) -> None:
         return
     value = parser.evaluate(node.value)
     for name, item in parser.evaluator.match(target, value):
+        _note_shadowing(parser, name, node)
         parser.scopes.define(name, _assigned(parser, name, item), shadow=False)
+
+
+def _note_shadowing(parser: Parser, name: str, node: ast.AST) -> None:
+    """Remember an assignment to a name that stands for a variable of a scope outside."""
+    frames = parser.scopes.frames
+    if name not in frames[-1]:
+        for frame in frames[:-1]:
+            if isinstance(frame.get(name), Var):
+                parser.shadowing.append(node)
 
 
 def _store(parser: Parser, target: ast.Subscript, value: Any) -> None:
@@ -209,6 +240,9 @@ def _store(parser: Parser, target: ast.Subscript, value: Any) -> None:
     indices = parser.evaluate(target.slice)
     with parser.guard(target):
         build.buffer_store(buffer, value, indices)
+    if buffer.dtype.is_integral:
+        span = parser.evaluator.span(target)
+        parser.mistakes += truncating_store(buffer, build.as_value(value), span)
 
 
 def _assigned(parser: Parser, name: str, value: Any) -> Any:
@@ -243,6 +277,7 @@ def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
         _store(parser, node.target, result)
     else:
         for name, item in parser.evaluator.match(node.target, result):
+            _note_shadowing(parser, name, node)
             parser.scopes.define(name, _assigned(parser, name, item))
 
 
@@ -269,6 +304,7 @@ def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
         return
     if hint is not None and not isinstance(hint, Var):
         parser.error(node.annotation, f"expected a type such as T.int32, got {_kind(hint)}")
+    _note_shadowing(parser, name, node)
     frame = build.LetStmt(value, var=hint)
     parser.scopes.define(name, IRBuilder.name(name, frame.enter_rest()), shadow=False)
 

@@ -8,6 +8,7 @@ def no_init(A: T.Buffer((6, 5), "int32"), C: T.Buffer((6,), "int32")) -> None:
     for i, k in T.grid(6, 5):
         with T.block("C"):
             vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(C[vi], A[vi, vk])
             C[vi] = C[vi] + A[vi, vk]
 
 

@@ -1,7 +1,7 @@
 """Whether a PrimFunc is well formed: variables defined before use and once, blocks closed.
 
 Inside a block that has axes, only the axes may be used, not the loops around it: that is what lets
-schedules move the block.
+schedules move the block. Axes stay in their domains (weft.tir.analysis.axis_domains).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
+from weft.support.span import Span
+from weft.tir.analysis.axis_domains import AxisDomainError, check_axis_domains
 from weft.tir.analysis.scopes import ScopeVisitor
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -20,6 +22,12 @@ from weft.tir.stmt import AttrStmt, Block, For
 
 class _IllFormed(IRValueError):
     """The first fault that the walk meets."""
+
+
+class IllFormedError(IRValueError):
+    """A PrimFunc is not well formed; ``span`` is the place of the fault, where it is known."""
+
+    span: Span | None = None
 
 
 class _Verifier(ScopeVisitor):
@@ -100,10 +108,13 @@ def verify_well_formed(obj: PrimFunc | IRModule, assert_mode: bool = True) -> bo
         raise IRTypeError(f"verify_well_formed: expected a PrimFunc, got {type(obj).__name__}")
     try:
         _Verifier().function(obj)
-    except _IllFormed as fault:
+        check_axis_domains(obj)
+    except (_IllFormed, AxisDomainError) as fault:
         if assert_mode:
             name = obj.attrs.get("global_symbol", "the function")
-            raise IRValueError(f"{name} is not well formed: {fault}") from None
+            error = IllFormedError(f"{name} is not well formed: {fault}")
+            error.span = getattr(fault, "span", None)
+            raise error from None
         return False
     return True
 

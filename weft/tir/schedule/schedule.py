@@ -16,6 +16,7 @@ from weft.ir.expr import GlobalVar, IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.support.errors import IRIndexError, IRKeyError, IRTypeError, IRValueError, ScheduleError
+from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
@@ -93,6 +94,8 @@ class Schedule:
                 f"error_render_level: expected one of {', '.join(RENDER_LEVELS)}, got "
                 f"{error_render_level!r}"
             )
+        if enable_check is True and isinstance(mod, PrimFunc | IRModule):
+            check_axis_domains(mod)
         self.state = ScheduleState(mod, debug_mask=debug_mask, enable_check=enable_check)
         self.error_render_level = error_render_level
         self.func_working_on: GlobalVar | None = _only_function(self.state)

@@ -1,0 +1,228 @@
+"""Programs that are legal and compute something else than their author means.
+
+``block_mistakes`` looks at a function as it was written, before missing regions are filled in: a
+block that says itself that it reads a buffer (``T.reads``) means to build on what that holds. The
+parser notes what only a statement shows (numbers cut off by a store, variables that end with a
+loop). ``warn`` tells each once, at the user's line, as a ScriptWarning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect
+from weft.ir.structural import structural_equal
+from weft.script.ir_builder.completion import DETECT
+from weft.support.errors import ScriptWarning
+from weft.support.recursion import deep_recursion
+from weft.support.span import Span
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For
+
+_READS: Final = 1
+"""The bit of the mark ``DETECT`` that says that a block has no ``T.reads``."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is probably meant otherwise, and where it stands."""
+
+    message: str
+    span: Span | None
+
+
+def warn(mistakes: Iterable[Mistake]) -> None:
+    """A ScriptWarning for each, once per place."""
+    for mistake in mistakes:
+        if mistake.span is not None:
+            name = mistake.span.source_name.name
+            warnings.warn_explicit(
+                mistake.message, ScriptWarning, name, mistake.span.line,
+                registry=_REGISTRIES.setdefault(name, {}),
+            )  # fmt: skip
+
+
+_REGISTRIES: Final[dict[str, dict[Any, Any]]] = {}
+"""By file: which warnings were given, as the module ``warnings`` keeps it."""
+
+
+def truncating_store(buffer: Buffer, value: PrimExpr, span: Span) -> list[Mistake]:
+    """The mistake of a store that cuts fractions off; none if it cuts none."""
+    if not buffer.dtype.is_integral or not value.dtype.is_float:
+        return []
+    if isinstance(value, FloatImm) and value.value.is_integer():
+        return []
+    mistake = Mistake(
+        f"{buffer.name} holds {buffer.dtype}, and the value stored is {value.dtype}: what stands "
+        f"behind the point is cut off (0.75 becomes 0); make {buffer.name} a buffer of "
+        f'{value.dtype}, or say that it is meant: T.Cast("{buffer.dtype}", ...)',
+        span,
+    )
+    return [mistake]
+
+
+@deep_recursion
+def block_mistakes(func: PrimFunc) -> list[Mistake]:
+    """The probable mistakes in the blocks of a function whose regions are not filled in."""
+    visitor = _BlockVisitor()
+    visitor.visit(func.body)
+    return visitor.mistakes
+
+
+class _BlockVisitor(Visitor):
+    """Walks statements in the order in which they run."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[Mistake] = []
+        self.loops: list[For] = []
+        self.realizes: list[BlockRealize] = []
+        self.touched: set[Var] = set()
+        self.sources: dict[Var, Var] = {}
+
+    def memory(self, data: Var) -> Var:
+        """The buffer's memory: a matched buffer is a part of another's."""
+        while data in self.sources:
+            data = self.sources[data]
+        return data
+
+    def visit_For(self, node: Any) -> None:
+        self.loops.append(node)
+        self.visit(node.body)
+        self.loops.pop()
+
+    def visit_BlockRealize(self, node: Any) -> None:
+        block, loops = node.block, self.loops
+        for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
+            self.check_order(axis, value)
+        for match in block.match_buffers:
+            self.sources[match.buffer.data] = match.source.buffer.data
+        self.realizes.append(node)
+        if block.init is not None:
+            self.check_init(block)
+            self.touch(block.init)
+        if block.iter_vars:
+            self.loops = []
+        self.visit(block.body)
+        self.loops = loops
+        self.realizes.pop()
+
+    def check_order(self, axis: IterVar, value: PrimExpr) -> None:
+        """The extent of an axis is a loop, and its binding is none."""
+        extent = axis.dom.extent if axis.dom is not None else None
+        variables = {loop.loop_var for loop in self.loops}
+        if extent in variables and not variables & set(collect(value, Var)):
+            self.note(
+                f"axis {axis.var.name} goes up to the loop {extent} and is bound to {value}: its "
+                f"arguments are swapped; write T.axis.spatial({value}, {extent})",
+                axis,
+            )
+
+    def check_init(self, block: Block) -> None:
+        if any(axis.accumulates for axis in block.iter_vars):
+            return
+        started = {store.buffer.data for store in collect(block.init, BufferStore)}
+        for store in collect(block.body, BufferStore):
+            if store.buffer.data in started and _updates_itself(store):
+                break
+        else:
+            return
+        repeated = self.repeated(block, store)
+        if repeated:
+            self.note(
+                f"block {block.name_hint!r} has T.init but no reduction axis: {store.buffer.name} "
+                f"starts anew in every iteration of {repeated[0]}, and only the last one counts; "
+                f"make {repeated[0]} a reduction axis: T.axis.reduce, or R in T.axis.remap",
+                block,
+            )
+
+    def visit_BufferStore(self, node: Any) -> None:
+        if self.realizes and _updates_itself(node):
+            self.check_update(node, self.realizes[-1].block)
+        self.touch(node)
+
+    def check_update(self, store: BufferStore, block: Block) -> None:
+        """``C[...] = C[...] + ...`` in a block."""
+        name = store.buffer.name
+        accumulating = [axis for axis in block.iter_vars if axis.accumulates]
+        if not accumulating and block.init is None and block.iter_vars:
+            repeated = self.repeated(block, store)
+            if repeated:
+                self.note(
+                    f"axis {repeated[0]} of block {block.name_hint!r} is spatial, but {name} is "
+                    f"built up along it: schedules take its iterations for independent; make it "
+                    f"a reduction axis (T.axis.reduce, or R in T.axis.remap) with T.init",
+                    block,
+                )
+        if accumulating and block.init is None and self.starts_from_nothing(store):
+            indices = ", ".join([str(index) for index in store.indices])
+            self.note(
+                f"block {block.name_hint!r} adds to {name} along {accumulating[0].var.name}, and "
+                f"nothing gives {name} a first value: write `with T.init(): {name}[{indices}] = "
+                f"...` first, or T.reads({name}[{indices}], ...) if it builds on what is there",
+                block,
+            )
+
+    def repeated(self, block: Block, store: BufferStore) -> list[str]:
+        """Axes (of a block without axes: loops) along which ``store`` meets the same element."""
+        used = set(collect(list(store.indices), Var))
+        if used - {axis.var for axis in block.iter_vars} and block.iter_vars:
+            return []  # an inner loop or a let, of which nothing is known here
+        if block.iter_vars:
+            return [
+                axis.var.name for axis in block.iter_vars
+                if axis.iter_type == IterVar.DataPar and axis.var not in used
+                and axis.dom is not None and not _is_one(axis.dom.extent)
+            ]  # fmt: skip
+        return [
+            loop.loop_var.name for loop in self.loops
+            if loop.loop_var not in used and not _is_one(loop.extent)
+        ]  # fmt: skip
+
+    def starts_from_nothing(self, store: BufferStore) -> bool:
+        """Whether nothing before wrote the buffer, and no block says that it reads it."""
+        data = self.memory(store.buffer.data)
+        if data in self.touched:
+            return False
+        for realize in self.realizes:
+            mark = realize.block.annotations.get(DETECT, 0)
+            if not int(mark) & _READS and any(
+                self.memory(region.buffer.data) is data for region in realize.block.reads
+            ):
+                return False
+        return True
+
+    def touch(self, node: Any) -> None:
+        """Note what a statement writes, or hands to a call."""
+        for store in collect(node, BufferStore):
+            self.touched.add(self.memory(store.buffer.data))
+        loaded = {load.buffer.data for load in collect(node, BufferLoad)}
+        for var in collect(node, Var):
+            if var.dtype.is_handle and var not in loaded:
+                self.touched.add(self.memory(var))
+
+    def visit_Evaluate(self, node: Any) -> None:
+        self.touch(node)
+
+    def visit_PrimExpr(self, node: Any) -> None:
+        """Expressions hold no statements."""
+
+    def note(self, message: str, node: Block | IterVar) -> None:
+        self.mistakes.append(Mistake(message, node.span))
+
+
+def _updates_itself(store: BufferStore) -> bool:
+    """Whether the element that is stored is read for its new value."""
+    return any(
+        load.buffer.data is store.buffer.data and structural_equal(load.indices, store.indices)
+        for load in collect(store.value, BufferLoad)
+    )
+
+
+def _is_one(extent: PrimExpr) -> bool:
+    return isinstance(extent, IntImm) and extent.value == 1
