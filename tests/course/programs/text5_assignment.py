@@ -312,13 +312,15 @@ y0, y1 = sch.split(y, [None, 2])
 x0, x1 = sch.split(x, [None, 2])
 sch.reorder(n0, f0, y0, x0, rc, ry, rx, n1, f1, y1, x1)
 
-# Step 6. fuse + vectorize / fuse + parallel / fuse + unroll (before step 5, which copies loops)
-sch.parallel(sch.fuse(n0, f0, y0, x0))
-sch.unroll(sch.fuse(n1, f1))
-sch.vectorize(sch.fuse(y1, x1))
-
 # Step 5. decompose reduction
-sch.decompose_reduction(conv, rc)
+init = sch.decompose_reduction(conv, rc)
+
+# Step 6. fuse + vectorize / fuse + parallel / fuse + unroll
+sch.parallel(sch.fuse(n0, f0, y0, x0))
+for part in (init, conv):
+    n1, f1, y1, x1 = sch.get_loops(part)[-4:]
+    sch.unroll(sch.fuse(n1, f1))
+    sch.vectorize(sch.fuse(y1, x1))
 
 IPython.display.Code(sch.mod.script(), language="python")
 

@@ -5,7 +5,7 @@ All of them pass when the state's ``enable_check`` is off, but for the root bloc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.tir.buffer import Buffer
 from weft.tir.schedule import errors, flags, tree
@@ -79,30 +79,29 @@ def _neither(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> str | Non
 
 
 def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> None:
-    """Every block below a loop is complete, a reduction or a scan there.
+    """Every block below a loop is complete, a reduction, a scan or a part of a decomposed one.
 
-    So iterations of the loop that share no axis which accumulates are independent.
+    So iterations of the loop that share no axis which accumulates are independent, as far as one
+    block goes.
     """
     if not state.enable_check:
         return
-    for realize in tree.child_realizes(_stmt(subtree)):
+    scope = _stmt(subtree)
+    for realize in tree.child_realizes(scope):
         sref = state.sref_of(realize)
         reason = _neither(state, sref, subtree)
-        is_scan = reason and flags.scan_violation(state, sref, _stmt(subtree)) is None
-        if reason is not None and not is_scan:
+        if reason is None or flags.scan_violation(state, sref, scope) is None:
+            continue
+        if flags.decomposed_violation(state, sref, scope) is not None:
             raise errors.NotCompactDataflowError(
                 state,
                 f"below {name_of(subtree)}, {name_of(sref)} {reason}",
                 (subtree, sref),
-                "do this before decompose_reduction, which keeps the kinds of loops"
-                if _is_update(realize.block) else None,
-            )  # fmt: skip
+                BEFORE_DECOMPOSING if flags.is_update(realize.block) else None,
+            )
 
 
-def _is_update(block: Block) -> bool:
-    """Whether the block is what decompose_reduction leaves of a reduction."""
-    reduces = any(axis.accumulates for axis in block.iter_vars)
-    return reduces and block.init is None
+BEFORE_DECOMPOSING: Final = "do this before decompose_reduction, which keeps the kinds of loops"
 
 
 def check_affine_binding(state: ScheduleState, sref: StmtSRef) -> None:

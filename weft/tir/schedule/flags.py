@@ -9,7 +9,10 @@
 - *reduction*: an init, affine bindings, data-parallel and reduction axes, the only writer of its
   outputs, which no reduction axis indexes;
 - *scan*: an init, affine bindings, data-parallel and ordered axes, the only writer of its outputs;
-  what the init stores, the running values, no ordered axis indexes, and all others do.
+  what the init stores, the running values, no ordered axis indexes, and all others do;
+- *decomposed*: a part of what decompose_reduction leaves. An update has affine bindings and axes
+  that accumulate, none of which indexes an output, and no init; an init is complete but for the
+  update, which writes its outputs too.
 
 The definitions are those of TensorIR (Feng et al., ASPLOS 2023, section 3.3) as TVM 0.20 applies
 them, but for scans, which it does not know; a block under a condition, a ``while`` or a let is
@@ -119,12 +122,17 @@ def remember_map(
 # ---- complete and reduction blocks
 
 
-def complete_violation(block: Block, realize_scope: For | Block) -> Violation | None:
-    """Why ``block`` is no complete block below ``realize_scope``; None if it is one."""
+def complete_violation(
+    block: Block, realize_scope: For | Block, *, only_writer: bool = True
+) -> Violation | None:
+    """Why ``block`` is no complete block below ``realize_scope``; None if it is one.
+
+    Without ``only_writer`` other blocks may write its outputs.
+    """
     for axis in block.iter_vars:
         if axis.iter_type != IterVar.DataPar:
             return Violation(1, f"axis {axis.var.name} is not data-parallel")
-    written = _dominance_violation(block, realize_scope)
+    written = _dominance_violation(block, realize_scope) if only_writer else None
     if written is not None:
         return Violation(2, written)
     outputs = {region.buffer.data for region in block.writes}
@@ -196,6 +204,35 @@ def scan_violation(
     if _is_guarded(block, realize_scope):
         return Violation(8, "it stands under a condition, a while or a let")
     return None
+
+
+def decomposed_violation(
+    state: ScheduleState, sref: StmtSRef, realize_scope: For | Block
+) -> Violation | None:
+    """Why the block is no part of a decomposed reduction below ``realize_scope``.
+
+    What the other blocks below the scope write is not asked.
+    """
+    block = sref.stmt
+    assert isinstance(block, Block)
+    if not is_update(block):
+        return complete_violation(block, realize_scope, only_writer=False)
+    if not is_affine_binding(state, sref):
+        return Violation(2, "its bindings are not affine in the loops")
+    for axis in block.iter_vars:
+        if axis.iter_type != IterVar.DataPar and not axis.accumulates:
+            return Violation(3, f"axis {axis.var.name} is neither spatial nor a reduction")
+    reduced = reduction_axis_in_output(block)
+    if reduced is not None:
+        return Violation(5, f"reduction axis {reduced.name} indexes an output")
+    if _is_guarded(block, realize_scope):
+        return Violation(6, "it stands under a condition, a while or a let")
+    return None
+
+
+def is_update(block: Block) -> bool:
+    """Whether the block builds on what its outputs hold, along an axis and without an init."""
+    return block.init is None and any(axis.accumulates for axis in block.iter_vars)
 
 
 def running_values(block: Block) -> set[Buffer]:

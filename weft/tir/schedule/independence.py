@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
@@ -186,8 +186,9 @@ def _is_apart(state: ScheduleState, loop: StmtSRef, accesses: Sequence[_Access])
             continue
         if _follow(sets, variable, analyzer):
             return True
-        if _one_point(sets, analyzer):
-            same.append(sets[0].min_value)
+        tile = _tile(sets, analyzer)
+        if tile is not None:
+            same.append(tile)
     found = detect_iter_map(
         same, {variable: tree.loop_domain(loop.stmt)}, True, IterMapLevel.Bijective,
         simplify_trivial_iterators=False,
@@ -203,6 +204,26 @@ def _follow(sets: Sequence[IntervalSet], variable: Var, analyzer: Analyzer) -> b
     return all(
         analyzer.can_prove(op.less(item.max_value, low)) for item in sets for low in lows
     ) or all(analyzer.can_prove(op.less(high, item.min_value)) for item in sets for high in highs)
+
+
+def _tile(sets: Sequence[IntervalSet], analyzer: Analyzer) -> PrimExpr | None:
+    """A number that differs wherever the intervals of two iterations lie in different tiles.
+
+    ``[i // 4 * 8, i // 4 * 8 + 7]`` -> ``i // 4``; of one point it is the point.
+    """
+    first = sets[0].min_value
+    if _one_point(sets, analyzer):
+        return first
+    step = analyzer.modular_set(first)
+    if step.coeff < 2:
+        return None
+    for item in sets:
+        inside = op.less(op.subtract(item.max_value, first), step.coeff)
+        if not (
+            analyzer.can_prove(op.less_equal(first, item.min_value)) and analyzer.can_prove(inside)
+        ):
+            return None
+    return analyzer.simplify(op.floordiv(op.subtract(first, step.base), step.coeff))
 
 
 def _one_point(sets: Sequence[IntervalSet], analyzer: Analyzer) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
-from weft.tir.schedule import checks, independence, tree
+from weft.tir.schedule import checks, flags, independence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive import surgery
@@ -49,7 +49,8 @@ def parallel(self: Schedule, loop: LoopRV) -> None:
     """Run the iterations of a loop on several threads.
 
     Every block below is complete or a reduction there, bound affinely, and uses the loop for
-    spatial axes only: then no iteration needs what another one makes.
+    spatial axes only: then no iteration needs what another one makes. After decompose_reduction
+    this holds where the init and the update of an iteration write the same elements.
     """
     _set_kind(self, loop, ForKind.PARALLEL)
 
@@ -120,7 +121,10 @@ def _check_block(
         if not any(found is variable for found in collect(value, Var)):
             continue
         used = True
-        together = axis.iter_type == IterVar.CommReduce and tag.startswith("threadIdx")
+        together = (
+            axis.iter_type == IterVar.CommReduce and tag.startswith("threadIdx")
+            and realize.block.init is not None
+        )  # fmt: skip
         if axis.iter_type != IterVar.DataPar and not together:
             what = "a reduction" if axis.iter_type == IterVar.CommReduce else "no spatial axis"
             raise LoopCarriedError(
@@ -128,7 +132,7 @@ def _check_block(
                 f"{name_of(sref)} cannot be {WORDS[kind]}: it runs axis {axis.var.name} of "
                 f"{name_of(block_sref)}, which is {what}",
                 (sref, block_sref),
-                "rfactor makes partial results that are independent"
+                _reduction_hint(realize.block, tag)
                 if axis.iter_type == IterVar.CommReduce else None,
             )  # fmt: skip
         if not together and axis.var not in pinned and not op.is_const_int(loop_of(sref).extent, 1):
@@ -137,14 +141,27 @@ def _check_block(
         _check_private(state, sref, block_sref, kind)
 
 
+def _reduction_hint(block: Block, tag: str) -> str:
+    """What to do instead of running the terms of a reduction at the same time."""
+    if tag.startswith("threadIdx"):
+        return "threads reduce together where the init is a part of the block: bind the loop first"
+    if flags.is_update(block):
+        return "before decompose_reduction, rfactor makes partial results that are independent"
+    return "rfactor makes partial results that are independent"
+
+
 def _runs_once(state: ScheduleState, sref: StmtSRef, realize: BlockRealize) -> bool:
     loops = [loop_of(item) for item in tree.loops_above(sref)]
-    return realize.block.init is None or surgery.runs_once_per_instance(realize, loops)
+    return not _accumulates(realize.block) or surgery.runs_once_per_instance(realize, loops)
 
 
 def _stores_again(block: Block) -> bool:
-    """Whether an instance of the block stores an element more than once."""
-    return block.init is not None or len(collect(block.body, BufferStore)) > 1
+    """Whether an instance of the block stores an element more than once, or adds to it."""
+    return _accumulates(block) or len(collect(block.body, BufferStore)) > 1
+
+
+def _accumulates(block: Block) -> bool:
+    return block.init is not None or flags.is_update(block)
 
 
 def _overlap(
@@ -175,6 +192,7 @@ def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -
             f"{region_text(found.region)}, and block {found.other.name_hint} may access the same "
             "elements in another iteration",
             (sref, *[state.sref_of(block) for block in (found.writer, found.other)]),
+            checks.BEFORE_DECOMPOSING if flags.is_update(found.other) else None,
         )
 
 
