@@ -357,3 +357,50 @@ def test_a_thousand_bindings_are_rewritten_in_a_round():
     names = [b.value.op.name for b in made.body.blocks[0].bindings]
     assert names.count("relax.multiply") == 100
     assert "relax.add" not in names
+
+
+def to_column(_expr, matches):
+    return relax.op.expand_dims(matches[ANY], 1)
+
+
+def to_half(_expr, matches):
+    return relax.op.astype(relax.op.multiply(matches[ANY], relax.const(2.0, "float32")), "float16")
+
+
+@pytest.mark.parametrize(("rule", "got"), [(to_column, r"\(4, 1\)"), (to_half, "float16")])
+def test_a_replacement_of_another_type_is_refused_by_its_name(rule, got):
+    told = rf"rewriter: {rule.__name__} replaces y: expected R.Tensor\(\(4,\), .*float32.*{got}"
+    with pytest.raises(PassError, match=told):
+        rewrite_call(DOUBLE, rule, doubled)
+
+
+def test_each_way_to_rewrite_names_its_rule():
+    with PatternContext() as context:
+        x = wildcard()
+        sums = is_op("relax.add")(x, x)
+    other = is_op("relax.multiply")(wildcard(), wildcard())
+    with pytest.raises(PassError, match="rewriter: to_column replaces y"):
+        rewriters = [PatternMatchingRewriter.from_pattern(p, f)
+                     for p, f in ((other, to_product), (DOUBLE, to_column))]  # fmt: skip
+        (rewriters[0] | rewriters[1])(doubled)
+    with pytest.raises(PassError, match="rewriter: column replaces y"):
+
+        def column(matches, bindings):
+            return {matches[sums]: relax.op.expand_dims(bindings[matches[sums]].args[0], 1)}
+
+        column.__qualname__ = "column"
+        rewrite_bindings(context, column, doubled)
+
+
+def test_symbolic_shapes_that_may_agree_are_accepted():
+    @R.function(private=True)
+    def symbolic(x: R.Tensor(("n",), "float32")):
+        with R.dataflow():
+            y = R.add(x, x)
+            R.output(y)
+        return y
+
+    def to_four(_expr, matches):
+        return relax.op.concat([matches[ANY], matches[ANY]], 0)  # 2 * n: not n, unless n is 0
+
+    assert rewrite_call(DOUBLE, to_four, symbolic) is not symbolic

@@ -28,6 +28,7 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.lattice import BaseCheckResult, struct_info_base_check
 from weft.relax.normalize import merged_blocks
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
@@ -45,14 +46,19 @@ def rewrite_function(
     rewrite: Rewrite,
     mod: IRModule | None = None,
     renamed: Mapping[GlobalVar, GlobalVar] | None = None,
+    name_of: Callable[[Var], str] | None = None,
 ) -> Function:
     """The function with replacements made until there are none; the same if there are none.
 
-    ``renamed`` maps the GlobalVars that replacements call.
+    ``renamed`` maps the GlobalVars that replacements call; ``name_of`` says which rule gave the new
+    value of a variable, for messages.
+
+    Raises:
+        PassError: a replacement is certainly of another type than what it replaces.
     """
     limit = 100 + 2 * len(all_bindings(func))
     for _ in range(limit):
-        round_ = _Round(rewrite, mod, renamed or {})
+        round_ = _Round(rewrite, mod, renamed or {}, name_of)
         made = round_.visit_expr(func)
         if not round_.changed or structural_equal(made, func):
             return func
@@ -81,11 +87,29 @@ class _Round(PyExprMutator):
     """One round: replacements are chosen, then put in while the function is rebuilt."""
 
     def __init__(
-        self, rewrite: Rewrite, mod: IRModule | None, renamed: Mapping[GlobalVar, GlobalVar]
-    ) -> None:
+        self, rewrite: Rewrite, mod: IRModule | None, renamed: Mapping[GlobalVar, GlobalVar],
+        name_of: Callable[[Var], str] | None,
+    ) -> None:  # fmt: skip
         super().__init__(mod)
-        self.rewrite, self.renamed = rewrite, renamed
+        self.rewrite, self.renamed, self.name_of = rewrite, renamed, name_of
         self.changed = False
+        self.rules: dict[Var, str] = {}
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        """Emit the binding; a new value must not be of another type than the old one."""
+        super().visit_var_binding_(binding)
+        rule = self.rules.get(binding.var)
+        if rule is None:
+            return
+        value = self.lookup_binding(self.get_var_remap(binding.var))
+        declared, actual = binding.var.struct_info, None if value is None else value.struct_info
+        if declared is None or actual is None:
+            return
+        if struct_info_base_check(declared, actual) == BaseCheckResult.FAIL_L0:
+            raise PassError(
+                f"rewriter: {rule} replaces {binding.var.name_hint}: expected {declared}, the type "
+                f"of what it replaces, got {actual}"
+            )
 
     def visit_seq_expr_(self, op: SeqExpr) -> Any:
         """A sequence whose body, if it computes something, is rewritten as a last binding."""
@@ -120,6 +144,8 @@ class _Round(PyExprMutator):
         if not spec:
             return bindings
         self.changed = True
+        self.rules.update({var: "a replacement" if self.name_of is None else self.name_of(var)
+                           for var in spec})  # fmt: skip
         restore = _Restoration(bindings, spec, self.renamed)
         made = [
             b.with_(value=restore.visit(spec[b.var])) if b.var in spec else b for b in bindings

@@ -40,6 +40,10 @@ class PatternMatchingRewriter(ModulePass):
         super().__init__(self._over_module, PassInfo(0, type(self).__name__))
         self.subroutines: dict[GlobalVar, Any] = {}
 
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002 - of rewriters with several rules
+        """Which rule gave the new value of a variable in the last segment, for messages."""
+        return type(self).__name__
+
     def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
         """The new values of variables of a segment."""
         raise NotImplementedError(f"{type(self).__name__} is not a complete rewriter")
@@ -79,7 +83,7 @@ class PatternMatchingRewriter(ModulePass):
                 f"rewriter: the replacement calls {names}, which a module must hold; apply the "
                 "rewriter to a module, not to a function"
             )
-        return rewrite_function(obj, self.rewrite_bindings)
+        return rewrite_function(obj, self.rewrite_bindings, name_of=self.rule_name)
 
     def _over_module(self, mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG002 - a pass
         added, renamed = _new_subroutines(mod, self.subroutines)
@@ -87,7 +91,9 @@ class PatternMatchingRewriter(ModulePass):
         for gvar, func in mod.functions.items():
             functions[gvar] = func
             if isinstance(func, Function):
-                functions[gvar] = rewrite_function(func, self.rewrite_bindings, mod, renamed)
+                functions[gvar] = rewrite_function(
+                    func, self.rewrite_bindings, mod, renamed, self.rule_name
+                )
         if all(func is mod.functions[gvar] for gvar, func in functions.items()):
             return mod
         functions.update(_called(functions, added))
@@ -112,7 +118,8 @@ def _new_subroutines(
             name = f"{gvar.name_hint}_{count}"
         taken.add(name)
         if name != gvar.name_hint:
-            renamed[gvar] = GlobalVar(name, gvar.struct_info)
+            renamed[gvar] = GlobalVar(name, gvar.type_)
+            renamed[gvar].struct_info = gvar.struct_info
         added[renamed.get(gvar, gvar)] = func
     return added, renamed
 
@@ -155,6 +162,10 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         self.pattern, self.func = pattern, func
         self.outer: tuple[DFPattern, ...] = ()
 
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+        """The name of the function that makes replacements."""
+        return _name(self.func)
+
     def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
         """The replacements, of matches that do not look into a binding replaced before."""
         callees = root_callees(self.pattern)
@@ -192,10 +203,16 @@ class OrRewriter(PatternMatchingRewriter):
         super().__init__()
         self.lhs, self.rhs = lhs, rhs
         self.subroutines = {**lhs.subroutines, **rhs.subroutines}
+        self._by_lhs: set[Var] = set()
+
+    def rule_name(self, var: Var) -> str:
+        """The rule of the side that replaced the variable."""
+        return (self.lhs if var in self._by_lhs else self.rhs).rule_name(var)
 
     def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
         """The replacements of both."""
         spec = self.lhs.rewrite_bindings(bindings)
+        self._by_lhs = set(spec)
         rest = [binding for binding in bindings if binding.var not in spec]
         return {**spec, **self.rhs.rewrite_bindings(rest)} if rest else spec
 
@@ -207,6 +224,10 @@ class TupleRewriter(PatternMatchingRewriter):
         super().__init__()
         self.patterns, self.func = tuple(patterns), func
         self.outer: tuple[DFPattern, ...] = ()
+
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+        """The name of the function that makes replacements."""
+        return _name(self.func)
 
     def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
         """The replacements; a binding that completes a tuple takes the nearest earlier ones."""
@@ -313,6 +334,10 @@ class _TupleSearch:
         return False
 
 
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
 def _variables(expr: Any, known: Mapping[int, Var]) -> list[Var]:
     """The variables that an expression needs, where bound values stand for their variables."""
     if id(expr) in known:
@@ -333,6 +358,10 @@ class _ContextRewriter(PatternMatchingRewriter):
     def __init__(self, ctx: PatternContext, func: Callable[..., Any]) -> None:
         super().__init__()
         self.ctx, self.func = ctx, func
+
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+        """The name of the function that makes replacements."""
+        return _name(self.func)
 
     def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
         """The replacements of one match after the other, of bindings not yet replaced."""

@@ -81,6 +81,7 @@ def rule_of_module(mod: IRModule) -> Rule:
     def replace(expr: Any, matches: Mapping[DFPattern, Any]) -> Any:  # noqa: ARG001 - its signature
         return _instance(replacement, [matches[wildcard] for wildcard in wildcards])
 
+    replace.__qualname__ = "the function 'replacement' of the module"
     return Rule(top, replace, _subroutines(mod))
 
 
@@ -202,4 +203,3 @@ def _instance(func: Function, arguments: list[Any]) -> Any:
                 bindings.append(VarBinding(new, value))
     body = copy.visit(func.body.body)
     return SeqExpr([BindingBlock(bindings)], body) if bindings else body
-

@@ -167,6 +167,31 @@ def test_a_custom_converter_comes_first():
     np.testing.assert_allclose(run(mod, np.array([1, 2], "float32")), [3, 5])
 
 
+@pytest.mark.parametrize(
+    ("converter", "told"),
+    [
+        (lambda x: relax.op.permute_dims(x), r"expected shape \(2, 3\) of 'y', as the model decl"),
+        (lambda x: relax.op.sum(x, axis=[0]), r"expected shape \(2, 3\) of 'y'.*, got \(3\)"),
+        (lambda x: relax.op.astype(x, "float16"), "expected FLOAT of 'y', as .*, got FLOAT16"),
+    ],
+)
+def test_a_custom_converter_must_make_what_the_model_declares(converter, told):
+    nodes = [node("Relu", "x", "y"), node("Neg", "y", "z")]
+    proto = model(nodes, [info("x", shape=[2, 3])], ["z"])
+    proto.graph.value_info.append(info("y", shape=[2, 3]))
+    custom = {"Relu": lambda context, x: converter(x.expr)}
+    with pytest.raises(weft.TVMError, match=f"Relu 'y': the converter given for it: {told}"):
+        from_onnx(proto, custom_converters=custom)
+
+
+def test_what_is_not_known_to_differ_is_no_fault_of_a_custom_converter():
+    nodes = [node("Relu", "x", "y"), node("Neg", "y", "z")]
+    proto = model(nodes, [info("x", shape=["n", 3])], ["z"])
+    proto.graph.value_info.append(info("y", shape=["m", 3]))
+    custom = {"Relu": lambda context, x: relax.op.nn.relu(x.expr)}
+    assert from_onnx(proto, custom_converters=custom)
+
+
 def test_the_opset_can_be_overridden():
     proto = model([node("Softmax", "x", "y")], [info("x", shape=[2, 3, 4])], ["y"], opset=13)
     x = uniform(2, 3, 4)

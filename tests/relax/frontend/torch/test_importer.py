@@ -165,6 +165,28 @@ def test_a_wrong_converter_is_named_at_import():
         from_exported_program(program, custom_converters=custom)
 
 
+class Largest(torch.nn.Module):
+    def forward(self, x):
+        values, places = torch.max(x, dim=1)
+        return values, places
+
+
+@pytest.mark.parametrize(
+    ("results", "told"),
+    [
+        (lambda x: [x], "expected 2 results, a list or a tuple of expressions, got 1"),
+        (lambda x: x, "expected 2 results, a list or a tuple of expressions, got 0"),
+        (lambda x: relax.Tuple([relax.op.max(x, 1), relax.op.max(x, 1)]), "torch deduced .*int64"),
+        (lambda x: [relax.op.max(x, 0), relax.op.argmax(x, 1)], r"torch deduced .*\(5,\)"),
+    ],
+)
+def test_a_converter_of_several_results_is_checked_as_well(results, told):
+    custom = {"aten.max.dim": lambda context, self, dim, keepdim=False: results(self)}
+    program = capture(Largest(), (torch.randn(5, 3),))
+    with pytest.raises(weft.error.IRTypeError, match=rf"converter of aten\.max\.dim.*: {told}"):
+        from_exported_program(program, custom_converters=custom)
+
+
 def test_control_flow_on_data_is_told_in_few_lines():
     class Branches(torch.nn.Module):
         def forward(self, x):

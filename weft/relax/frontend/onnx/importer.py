@@ -156,6 +156,7 @@ class _Import:
     def run(self) -> Imported:
         graph, scope, builder = self.graph, self.scope, self.builder
         self.translator.check_operators(graph, scope)
+        self.translator.declare(graph)
         self.parameters()
         variables = [var for group in self.inputs.values() for var in group]
         variables += [var for var, _ in self.params]

@@ -23,6 +23,7 @@ from weft.relax.frontend.onnx.attributes import (
 )
 from weft.relax.frontend.onnx.checks import check_node, first_output, sub_graphs
 from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.declared import check_declared, is_custom
 from weft.relax.frontend.onnx.element_types import SMALL
 from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError
 from weft.relax.frontend.onnx.functions import (
@@ -66,6 +67,8 @@ class Translator:
         self.builder = builder
         self.functions = {function_key(item): item for item in functions}
         self.custom = {name: make_converter(fn, 1) for name, fn in (custom or {}).items()}
+        self.declared: dict[str, Any] = {}
+        """What the graph, and those inside it, say of their tensors, by name."""
         self.data_symbols: set[Any] = set()
         """Symbols that a tensor's elements define when the program runs."""
         self._symbols = itertools.count()
@@ -113,8 +116,14 @@ class Translator:
         for name, array in initializers(graph):
             scope.set(name, Value(self.builder, None, array))
 
+    def declare(self, graph: Any) -> None:
+        """Note what a graph says of its tensors, for results of converters of the caller."""
+        if self.custom:
+            self.declared.update({info.name: info for info in (*graph.value_info, *graph.output)})
+
     def graph(self, graph: Any, scope: Scope, inputs: Sequence[Any] = ()) -> list[Any]:
         """The outputs of a sub-graph on these inputs, its bindings emitted here."""
+        self.declare(graph)
         inner = scope.inner()
         for info, value in zip(graph.input, inputs, strict=True):
             inner.set(info.name, value)
@@ -146,6 +155,8 @@ class Translator:
                 f"made {len(outputs)}"
             )
         for name, value in zip(node.output, outputs, strict=False):
+            if is_custom(node, self.custom):
+                check_declared(node, name, value, self.declared if self._depth == 0 else {})
             scope.set(name, value)
 
     def _outputs(self, node: Any, scope: Scope, inputs: Sequence[Any]) -> list[Any]:
@@ -156,7 +167,7 @@ class Translator:
             return self._inline(function, scope, opset, inputs, given)
         context = Context(self, scope, node, opset)
         row = self._converter(domain, node.op_type, opset)
-        if qualified(domain, node.op_type) not in self.custom:
+        if not is_custom(node, self.custom):
             check_node(node, opset, given, inputs)
         if row is not None:
             return self._convert(context, row, (domain, node.op_type, opset), inputs, given)

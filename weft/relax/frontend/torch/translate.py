@@ -30,7 +30,7 @@ from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, o
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import differ, same_dims
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.support.errors import InternalError, IRTypeError, TVMError, UnsupportedError
 
 SKIPPED: Final = frozenset({
@@ -205,6 +205,8 @@ class GraphTranslator:
     def checked(self, node: fx.Node, result: Any) -> Any:
         """The converter's result as variables whose struct info agrees with torch's."""
         expected = node.meta.get("val")
+        if self.is_custom(node) and isinstance(expected, list | tuple):
+            result = self.several(node, result, len(expected))
         if isinstance(expected, list | tuple) and isinstance(result, list | tuple):
             return [
                 None if value is None or fake is None else self.agreeing(node, value, fake)
@@ -220,6 +222,21 @@ class GraphTranslator:
         if isinstance(result, Call):
             result = self.builder.emit(result)
         return result
+
+    def several(self, node: fx.Node, result: Any, count: int) -> list[Any]:
+        """The results of a converter of the caller's: one for each of torch's."""
+        if isinstance(result, Expr):
+            value = self.context.emit(result)
+            info = value.struct_info
+            fields = info.fields if isinstance(info, TupleStructInfo) else ()
+            result = [self.builder.emit(TupleGetItem(value, i)) for i in range(len(fields))]
+        found = len(result) if isinstance(result, list | tuple) else 1
+        if found != count:
+            raise IRTypeError(
+                f"converter of {overload_name(node.target)}{_at(node)}: expected {count} results, "
+                f"a list or a tuple of expressions, got {found}"
+            )
+        return list(result)
 
     def agreeing(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
         """A value of the shape and data type that torch deduced; a complex one of two variables."""
