@@ -25,8 +25,12 @@ def test_an_unknown_operator_names_the_nearest():
 def test_attributes_are_set_read_and_removed():
     op = ir.Op.register("test.attributes", level=1)
     assert op.get_attr("level") == 1
-    ir.register_op_attr("test.attributes", "level", 2)
+    ir.register_op_attr("test.attributes", "level", 2, override=True)
     assert op.get_attr("level") == 2
+    ir.register_op_attr("test.attributes", "level", 3, level=11)
+    assert op.get_attr("level") == 3
+    with pytest.raises(IRValueError, match="level of the operator 'test.attributes' is already"):
+        ir.register_op_attr("test.attributes", "level", 2)
 
     @ir.register_op_attr("test.attributes", "rule")
     def rule():

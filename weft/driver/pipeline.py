@@ -48,6 +48,7 @@ from weft.relax.transform.vm_shape_lower import VMShapeLower
 from weft.relax.transform.widen_integers import WidenIntegers
 from weft.relax.transform.winograd import UseWinograd
 from weft.support.errors import PassError
+from weft.support.registration import refuse_second
 from weft.target.target import as_target
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
@@ -248,10 +249,13 @@ def get_default_pipeline(target: Any = None) -> Any:
     return get_pipeline("default_build")
 
 
-def register_pipeline(name: str) -> Callable[[Any], Any]:
-    """Decorator: register a function that returns a pass under ``name``."""
-    if name in _PIPELINES:
-        raise PassError(f"a pipeline {name!r} is already registered")
+def register_pipeline(name: str, *, override: bool = False) -> Callable[[Any], Any]:
+    """Decorator: register a function that returns a pass under ``name``.
+
+    Raises:
+        IRValueError: there is one of that name, and ``override`` is not given.
+    """
+    refuse_second("the pipeline", name, name in _PIPELINES, override)
 
     def apply(function: Any) -> Any:
         _PIPELINES[name] = function

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import field, node
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.registration import refuse_second
+
+_LEVEL: Final = 10
+"""The level of an attribute that ``Op.register`` sets."""
+
+_LEVELS: Final[dict[tuple[str, str], int]] = {}
+"""The levels of attributes, by the operator's name and theirs."""
 
 
 @node
@@ -41,13 +48,25 @@ class Op(RelaxExpr):
         return found
 
     @staticmethod
-    def register(op_name: str, **attributes: Any) -> Op:
-        """Create the operator (or find it) and set attributes on it."""
+    def register(op_name: str, *, override: bool = False, **attributes: Any) -> Op:
+        """Create the operator (or find it) and set attributes on it.
+
+        Raises:
+            IRValueError: it has another value of an attribute, and ``override`` is not given.
+        """
         found = Op._registry.get(op_name)
         if found is None:
             found = Op._registry[op_name] = Op(op_name)
+        for name, value in attributes.items():
+            found._refuse_second(name, value, override)
         found.attributes.update(attributes)
         return found
+
+    def _refuse_second(self, name: str, value: Any, override: bool) -> None:
+        """Raise if the attribute has another value; the same one changes nothing."""
+        known = self.attributes.get(name, value)
+        is_same = known is value or (type(known) is type(value) and known == value)
+        refuse_second(f"the attribute {name} of the operator", self.name, not is_same, override)
 
     @staticmethod
     def list_op_names() -> list[str]:
@@ -63,8 +82,9 @@ class Op(RelaxExpr):
         return attr_name in self.attributes
 
     def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
-        """Set an attribute; a later call wins (``plevel`` is accepted for TVM's signature)."""
+        """Set an attribute, whatever it was; ``plevel`` is that of ``register_op_attr``."""
         self.attributes[attr_name] = value
+        _LEVELS[self.name, attr_name] = plevel
 
     def reset_attr(self, attr_name: str) -> None:
         """Remove an attribute."""
@@ -78,12 +98,22 @@ class Op(RelaxExpr):
 
 
 def register_op_attr(
-    op_name: str, attr_key: str, value: Any = None, level: int = 10
+    op_name: str, attr_key: str, value: Any = None, level: int = 10, *, override: bool = False
 ) -> Callable[[Any], Any] | Any:
-    """Set an attribute of an operator; without ``value`` it is a decorator."""
+    """Set an attribute of an operator; without ``value`` it is a decorator.
+
+    A higher ``level`` than that of the value there is replaces it, as in TVM.
+
+    Raises:
+        IRValueError: the operator has another value of the attribute at the same or a higher
+            level, and ``override`` is not given.
+    """
 
     def apply(given: Any) -> Any:
-        Op.register(op_name).set_attr(attr_key, given, level)
+        operator = Op.register(op_name)
+        if level <= _LEVELS.get((op_name, attr_key), _LEVEL):
+            operator._refuse_second(attr_key, given, override)
+        operator.set_attr(attr_key, given, level)
         return given
 
     return apply if value is None else apply(value)

@@ -20,6 +20,7 @@ from weft.ir.module import IRModule
 from weft.support import slots
 from weft.support.errors import PassError
 from weft.support.garbage import rare_collections
+from weft.support.registration import refuse_second
 from weft.support.scopes import Scopes
 
 
@@ -105,8 +106,10 @@ class PassContext:
         return f"PassContext({text})"
 
     @classmethod
-    def register_option(cls, name: str, description: str) -> None:
-        """Declare an option of ``config``."""
+    def register_option(cls, name: str, description: str, *, override: bool = False) -> None:
+        """Declare an option of ``config``; IRValueError if there is one and not ``override``."""
+        is_taken = cls._options.get(name, description) != description
+        refuse_second("the option", name, is_taken, override)
         cls._options[name] = description
 
     @classmethod

@@ -17,7 +17,7 @@ from weft.runtime.abi import CALL_PACKED, RAISE, THREADED, address_of
 from weft.runtime.builtins_ir import BUILTINS, builtin_address
 from weft.runtime.calls import CALL_PACKED_ADDRESS
 from weft.runtime.elf import read_object
-from weft.runtime.externals import add_symbol, bind_external
+from weft.runtime.externals import BOUND, add_symbol, bind_external
 from weft.runtime.faults import RAISE_ADDRESS
 from weft.runtime.parts import load_code
 from weft.runtime.registry import PackedFunc
@@ -25,6 +25,7 @@ from weft.runtime.spec import FunctionSpec, ParamSpec
 from weft.runtime.threads import parallel_symbol
 from weft.runtime.wrapper import make_binder, make_wrapper
 from weft.support.errors import CodegenError, IRKeyError, IRTypeError
+from weft.support.registration import refuse_second
 
 __all__ = [
     "FunctionSpec",
@@ -85,20 +86,22 @@ class NativeFunction(PackedFunc):
         return make_binder(self.spec, self.address, self)(*args)
 
 
-def register_extern(name: str, function: Any) -> None:
+def register_extern(name: str, function: Any, *, override: bool = False) -> None:
     """Make a native function callable from compiled code by name (``T.call_extern``).
 
     ``function`` is an address, or a ctypes function or callback, which is then kept alive.
+
+    Raises:
+        IRValueError: another function has that name, and ``override`` is not given.
     """
-    if isinstance(function, int):
-        add_symbol(name, function)
-    elif isinstance(function, _CFunction):
-        _keep_alive.append(function)
-        add_symbol(name, address_of(function))
-    else:
+    if not isinstance(function, int | _CFunction):
         raise IRTypeError(
             f"{name}: expected an address or a ctypes function, got {type(function).__name__}"
         )
+    address = function if isinstance(function, int) else address_of(function)
+    refuse_second("the native function", name, BOUND.get(name, address) != address, override)
+    _keep_alive.append(function)
+    add_symbol(name, address)
 
 
 def load_library(path: str | Path) -> None:

@@ -14,6 +14,7 @@ from weft.runtime.containers import String
 from weft.runtime.providers import provide
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.public_entry import calls_of_callers, tell_fault
+from weft.support.registration import refuse_second
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,10 +96,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
             f"expected a name that is not empty and has no NUL characters, got {name!r:.80}: "
             "compiled code finds functions by it"
         )
-    if name in _TABLE and not override:
-        raise IRValueError(
-            f"global function {name!r} is already registered; pass override=True to replace it"
-        )
+    refuse_second("the global function", name, name in _TABLE, override)
     _TABLE[name] = function if type(function) is PackedFunc else PackedFunc(function, name)
     return function
 

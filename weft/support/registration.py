@@ -13,10 +13,10 @@ def refuse_second(what: str, name: object, is_taken: bool, override: bool) -> No
     """Raise IRValueError if the name is taken and ``override`` is not true.
 
     ``what`` completes the sentence: ``refuse_second("the pipeline", "mine", True, False)`` says
-    "the pipeline mine is already registered; ...".
+    "the pipeline 'mine' is already registered; ...".
     """
     if is_taken and not override:
         raise IRValueError(
-            f"{what} {name} is already registered; pass override=True to replace it, as in a "
+            f"{what} {name!r} is already registered; pass override=True to replace it, as in a "
             "cell of a notebook that runs again"
         )

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from weft.ir.node import Node, node
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.registration import refuse_second
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize
 
@@ -65,10 +66,7 @@ class TensorIntrin(Node):
 
     @staticmethod
     def _enter(name: str, entry: TensorIntrin | Maker, override: bool) -> None:
-        if name in TensorIntrin.REGISTRY and not override:
-            raise IRValueError(
-                f"TensorIntrin {name!r} has already been registered; override=True replaces it"
-            )
+        refuse_second("the tensor intrinsic", name, name in TensorIntrin.REGISTRY, override)
         TensorIntrin.REGISTRY[name] = entry
 
     @staticmethod

@@ -124,7 +124,7 @@ def test_a_pass_that_changes_parameters_is_not_compared():
 def tripling(rule):
     """``my.triple``, which LegalizeOps lowers by the rule, and a graph that calls it."""
     Op.register(
-        "my.triple", FLegalize=rule, FPurity=True,
+        "my.triple", override=True, FLegalize=rule, FPurity=True,
         FInferStructInfo=lambda call, builder: call.args[0].struct_info,
     )  # fmt: skip
     x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
@@ -200,7 +200,7 @@ def test_references_are_registered_once_and_for_operators():
         relax.register_reference("my.tripel", lambda x: 3 * x)
     with pytest.raises(weft.TVMError, match="my.triple: expected a function of arrays, got int"):
         relax.register_reference("my.triple")(3)
-    with pytest.raises(weft.TVMError, match=r"relax.add is already registered; pass override=True"):
+    with pytest.raises(weft.TVMError, match="'relax.add' is already registered; pass override"):
         relax.register_reference("relax.add", lambda x, y: x - y)
 
 
@@ -208,7 +208,10 @@ def test_a_pass_after_which_a_function_faults_is_named(monkeypatch):
     def fails(x):
         raise weft.TVMError("it fails")
 
-    Op.register("my.failing", FInferStructInfo=lambda call, builder: call.args[0].struct_info)
+    Op.register(
+        "my.failing", override=True,
+        FInferStructInfo=lambda call, builder: call.args[0].struct_info,
+    )  # fmt: skip
     monkeypatch.setitem(REFERENCE, Op.get("my.failing"), fails)
     wrong = replacing("relax.nn.relu", "my.failing", "Unknown")
     with (

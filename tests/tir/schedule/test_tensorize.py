@@ -271,7 +271,7 @@ def test_registry():
     assert tir.TensorIntrin.get("no such", allow_missing=True) is None
     with pytest.raises(ValueError, match="TensorIntrin 'no such' is not registered"):
         tir.TensorIntrin.get("no such")
-    with pytest.raises(ValueError, match="'test_tile' has already been registered"):
+    with pytest.raises(ValueError, match="'test_tile' is already registered; pass override=True"):
         tir.TensorIntrin.register("test_tile", tile_desc, tile_impl)
     tir.TensorIntrin.register("test_tile", tile_desc, tile_impl, override=True)
     with pytest.raises(ValueError, match="the desc has 3 parameters, the impl 2"):

@@ -11,13 +11,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.relax.transform.fuse_ops_by_pattern import FusionPattern, as_fusion_pattern
+from weft.support.registration import refuse_second
 
 _REGISTERED: list[FusionPattern] = []
 
 
-def register_patterns(patterns: Sequence[Any]) -> None:
-    """Register FusionPatterns or tuples of their arguments; later ones have higher priority."""
-    _REGISTERED.extend([as_fusion_pattern(item) for item in patterns])
+def register_patterns(patterns: Sequence[Any], *, override: bool = False) -> None:
+    """Register FusionPatterns or tuples of their arguments; later ones have higher priority.
+
+    Raises:
+        IRValueError: there is one of a name, and ``override`` is not given.
+    """
+    new = [as_fusion_pattern(item) for item in patterns]
+    for item in new:
+        refuse_second("the pattern", item.name, get_pattern(item.name) is not None, override)
+    remove_patterns([item.name for item in new])
+    _REGISTERED.extend(new)
 
 
 def remove_patterns(names: Iterable[str]) -> None:

@@ -162,7 +162,7 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         self.pattern, self.func = pattern, func
         self.outer: tuple[DFPattern, ...] = ()
 
-    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
         """The name of the function that makes replacements."""
         return _name(self.func)
 
@@ -225,7 +225,7 @@ class TupleRewriter(PatternMatchingRewriter):
         self.patterns, self.func = tuple(patterns), func
         self.outer: tuple[DFPattern, ...] = ()
 
-    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
         """The name of the function that makes replacements."""
         return _name(self.func)
 
@@ -359,7 +359,7 @@ class _ContextRewriter(PatternMatchingRewriter):
         super().__init__()
         self.ctx, self.func = ctx, func
 
-    def rule_name(self, var: Var) -> str:  # noqa: ARG002
+    def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
         """The name of the function that makes replacements."""
         return _name(self.func)
 

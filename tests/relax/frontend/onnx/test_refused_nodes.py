@@ -127,5 +127,5 @@ def test_inputs_of_a_run_that_are_missing_or_unknown(feeds):
 
 
 def test_two_converters_of_one_operator_and_opset():
-    with pytest.raises(TVMError, match="Relu has one from opset 1 on already"):
+    with pytest.raises(TVMError, match="from opset 1 on of 'Relu' is already registered"):
         converter("Relu")(lambda context, x: x)

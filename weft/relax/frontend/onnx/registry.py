@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from weft.support.errors import IRValueError
+from weft.support.registration import refuse_second
 
 Function = Callable[..., Any]
 AI_ONNX: Final = ""
@@ -58,7 +58,7 @@ def make_converter(
 
 def converter(
     *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = (),
-    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}), override: bool = False,
 ) -> Callable[[Function], Function]:  # fmt: skip
     """Enter the function for operators of those names, from opset ``since`` on.
 
@@ -66,19 +66,18 @@ def converter(
     are values of attributes that ask for nothing, where no schema gives a default.
 
     Raises:
-        IRValueError: there is a converter for one of the names from that opset on.
+        IRValueError: there is a converter for one of the names from that opset on, and
+            ``override`` is not given.
     """
 
     def enter(function: Function) -> Function:
         row = make_converter(function, since, ignores, neutral)
         for name in names:
             rows = _TABLE.setdefault((domain, name), [])
-            if any(other.since == since for other in rows):
-                raise IRValueError(
-                    f"converter: {qualified(domain, name)} has one from opset {since} on already; "
-                    "give from_onnx custom_converters to take another one"
-                )
-            rows.append(row)
+            what = f"the converter from opset {since} on of"
+            is_taken = any(other.since == since for other in rows)
+            refuse_second(what, qualified(domain, name), is_taken, override)
+            rows[:] = [other for other in rows if other.since != since] + [row]
             rows.sort(key=lambda item: item.since)
         return function
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.support.registration import refuse_second
+
 Converter = Callable[..., Any]
 
 CONVERTERS: Final[dict[str, Converter]] = {}
@@ -27,12 +29,16 @@ IGNORED: Final = frozenset({
 """Arguments that say where or how torch stores a tensor, not what it holds."""
 
 
-def converter(*overloads: str) -> Callable[[Converter], Converter]:
-    """Decorator: the function converts these overloads."""
+def converter(*overloads: str, override: bool = False) -> Callable[[Converter], Converter]:
+    """Decorator: the function converts these overloads.
+
+    Raises:
+        IRValueError: one of them has a converter, and ``override`` is not given.
+    """
 
     def register(function: Converter) -> Converter:
         for overload in overloads:
-            assert overload not in CONVERTERS, f"two converters of {overload}"
+            refuse_second("the converter of", overload, overload in CONVERTERS, override)
             CONVERTERS[overload] = function
         return function
 

@@ -21,6 +21,7 @@ from weft.relax.transform.legalize import (
 from weft.relax.transform.legalize.agreement import AGREEMENT
 from weft.relax.transform.legalize.rule import Rule, agreeing
 from weft.relax.transform.legalize.windows import WINDOWS, fitting
+from weft.support.registration import refuse_second
 
 _KERNELS: dict[Op, Rule] = {
     **attention.TABLE,
@@ -59,11 +60,19 @@ NOT_LEGALIZED: dict[str, str] = {
 """Tensor operators without a rule, and why."""
 
 
-def register_legalize(op_name: str, legal_func: Rule | None = None) -> object:
-    """Set the rule of an operator (decorator if no function is given), as TVM's of the name."""
+def register_legalize(
+    op_name: str, legal_func: Rule | None = None, *, override: bool = False
+) -> object:
+    """Set the rule of an operator (decorator if no function is given), as TVM's of the name.
+
+    Raises:
+        IRValueError: the operator has a rule, and ``override`` is not given.
+    """
 
     def apply(rule: Rule) -> Rule:
-        LEGALIZE[Op.get(op_name)] = rule
+        operator = Op.get(op_name)
+        refuse_second("the legalisation of", op_name, operator in LEGALIZE, override)
+        LEGALIZE[operator] = rule
         return rule
 
     return apply if legal_func is None else apply(legal_func)

@@ -23,16 +23,23 @@ from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import HIGHER_ORDER, GraphTranslator, Handler
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.errors import UnsupportedError
+from weft.support.registration import refuse_second
 
 UNROLLED: Final = 4096
 """Steps of a scan beyond which it is refused."""
 
 
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Decorator: the function translates these higher-order operators."""
+def handles(*names: str, override: bool = False) -> Callable[[Handler], Handler]:
+    """Decorator: the function translates these higher-order operators.
+
+    Raises:
+        IRValueError: one of them is translated, and ``override`` is not given.
+    """
 
     def register(function: Handler) -> Handler:
-        HIGHER_ORDER.update(dict.fromkeys(names, function))
+        for name in names:
+            refuse_second("the handler of", name, name in HIGHER_ORDER, override)
+            HIGHER_ORDER[name] = function
         return function
 
     return register
