@@ -68,6 +68,7 @@ SLOTS = {
     "reference": "weft.relax.reference.verify",
     "legacy": "weft.compat.adapt",
     "module_json": "weft.tir.array_json",
+    "pass_names": "weft.driver.pass_names",
     "torch_fallback": "weft.relax.frontend.torch.fallback",
 }
 

@@ -17,6 +17,13 @@ from typing import Any, ClassVar, Self
 
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.ir.pass_options import (
+    PASS_NAMES,
+    check_kind,
+    check_opt_level,
+    checked_instruments,
+    checked_names,
+)
 from weft.support import slots
 from weft.support.errors import PassError
 from weft.support.garbage import rare_collections
@@ -33,12 +40,16 @@ class PassInfo:
     required: tuple[str, ...] = ()
     traceable: bool = False
 
+    def __post_init__(self) -> None:
+        PASS_NAMES.add(self.name)
+
 
 class PassContext:
     """Options and observers for the passes run under ``with PassContext(...)``.
 
     ``opt_level`` (default 2) switches off passes above it unless required by name;
-    ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names raise PassError.
+    ``config`` maps option names (``tir.UnrollLoop``) to values; unknown names of options and of
+    passes raise PassError.
     ``verify=True`` runs every function in the reference interpreters before and after each pass and
     names the first pass, function and binding whose result changes. PrimFuncs of more than
     ``config={"verify.max_operations": n}`` operations run compiled, which a VerifyWarning says.
@@ -73,19 +84,16 @@ class PassContext:
         *,
         verify: bool = False,
     ) -> None:
+        check_opt_level(opt_level)
         for what, value, kind in (
             ("required_pass", required_pass, Iterable), ("disabled_pass", disabled_pass, Iterable),
             ("instruments", instruments, Iterable), ("config", config, Mapping),
         ):  # fmt: skip
-            if value is not None and not isinstance(value, kind):
-                wanted = "a dict" if kind is Mapping else "a list"
-                raise PassError(
-                    f"PassContext: {what}: expected {wanted}, got {type(value).__name__}"
-                )
+            check_kind(what, value, kind)
         self.opt_level = opt_level
-        self.required_pass = tuple(required_pass or ())
-        self.disabled_pass = tuple(disabled_pass or ())
-        self.instruments = list(instruments or ())
+        self.required_pass = checked_names("required_pass", required_pass)
+        self.disabled_pass = checked_names("disabled_pass", disabled_pass)
+        self.instruments = checked_instruments(instruments)
         if verify:
             self.instruments.append(slots.reference.get()())
         self.config = dict(config or {})
@@ -138,8 +146,9 @@ class PassContext:
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Replace the instruments of a running context."""
+        checked = checked_instruments(instruments)
         self._call_all("exit_pass_ctx")
-        self.instruments = list(instruments or ())
+        self.instruments = checked
         self._call_all("enter_pass_ctx")
 
     def pass_enabled(self, info: PassInfo) -> bool:

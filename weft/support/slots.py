@@ -66,6 +66,10 @@ module_json: Final = Slot("module_json", "weft.tir.array_json")
 as a compiled model on disk has it: owner weft.tir.
 """
 
+pass_names: Final = Slot("pass_names", "weft.driver.pass_names")
+"""``pass_names() -> set``: the names of weft's own passes, for those that a PassContext is given:
+owner weft.driver."""
+
 torch_fallback: Final = Slot("torch_fallback", "weft.relax.frontend.torch.fallback")
 """``call_operator(description, *arrays)``, which runs an operator in PyTorch: owner the frontend.
 

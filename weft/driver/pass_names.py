@@ -1,0 +1,47 @@
+"""The names of weft's own passes: what ``disabled_pass`` and ``required_pass`` may say."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import weft.driver.pipeline
+import weft.relax.transform
+import weft.tir.transform
+from weft.ir.pass_options import PASS_NAMES
+from weft.ir.transform import Pass
+from weft.support import slots
+from weft.support.errors import TVMError
+
+
+@functools.cache
+def own_names() -> frozenset[str]:
+    """The names of the passes that the packages of passes offer."""
+    packages = (("", weft.relax.transform), ("tir.", weft.tir.transform))
+    return frozenset([
+        found
+        for prefix, package in packages for name in dir(package) if name[:1].isupper()
+        if (found := _name_of(getattr(package, name), f"{prefix}{name}")) is not None
+    ])  # fmt: skip
+
+
+def _name_of(maker: Any, usual: str) -> str | None:
+    """The name of the pass that a function makes; the usual one where it wants arguments.
+
+    None for what makes no pass.
+    """
+    if isinstance(maker, type) and not issubclass(maker, Pass):
+        return None
+    try:
+        step = maker()
+    except (TypeError, TVMError):
+        return usual
+    return step.info.name if isinstance(step, Pass) else None
+
+
+def pass_names() -> set[str]:
+    """Those, and all that were defined in this process."""
+    return PASS_NAMES | own_names()
+
+
+slots.pass_names.fill(pass_names)
