@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.pointwise import in_wide_float, number, pointwise
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
+from weft.tir import op as tir_op
+from weft.tir.intrinsic import expm1
 
 PLAIN: Final[dict[str, Callable[[Expr], Expr]]] = {
     "relu6": op.nn.relu6, "selu": op.nn.selu, "silu": op.nn.silu,
@@ -69,12 +73,14 @@ def elu(
     """``scale * x``, below 0 ``scale * alpha * (exp(input_scale * x) - 1)``."""
     if (scale, input_scale) == (1, 1):
         return op.nn.elu(self, float(alpha))
-    number = context.operand
-    zero, one = number(0, context.dtype), number(1, context.dtype)
-    inner = op.multiply(op.minimum(self, zero), number(input_scale, context.dtype))
-    below = op.multiply(op.subtract(op.exp(inner), one), number(alpha * scale, context.dtype))
-    above = op.multiply(self, number(scale, context.dtype))
-    return op.where(op.greater(self, zero), above, below)
+
+    def kernel(x: PrimExpr) -> PrimExpr:
+        below = expm1(x * number(input_scale, x.dtype)) * number(alpha * scale, x.dtype)
+        above = x * number(scale, x.dtype)
+        made: PrimExpr = tir_op.select(tir_op.greater(x, number(0, x.dtype)), above, below)
+        return made
+
+    return pointwise(context, "elu", in_wide_float(kernel), self)
 
 
 @converter("aten.celu.default")
@@ -132,7 +138,9 @@ def glu(context: Context, self: Expr, dim: int = -1) -> Expr:
     """The first half times the sigmoid of the second."""
     axis = axis_of(dim, context.rank(self))
     halves = context.emit(op.split(self, 2, axis))
-    return op.multiply(halves[0], op.sigmoid(halves[1]))
+    wide = "float32" if DataType(context.dtype).bits < 32 else None
+    first, second = [context.cast(context.emit(halves[number]), wide) for number in (0, 1)]
+    return context.cast(op.multiply(first, op.sigmoid(second)), context.dtype)
 
 
 @converter("aten.softmax.int", "aten._softmax.default")

@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Expr, const
+from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import result_dtype
 from weft.relax.frontend.torch.operators.pointwise import (
@@ -30,7 +30,10 @@ from weft.topi.shared import Bindings, sharing
 
 Operator = Callable[..., Any]
 
-OVERLOADS: Final = ("Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+OVERLOADS: Final = (
+    "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor", "Scalar_Other",
+    "Scalar_Self",
+)  # fmt: skip
 
 ARITHMETIC: Final[dict[str, tuple[Operator, Operator]]] = {
     "mul": (op.multiply, op.logical_and), "multiply": (op.multiply, op.logical_and),
@@ -184,21 +187,36 @@ def add(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
     left, right = context.promoted(self, other)
     if context.dtype == "bool":
         return op.logical_or(left, right) if alpha else left
-    return op.add(left, scaled(context, right, alpha))
+    return plus_multiple(context, op.add, left, right, alpha)
 
 
 @converter("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor", "aten.subtract.Scalar")
 def sub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
     """``self - alpha * other``."""
     left, right = context.promoted(self, other)
-    return op.subtract(left, scaled(context, right, alpha))
+    return plus_multiple(context, op.subtract, left, right, alpha)
 
 
 @converter("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
     """``other - alpha * self``."""
     left, right = context.promoted(self, other)
-    return op.subtract(right, scaled(context, left, alpha))
+    return plus_multiple(context, op.subtract, right, left, alpha)
+
+
+def plus_multiple(context: Context, function: Operator, start: Expr, end: Expr, alpha: Any) -> Any:
+    """``start + alpha * end`` (or minus): 16-bit floats in float32, rounded once.
+
+    As in torch alpha has the narrow type.
+    """
+    dtype = context.dtype_of(end)
+    if is_narrow(dtype) and isinstance(alpha, int | float) and alpha != 1:
+        factor = tir_op.const(_as_held(alpha, dtype), "float32")
+        step = tir_op.add if function is op.add else tir_op.subtract
+        return pointwise(
+            context, "plus_multiple", in_wide_float(lambda x, y: step(x, y * factor)), start, end
+        )
+    return function(start, scaled(context, end, alpha))
 
 
 def rounded_once(context: Context, function: Operator, dtype: str, *operands: Any) -> Any:
@@ -208,18 +226,34 @@ def rounded_once(context: Context, function: Operator, dtype: str, *operands: An
 
     Where the narrow type has the number, the result is the same without going to float32.
     """
-    kind = DataType(dtype)
-    if kind.is_float and kind.bits == 16 and _is_rounded(dtype, operands):
+    if is_narrow(dtype) and _is_rounded(context, dtype, operands):
         wide = function(*[context.operand(value, "float32") for value in operands])
         return op.astype(context.emit(wide), dtype)
     return function(*[context.operand(value, dtype) for value in operands])
 
 
-def _is_rounded(dtype: str, operands: Sequence[Any]) -> bool:
-    """Whether one of them is a Python number that the type has not."""
-    numbers = [value for value in operands if isinstance(value, int | float)]
+def is_narrow(dtype: str) -> bool:
+    """Whether the type is a float of 16 bits, which torch computes with in float32."""
+    kind = DataType(dtype)
+    return bool(kind.is_float and kind.bits == 16)
+
+
+def _is_rounded(context: Context, dtype: str, operands: Sequence[Any]) -> bool:
+    """Whether one is a number, or a tensor of no dimensions, that the type may not have."""
+    for value in operands:
+        if isinstance(value, int | float):
+            if _as_held(value, dtype) != value:
+                return True
+        elif isinstance(value, Expr) and not isinstance(value, PrimValue):
+            if context.rank(value) == 0 and context.dtype_of(value) in ("float32", "float64"):
+                return True
+    return False
+
+
+def _as_held(value: float, dtype: str) -> float:
+    """A number as a type holds it."""
     with np.errstate(over="ignore"):
-        return any(float(const(value, dtype).data.numpy()) != value for value in numbers)
+        return float(const(value, dtype).data.numpy())
 
 
 def scaled(context: Context, tensor: Expr, factor: Any) -> Expr:
@@ -245,8 +279,12 @@ def div_mode(context: Context, self: Expr, other: Any, rounding_mode: str | None
     """The quotient: as it is, rounded towards zero ("trunc"), or down ("floor")."""
     if rounding_mode is None:
         return div(context, self, other)
-    operands = context.promoted(self, other)
     kernel = _floor_quotient if rounding_mode == "floor" else _truncated_quotient
+    dtype = context.dtype
+    if is_narrow(dtype) and _is_rounded(context, dtype, [self, other]):
+        wide = [context.operand(value, "float32") for value in (self, other)]
+        return pointwise(context, f"div_{rounding_mode}", kernel, *wide, dtype=dtype)
+    operands = context.promoted(self, other)
     return pointwise(context, f"div_{rounding_mode}", kernel, *operands)
 
 
@@ -334,8 +372,10 @@ def masked_fill(context: Context, self: Expr, mask: Expr, value: Any) -> Any:
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
     """From ``self`` to ``end`` by ``weight``; beyond 1/2 counted from the end, as PyTorch."""
+    is_number = isinstance(weight, int | float)
 
-    def kernel(x: PrimExpr, y: PrimExpr, w: PrimExpr) -> PrimExpr:
+    def kernel(x: PrimExpr, y: PrimExpr, given: PrimExpr | None = None) -> PrimExpr:
+        w = number(weight, x.dtype) if given is None else given
         half, one = tir_op.const(0.5, x.dtype), tir_op.const(1.0, x.dtype)
         near = x + w * (y - x)
         made: PrimExpr = tir_op.select(
@@ -343,7 +383,8 @@ def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
         )
         return made
 
-    operands = [context.operand(item, context.dtype) for item in (self, end, weight)]
+    tensors = (self, end) if is_number else (self, end, weight)
+    operands = [context.operand(item, context.dtype) for item in tensors]
     return pointwise(context, "lerp", in_wide_float(kernel), *operands)
 
 

@@ -9,6 +9,7 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
+from weft.support.dtype import DataType
 
 
 @converter(
@@ -31,9 +32,9 @@ def addmm(
     context: Context, self: Expr, first: Expr, second: Expr, *, beta: float = 1, alpha: float = 1
 ) -> Expr:
     """``beta * self + alpha * (first @ second)``."""
-    product = op.matmul(
-        first, second, out_dtype=context.dtype if context.rank(first) == 2 else None
-    )
+    kind = _kind(context, beta, alpha)
+    is_given = context.rank(first) == 2 or kind != context.dtype
+    product = op.matmul(first, second, out_dtype=kind if is_given else None)
     return plus_scaled(context, self, product, beta, alpha)
 
 
@@ -42,7 +43,7 @@ def addbmm(
     context: Context, self: Expr, batch1: Expr, batch2: Expr, *, beta: float = 1, alpha: float = 1
 ) -> Expr:
     """``beta * self + alpha * sum(batch1 @ batch2)``."""
-    product = op.sum(op.matmul(batch1, batch2, out_dtype=context.dtype), [0])
+    product = op.sum(op.matmul(batch1, batch2, out_dtype=_kind(context, beta, alpha)), [0])
     return plus_scaled(context, self, product, beta, alpha)
 
 
@@ -51,20 +52,30 @@ def addr(
     context: Context, self: Expr, vec1: Expr, vec2: Expr, *, beta: float = 1, alpha: float = 1
 ) -> Expr:
     """``beta * self + alpha * outer(vec1, vec2)``."""
-    product = op.outer(*(context.cast(vector, context.dtype) for vector in (vec1, vec2)))
-    return plus_scaled(context, context.cast(self, context.dtype), product, beta, alpha)
+    kind = _kind(context, beta, alpha)
+    product = op.outer(*(context.cast(vector, kind) for vector in (vec1, vec2)))
+    return plus_scaled(context, self, product, beta, alpha)
+
+
+def _kind(context: Context, beta: float, alpha: float) -> str:
+    """The type of the scaled sum: float32 for 16-bit floats, unless it is a plain sum."""
+    kind = DataType(context.dtype)
+    is_wide = kind.is_float and kind.bits < 32 and (alpha != 1 or beta not in (0, 1))
+    return "float32" if is_wide else context.dtype
 
 
 def plus_scaled(context: Context, start: Expr, product: Expr, beta: float, alpha: float) -> Expr:
     """``beta * start + alpha * product``; without the start for a beta of 0, as in torch."""
-    product = context.emit(product)
+    kind = _kind(context, beta, alpha)
+    product = context.cast(product, kind)
     if alpha != 1:
-        product = context.emit(op.multiply(product, context.operand(alpha, context.dtype)))
+        product = context.emit(op.multiply(product, context.operand(alpha, kind)))
     if beta == 0:
-        return op.broadcast_to(product, context.shape)
+        return op.broadcast_to(context.cast(product, context.dtype), context.shape)
+    start = context.cast(start, kind)
     if beta != 1:
-        start = op.multiply(start, context.operand(beta, context.dtype))
-    return op.add(start, product)
+        start = op.multiply(start, context.operand(beta, kind))
+    return context.cast(op.add(start, product), context.dtype)
 
 
 @converter("aten.einsum.default")

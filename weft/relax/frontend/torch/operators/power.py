@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import in_wide_float, number, pointwise
 from weft.relax.frontend.torch.registry import converter
@@ -56,8 +56,9 @@ def _constant_power(context: Context, base: Expr, exponent: float) -> Any:
     if whole and abs(exponent) <= MULTIPLIED:
         kernel = in_wide_float(lambda x: _product(x, int(exponent)))
         return pointwise(context, "power", kernel, base)
+    held = float(const(exponent, context.dtype).data.numpy())  # as in torch, of 16 bits too
     return pointwise(
-        context, "power", in_wide_float(lambda x: tir_op.power(x, number(exponent, x.dtype))), base
+        context, "power", in_wide_float(lambda x: tir_op.power(x, number(held, x.dtype))), base
     )
 
 
