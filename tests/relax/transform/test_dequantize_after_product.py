@@ -10,6 +10,7 @@ from weft.relax import op
 from weft.relax.analysis import well_formed
 from weft.relax.expr import Call
 from weft.relax.reference import run
+from weft.relax.transform.centred import centred_of
 from weft.relax.transform.dequantize_after_product import DequantizeAfterProduct
 
 RNG = np.random.default_rng(5)
@@ -96,13 +97,46 @@ def test_windows_with_fewer_products_in_floats(cpu, is_changed):
     check(module_of(x, weights, scales(), scales()), is_changed, x, cpu)
 
 
-def test_sums_that_may_leave_int32_stay_floats():
-    x = numbers((1, 33026), "uint8")
-    check(module_of(x, numbers((33026, 1), "int8"), scales(), scales()), False, x)
-
-
 def test_processors_without_integer_products_keep_floats():
     x = numbers((4, 7), "uint8")
     before = module_of(x, numbers((7, 5), "int8"), scales(), scales())
     with weft.target.Target("llvm -mtriple=aarch64-linux-gnu -mcpu=generic"):
         assert DequantizeAfterProduct()(before)["main"] is before["main"]
+
+
+@pytest.mark.parametrize(("length", "is_changed"), [(14_600, True), (14_700, False)])
+def test_sums_that_may_leave_int32_stay_in_float32(length, is_changed):
+    """uint8 less a zero point of int8 reaches 383, not 255: 383 * 383 * 14,700 is beyond 2**31."""
+    x, weights = np.full((1, length), 255, "uint8"), np.full((length, 2), 255, "uint8")
+    given = relax.Var("x", relax.TensorStructInfo(x.shape, "uint8"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [given]):
+        with builder.dataflow():
+            one = relax.const(1.0, "float32")
+            a = dequantized(builder, given, -128, one)
+            b = dequantized(builder, relax.const(weights), -128, one)
+            made = builder.emit_output(builder.emit(op.matmul(a, b)))
+        builder.emit_func_output(made)
+    before = builder.get()
+    check(before, is_changed, x, cpu="cascadelake")
+    exact = np.full((1, 2), (255 + 128) ** 2 * length, "int64")
+    got = np.asarray(weft.compile(before, cache=False)(x))
+    np.testing.assert_allclose(got.astype("float64"), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zero", "reach"),
+    [("uint8", None, 255), ("int8", None, 128), ("uint8", -128, 383), ("int8", 127, 255),
+     ("int8", 0, 128), ("uint8", 255, 255)],
+)  # fmt: skip
+def test_reach_of_centred_bytes(dtype, zero, reach):
+    given = relax.Var("x", relax.TensorStructInfo((4,), dtype))
+    wide = op.astype(given, "int32")
+    builder = relax.BlockBuilder()
+    with builder.function("main", [given]):
+        value = builder.emit(wide)
+        if zero is not None:
+            value = builder.emit(op.subtract(value, relax.const(zero, "int32")))
+        centred = centred_of(value, builder.lookup_binding)
+        builder.emit_func_output(value)
+    assert centred.reach == reach

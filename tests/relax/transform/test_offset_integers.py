@@ -125,3 +125,15 @@ def test_padding_that_no_byte_stands_for_is_left(dtype, zero):
     point = relax.const(np.int16(zero))
     is_changed = dtype == "int8" and zero == -128
     check(module_of(x, point, weights, padding=(1, 1)), is_changed, x)
+
+
+@pytest.mark.parametrize(("dtype", "extreme"), [("uint8", 255), ("int8", -128), ("int8", 127)])
+@pytest.mark.parametrize("weight", [-128, 127])
+def test_native_sums_of_extremes_are_those_of_int64(dtype, extreme, weight):
+    """Native code sums modulo 2**32 and saturates nowhere: 66,000 products of the largest bytes."""
+    x = np.full((1, 66_000), extreme, dtype)
+    weights = np.full((66_000, 3), weight, "int8")
+    mod = module_of(x, relax.const(100, dtype), weights)
+    exact = (x.astype("int64") - 100) @ weights.astype("int64")
+    got = np.asarray(weft.compile(mod, cache=False)(x))
+    np.testing.assert_array_equal(got, exact.astype("int32"))

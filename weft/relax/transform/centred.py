@@ -13,7 +13,8 @@ from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.fold_by_numpy import EXACT, fold_by_numpy
 
-BYTES: Final = ("int8", "uint8")
+BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}
+"""Types of one byte, and their limits."""
 _WIDE: Final = ("int16", "int32", "int64")
 _ASTYPE, _SUBTRACT = Op.get("relax.astype"), Op.get("relax.subtract")
 _MOVING: Final = (Op.get("relax.reshape"), Op.get("relax.expand_dims"))
@@ -30,6 +31,8 @@ class Centred:
     """int8 or uint8, of the shape of the whole."""
     zero: Expr | None
     """What is a byte in wider integers, and broadcasts to the numbers; None: zero."""
+    reach: int
+    """The largest that the difference can be, without its sign: 383 for uint8 less an int8."""
 
 
 def dtype_of(expr: Expr) -> str:
@@ -52,15 +55,23 @@ def centred_of(expr: Expr, lookup: Lookup) -> Centred | None:
     """
     expr = _uncast(expr, lookup)
     if dtype_of(expr) in BYTES:
-        return Centred(expr, None)
+        return Centred(expr, None, _reach(expr, (0, 0)))
     value = _value(expr, lookup)
     if not isinstance(value, Call) or value.op is not _SUBTRACT or dtype_of(value) not in _WIDE:
         return None
     numbers, zero = _uncast(value.args[0], lookup), value.args[1]
-    if dtype_of(numbers) not in BYTES or not _is_byte(zero, lookup):
+    limits = _limits(zero, lookup)
+    if dtype_of(numbers) not in BYTES or limits is None:
         return None
     whole, own = sizes_of(value), sizes_of(numbers)
-    return Centred(numbers, zero) if own is not None and whole == own else None
+    if own is None or whole != own:
+        return None
+    return Centred(numbers, zero, _reach(numbers, limits))
+
+
+def _reach(numbers: Expr, zeros: tuple[int, int]) -> int:
+    low, high = BYTES[dtype_of(numbers)]
+    return max(high - zeros[0], zeros[1] - low)
 
 
 def known(expr: Expr, lookup: Lookup) -> Constant | None:
@@ -94,14 +105,15 @@ def _uncast(expr: Expr, lookup: Lookup) -> Expr:
     return expr
 
 
-def _is_byte(zero: Expr, lookup: Lookup) -> bool:
-    """Whether wider integers are bytes, perhaps of another shape."""
+def _limits(zero: Expr, lookup: Lookup) -> tuple[int, int] | None:
+    """The least and the largest of wider integers that are bytes, perhaps of another shape."""
     zero = _uncast(zero, lookup)
     if dtype_of(zero) in BYTES:
-        return True
+        return BYTES[dtype_of(zero)]
     value = _value(zero, lookup)
     if isinstance(value, Constant) and dtype_of(value) in _WIDE:
         numbers = value.data.numpy()
-        return bool((numbers >= -128).all() and (numbers <= 255).all())
+        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        return (low, high) if low >= -128 and high <= 255 else None
     is_moved = isinstance(value, Call) and value.op in _MOVING
-    return is_moved and _is_byte(value.args[0], lookup)
+    return _limits(value.args[0], lookup) if is_moved else None

@@ -32,8 +32,8 @@ _ASTYPE, _MULTIPLY, _PERMUTE = (
     Op.get(f"relax.{name}") for name in ("astype", "multiply", "permute_dims")
 )
 _MATMUL, _CONV2D = Op.get("relax.matmul"), Op.get("relax.nn.conv2d")
-_STEPS: Final = 2**31 // 255**2
-"""So many products of centred bytes fit int32 whatever they are."""
+_LARGEST: Final = 2**31 - 1
+"""The largest sum."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class _Mover(PyExprMutator):
         parts = [self.dequantized(arg) for arg in made.args]
         check = _matmul_scales if made.op is _MATMUL else _conv2d_scales
         if None in parts:
+            return made
+        if not _is_short(made, parts):
             return made
         scales = [self.scale(part) for part in parts]
         return self.product(made, parts, scales) if check(made, *scales) else made
@@ -114,25 +116,25 @@ class _Mover(PyExprMutator):
 
 
 def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
-    """Whether scales are of rows on the left, of columns on the right; sums are short."""
+    """Whether scales are of rows on the left, of columns on the right."""
     sizes = sizes_of(call.args[0])
     if left is None or right is None or not sizes or len(sizes_of(call.args[1]) or ()) < 2:
         return False
     rows, columns = sizes_of(left), sizes_of(right)
-    if rows is None or columns is None or len(sizes) < 2 or not _are_few(sizes[-1:]):
+    if rows is None or columns is None or len(sizes) < 2:
         return False
     return (not rows or rows[-1] == 1) and (len(columns) < 2 or columns[-2] == 1)
 
 
 def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
-    """Whether scales are one of the image and one of each filter; sums are short."""
+    """Whether scales are one of the image and one of each filter."""
     attrs = call.attrs
     if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
         return False
     if left is None or right is None or attrs["out_layout"] not in ("", "NCHW"):
         return False
     filters, sizes = sizes_of(call.args[1]), sizes_of(right)
-    if filters is None or sizes is None or sizes_of(left) != [] or not _are_few(filters[1:]):
+    if filters is None or sizes is None or sizes_of(left) != []:
         return False
     return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
 
@@ -144,9 +146,13 @@ def _has_fewer_products(call: Call) -> bool:
     return (sizes_of(call.args[1]) or [])[2:] == [3, 3]
 
 
-def _are_few(steps: Any) -> bool:
-    """Whether sums over so many steps stay in int32."""
-    return all(size is not None for size in steps) and math.prod(steps) <= _STEPS
+def _is_short(call: Call, parts: Any) -> bool:
+    """Whether no sum leaves int32: so many products of the largest that the operands reach."""
+    sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
+    steps = (sizes or [None])[-1:] if call.op is _MATMUL else (sizes or [None])[1:]
+    if any(size is None for size in steps):
+        return False
+    return math.prod([*steps, *[part.integers.reach for part in parts]]) <= _LARGEST
 
 
 def _moved(func: Function) -> Function:
