@@ -60,6 +60,13 @@ CASES = {
         "q k v b", "y", {"q": QUERY, "k": X, "v": X * 2}, {"b": np.tile(ROWS, 3)},
         {"num_heads": 4, "scale": 0.3},
     ),
+    "MultiHeadAttention of scale 0": (
+        "q k v b", "y", {"q": QUERY, "k": X, "v": X * 2}, {"b": np.tile(ROWS, 3)},
+        {"num_heads": 4, "scale": 0.0},
+    ),
+    "Attention of scale 0": (
+        "x w b", "y", {"x": X}, {"w": WIDE, "b": np.tile(ROWS, 3)}, {**CAUSAL, "scale": 0.0},
+    ),
     "GroupQueryAttention": (
         "q k v - - l t", "y k2 v2",
         {"q": uniform(2, 3, 32), "k": uniform(2, 3, 16, seed=1), "v": uniform(2, 3, 16, seed=2)},

@@ -206,3 +206,26 @@ def test_a_loop_that_only_its_condition_ends(limit, monkeypatch):
                  "limit": np.array(limit)}  # fmt: skip
     proto = model([node("Loop", "- t zero", "y", body=body)], [], ["y"], constants=constants)
     assert run(from_onnx(proto)) == limit
+
+
+def drawing_body():
+    return graph(
+        [node("RandomUniform", "", "r", shape=[4], seed=2.0), node("Add", "s r", "s2"),
+         node("Identity", "c", "c2")],
+        [info("i", "int64", []), info("c", "bool", []), info("s")],
+        [info("c2", "bool", []), info("s2"), info("r")],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_steps_of_a_loop_draw_numbers_of_their_own(is_known):
+    steps = np.array(3)
+    inputs = [info("x", shape=[4])] if is_known else [info("m", "int64", []), info("x", shape=[4])]
+    constants = {"k": np.array(True), **({"m": steps} if is_known else {})}
+    proto = model([node("Loop", "m k x", "y o", body=drawing_body())], inputs, ["y", "o"],
+                  constants=constants)  # fmt: skip
+    start = np.zeros(4, "float32")
+    total, drawn = run(from_onnx(proto), *([start] if is_known else [steps, start]))
+    assert drawn.shape == (3, 4)
+    assert len(np.unique(drawn)) == 12
+    np.testing.assert_allclose(total, drawn.sum(0), rtol=1e-6)

@@ -130,3 +130,17 @@ def test_fold_of_numbers(name, inputs, attributes, wanted):
 )  # fmt: skip
 def test_fold_leaves_to_the_program_what_numpy_does_otherwise(name, inputs, attributes):
     assert fold(name, inputs, attributes) is None
+
+
+def test_the_remainders_of_dimensions_have_the_sign_that_fmod_says():
+    """(1 - n) mod 3 of n = 3: 1 with the divisor's sign, -2 with the dividend's."""
+    for fmod, length in ((0, 1), (1, -2)):
+        proto = model(
+            [node("Shape", "x", "s"), node("Sub", "one s", "d"),
+             node("Mod", "d three", "r", fmod=fmod), node("Abs", "r", "a"),
+             node("Expand", "v a", "y")],
+            [info("x", shape=["n"]), info("v", shape=[1])], ["y"],
+            constants={"one": np.array([1]), "three": np.array([3])},
+        )  # fmt: skip
+        check(proto, uniform(3), uniform(1))
+        assert run(from_onnx(proto), uniform(3), uniform(1)).shape == (abs(length),)

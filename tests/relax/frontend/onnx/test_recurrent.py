@@ -152,3 +152,18 @@ def test_an_unknown_activation():
                   ["y"], constants={"w": uniform(1, 2, 3), "r": uniform(1, 2, 2)})  # fmt: skip
     with pytest.raises(OnnxNodeError, match="activations: expected one of .*, got 'Sine'"):
         from_onnx(proto)
+
+
+@pytest.mark.parametrize(("name", "function"), [("Elu", np.expm1), ("Softplus", None)])
+def test_activations_keep_the_digits_of_small_results(name, function):
+    """Of -1e-6, and of -17: exp(x) - 1 and log(1 + exp(x)) would keep one digit, or none."""
+    x = np.array([-1e-6, -17.0, -3e-8, -0.5], "float32").reshape(1, 4, 1)
+    proto = model(
+        [node("RNN", "x w r", "y", activations=[name], hidden_size=1)],
+        [info("x", shape=[1, 4, 1])], ["y"],
+        constants={"w": np.ones((1, 1, 1), "float32"), "r": np.zeros((1, 1, 1), "float32")},
+    )  # fmt: skip
+    wide = x.astype("float64")
+    exact = np.log1p(np.exp(wide)) if function is None else function(wide)
+    got = run(from_onnx(proto), x)
+    np.testing.assert_allclose(got.reshape(-1), exact.reshape(-1), rtol=3e-7)

@@ -121,3 +121,24 @@ def test_calls_differ_runs_differ_and_the_seed_repeats_them():
 def test_a_seed_is_a_number_of_zero_or_more(value):
     with pytest.raises(weft.TVMError, match="seed: expected"):
         weft.random.seed(value)
+
+
+class Nested(torch.nn.Module):
+    """rand in a graph of its own that has the places of the outer one, and is run twice."""
+
+    def forward(self, x):
+        outer = torch.rand_like(x)
+        with torch.no_grad():
+            inner = torch.rand_like(x)
+        with torch.no_grad():
+            other = torch.rand_like(x)
+        return outer, inner, other
+
+
+def test_draws_of_nested_graphs_differ():
+    weft.random.seed(3)
+    x = torch.zeros(64)
+    made = [np.asarray(item) for item in weft.compile(Nested(), (x,), cache=False)(x)]
+    assert (made[0] != made[1]).any()
+    assert (made[0] != made[2]).any()
+    assert (made[1] != made[2]).any()

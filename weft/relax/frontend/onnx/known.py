@@ -117,9 +117,14 @@ def _divide(a: Array, b: Array) -> Array:
 
 
 def _modulo(a: Array, b: Array, fmod: int = 0) -> Array:
-    if is_symbolic(a, b):
-        return _elementwise(lambda x, y: tir.floormod(as_prim(x), as_prim(y)))(a, b)
-    return np.asarray(np.fmod(a, b) if fmod else np.mod(a, b), a.dtype)
+    if not is_symbolic(a, b):
+        return np.asarray(np.fmod(a, b) if fmod else np.mod(a, b), a.dtype)
+
+    def rest(lhs: Any, rhs: Any) -> Any:
+        is_same = not fmod or (_non_negative(lhs) and _non_negative(rhs))
+        return (tir.floormod if is_same else tir.truncmod)(as_prim(lhs), as_prim(rhs))
+
+    return _elementwise(rest)(a, b)
 
 
 def _decided(relation: Callable[[Any, Any], Any], numbers: Callable[..., Any]) -> Any:

@@ -99,7 +99,9 @@ class _Loop:
         elems = [INT64, None, *[state.elem for state in self.states]]
         pairs = zip(params, elems, strict=True)
         values = [Value(context.builder, param, None, elem) for param, elem in pairs]
+        outer, context.translator.is_looping = context.translator.is_looping, True
         made = context.translator.graph(self.body, context.scope, values)
+        context.translator.is_looping = outer
         if not all(isinstance(value, Value) for value in made):
             context.fail("a loop whose length the data gives carries tensors only")
         return made

@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple
 from weft.relax.expr import Var as RelaxVar
@@ -71,6 +73,12 @@ class Translator:
         """What the graph, and those inside it, say of their tensors, by name."""
         self.data_symbols: set[Any] = set()
         """Symbols that a tensor's elements define when the program runs."""
+        self.generators: dict[Any, np.random.Generator] = {}
+        """What draws the numbers of a node with a seed: a body that is written out goes on."""
+        self.draws = itertools.count()
+        """Numbers of the calls that draw when the program runs."""
+        self.is_looping = False
+        """Whether what is translated is the body of a loop that runs an unknown number of times."""
         self._symbols = itertools.count()
         self._depth = 0
 

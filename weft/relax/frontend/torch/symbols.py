@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -94,6 +95,8 @@ class SymbolTable:
     def __init__(self) -> None:
         self._values: dict[str, PrimExpr] = {}
         self._extents: dict[Any, PrimExpr] = {}
+        self.draws = itertools.count()
+        """Numbers of the calls that draw random numbers, those of nested graphs among them."""
 
     def __contains__(self, symbol: sympy.Symbol) -> bool:
         return str(symbol) in self._values

@@ -1,7 +1,7 @@
 """Attention as com.microsoft has it: Attention, MultiHeadAttention, GroupQueryAttention, rotations.
 
-Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md). Tensors
-are (batch, length, heads, features) here.
+Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md): a scale
+of 0 is the default, 1 / sqrt(features). Tensors are (batch, length, heads, features) here.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def attention_of(
         dtype = str(whole.struct_info.dtype)
         masked = padding_bias(context, mask, _length(context, k), dtype, filler, _batch(context, q))
     bias = _total(context, [masked, None if more is None else more.expr])
-    made = emit(op.nn.attention(q, k, v, bias, scale, "BottomRight" if causal else None))
+    made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight" if causal else None))
     if not context.wants(1):
         return [_merged(context, made)]
     return [_merged(context, made), emit(op.stack([_turned(context, k), _turned(context, v)], 0))]
@@ -160,7 +160,7 @@ def multi_head_attention(
         )
     bias_sum = _total(context, [masked, None if more is None else more.expr])
     order = "BottomRight" if unidirectional else None
-    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale, order)))
+    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
     present = [_turned(context, k), _turned(context, v)] if context.wants(1) else []
     return [made, *present]
 

@@ -1,22 +1,50 @@
 """Random numbers. They are drawn at import, by numpy's generator and the node's seed: a model that
 runs twice gives the same numbers twice, as an ONNX node with a seed does.
+
+In the body of a Loop or Scan that is written out, each step draws on. Where the steps are not known
+the program draws (``weft.random.seed`` sets its generator; the node's seed does not count there).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, ExternFunc, PrimValue
+from weft.relax.frontend.onnx.checks import first_output
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
+from weft.relax.struct_info import TensorStructInfo
+from weft.tir import op as tir
 
 
-def _generator(seed: float | None) -> np.random.Generator:
-    return np.random.default_rng(None if seed is None else int(np.float32(seed).view("uint32")))
+def _generator(context: Context, seed: float | None) -> np.random.Generator:
+    if seed is None:
+        return np.random.default_rng()
+    key = (first_output(context.node), seed)
+    generators = context.translator.generators
+    if key not in generators:
+        generators[key] = np.random.default_rng(int(np.float32(seed).view("uint32")))
+    return generators[key]
+
+
+def _numbers(
+    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[Any],
+    how: tuple[str, float | None],
+) -> Value:  # fmt: skip
+    """Numbers of a distribution, "uniform" or "normal"; ``how`` is (data type, seed)."""
+    dtype, seed = how
+    if not context.translator.is_looping:
+        drawn = getattr(_generator(context, seed), kind)(*ends, list(shape))
+        return context.constant(drawn.astype(dtype))
+    stream = tir.const(next(context.translator.draws), "int64")
+    args = [PrimValue(stream), *[PrimValue(tir.const(end, "float64")) for end in ends]]
+    info = TensorStructInfo(list(shape), dtype)
+    return context.value(op.call_dps_packed(ExternFunc(f"weft.random.{kind}"), args, info))
 
 
 @converter("RandomUniform")
@@ -25,8 +53,7 @@ def random_uniform(
     dtype: int = 1, seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Numbers between low and high."""
-    drawn = _generator(seed).uniform(low, high, list(shape))
-    return context.constant(drawn.astype(context.storage(dtype)))
+    return _numbers(context, "uniform", (low, high), shape, (context.storage(dtype), seed))
 
 
 @converter("RandomNormal")
@@ -35,8 +62,7 @@ def random_normal(
     dtype: int = 1, seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Normally distributed numbers."""
-    drawn = _generator(seed).normal(mean, scale, list(shape))
-    return context.constant(drawn.astype(context.storage(dtype)))
+    return _numbers(context, "normal", (mean, scale), shape, (context.storage(dtype), seed))
 
 
 @converter("RandomUniformLike")
@@ -69,7 +95,7 @@ def bernoulli(
 ) -> Expr:
     """1 with the probability that x says, else 0."""
     shape = context.numbers(x, "input")
-    drawn = context.constant(_generator(seed).uniform(0, 1, shape).astype(x.dtype))
+    drawn = _numbers(context, "uniform", (0.0, 1.0), shape, (x.dtype, seed))
     hit = context.emit(op.less(drawn.expr, x.expr))
     return context.emit(op.astype(hit, context.storage(dtype or x.elem or 1)))
 
@@ -80,7 +106,10 @@ def multinomial(
 ) -> Expr:
     """Classes drawn by unnormalized log probabilities, row by row: the largest x + Gumbel noise."""
     batch, classes = context.numbers(x, "input")
-    noise = _generator(seed).gumbel(size=(batch, sample_size, classes)).astype(x.dtype)
-    logits = context.emit(op.expand_dims(x.expr, [1]))
-    noisy = context.emit(op.add(logits, context.constant(noise).expr))
+    emit, shape = context.emit, [batch, sample_size, classes]
+    drawn = _numbers(context, "uniform", (0.0, 1.0), shape, ("float64", seed)).expr
+    rest = emit(op.negative(emit(op.log(emit(op.negative(emit(op.log(drawn))))))))
+    noise = emit(op.astype(rest, x.dtype))  # Gumbel's distribution
+    logits = emit(op.expand_dims(x.expr, [1]))
+    noisy = emit(op.add(logits, noise))
     return context.emit(op.astype(context.emit(op.argmax(noisy, 2)), context.storage(dtype)))

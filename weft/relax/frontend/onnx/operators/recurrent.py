@@ -17,6 +17,7 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
 from weft.te.tensor import Tensor
 from weft.tir import op as tir
+from weft.tir.intrinsic import expm1
 from weft.topi.nn.recurrent import recurrence
 
 Function = Callable[[Any], Any]
@@ -35,15 +36,14 @@ ACTIVATIONS: Final[dict[str, tuple[tuple[float, ...], Callable[..., Any]]]] = {
     "tanh": ((), tir.tanh),
     "relu": ((), lambda x: tir.maximum(x, _number(0, x))),
     "softsign": ((), lambda x: x / (tir.abs(x) + _number(1, x))),
-    "softplus": ((), lambda x: tir.maximum(x, _number(0, x))
-                 + tir.log(tir.exp(-tir.abs(x)) + _number(1, x))),
+    "softplus": ((), lambda x: tir.maximum(x, _number(0, x)) + tir.log1p(tir.exp(-tir.abs(x)))),
     "affine": ((1.0, 0.0), lambda x, a, b: x * _number(a, x) + _number(b, x)),
     "leakyrelu": ((0.01,), lambda x, a: _positive(x, x, x * _number(a, x))),
     "thresholdedrelu": ((1.0,), lambda x, a: tir.select(x > _number(a, x), x, _number(0, x))),
     "scaledtanh": ((1.0, 1.0), lambda x, a, b: tir.tanh(x * _number(b, x)) * _number(a, x)),
     "hardsigmoid": ((0.2, 0.5), lambda x, a, b: tir.minimum(tir.maximum(
         x * _number(a, x) + _number(b, x), _number(0, x)), _number(1, x))),
-    "elu": ((1.0,), lambda x, a: _positive(x, x, (tir.exp(x) - _number(1, x)) * _number(a, x))),
+    "elu": ((1.0,), lambda x, a: _positive(x, x, expm1(x) * _number(a, x))),
 }  # fmt: skip
 """Activation -> the defaults of its alpha and beta (as many as it has), the function."""
 

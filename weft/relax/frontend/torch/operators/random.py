@@ -24,15 +24,11 @@ def drawn(
 ) -> Any:  # fmt: skip
     """A call of ``weft.random.<name>`` that fills a tensor, the node's result unless told."""
     info = TensorStructInfo(context.shape if shape is None else shape, dtype or context.dtype)
-    stream = PrimValue(tir_op.const(_place(context), "int64"))
+    # no two calls of a program are equal, also of a nested graph that is used twice
+    stream = PrimValue(tir_op.const(next(context.symbols.draws), "int64"))
     operands = [arg if isinstance(arg, Expr) else PrimValue(_scalar(arg)) for arg in args]
     function = ExternFunc(f"weft.random.{name}")
     return context.emit(op.call_dps_packed(function, [stream, *operands], info))
-
-
-def _place(context: Context) -> int:
-    """The place of the node in its graph: no two calls of a program are equal."""
-    return list(context.node.graph.nodes).index(context.node)
 
 
 def _scalar(value: Any) -> PrimExpr:
