@@ -114,10 +114,20 @@ class CanonicalSimplifier:
         return self.mutate(result)
 
     def visit_add(self, expr: Any) -> Any:
-        return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)))
+        return self.total(expr, 1)
 
     def visit_sub(self, expr: Any) -> Any:
-        return as_sum(self.mutate(expr.a)).plus(as_sum(self.mutate(expr.b)), -1)
+        return self.total(expr, -1)
+
+    def total(self, expr: Any, sign: int) -> Any:
+        """a + sign * b as one sum; long sums of data stay terms.
+
+        Else each of many steps ``x = f(x) + x`` would write out all before it.
+        """
+        a, b = as_sum(self.mutate(expr.a)), as_sum(self.mutate(expr.b))
+        if len(a.splits) + len(b.splits) > _MAX_TERMS and has_data(expr):
+            return self.rebuilt(expr, a.build(), b.build())
+        return a.plus(b, sign)
 
     def visit_mul(self, expr: Any) -> Any:
         a, b = self.mutate(expr.a), self.mutate(expr.b)
@@ -389,6 +399,7 @@ def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
     return type_low <= low and high <= type_high
 
 
+_MAX_TERMS: Final = 8
 _LINEAR: Final = frozenset({Add, Sub, Mul, FloorDiv, FloorMod})
 _HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Any]]] = {
     Add: CanonicalSimplifier.visit_add,

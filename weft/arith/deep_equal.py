@@ -45,31 +45,49 @@ def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
     """Whether both are the same expression; variables and buffers equal only themselves."""
     if lhs is rhs:
         return True
+    if type(lhs) is not type(rhs):
+        return False
+    return _equal(lhs, rhs, set())
+
+
+def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
+    """As above; pairs that are ``known`` were found equal, at another place of the expressions."""
+    if lhs is rhs:
+        return True
     kind = type(lhs)
     if kind is not type(rhs):
         return False
     if kind is IntImm:
         return bool(lhs.value == rhs.value and lhs.dtype is rhs.dtype)
+    if kind in _IDENTITY:
+        return False
+    if not isinstance(lhs, Node):
+        return _same_value(lhs, rhs, known)
+    pair = (id(lhs), id(rhs))
+    if pair in known:
+        return True
     if kind in BINARY:
-        return expr_deep_equal(lhs.a, rhs.a) and expr_deep_equal(lhs.b, rhs.b)
-    if kind in _IDENTITY or not isinstance(lhs, Node):
-        return kind not in _IDENTITY and _same_value(lhs, rhs)
-    for name in lhs.INIT_FIELDS:
-        if not _same_value(getattr(lhs, name), getattr(rhs, name)):
+        mine, its = (lhs.a, lhs.b), (rhs.a, rhs.b)  # type: ignore[attr-defined] # as BINARY
+        if not (_equal(mine[0], its[0], known) and _equal(mine[1], its[1], known)):
             return False
+    else:
+        for name in lhs.INIT_FIELDS:
+            if not _same_value(getattr(lhs, name), getattr(rhs, name), known):
+                return False
+    known.add(pair)
     return True
 
 
-def _same_value(lhs: Any, rhs: Any) -> bool:
+def _same_value(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
     if lhs is rhs:
         return True
     if isinstance(lhs, tuple):
         if not isinstance(rhs, tuple) or len(lhs) != len(rhs):
             return False
         for mine, its in zip(lhs, rhs, strict=True):
-            if not _same_value(mine, its):
+            if not _same_value(mine, its, known):
                 return False
         return True
     if isinstance(lhs, Node):
-        return expr_deep_equal(lhs, rhs)
+        return _equal(lhs, rhs, known)
     return plain_equal(lhs, rhs)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.arith import fold
+from weft.arith import choices, fold
 from weft.arith.call_rules import call_rule
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
@@ -153,9 +153,9 @@ class RewriteSimplifier(Predicates):
         """``and`` and ``or``: each branch where the other does not decide."""
         is_and = type(expr) is And
         a, b = expr.a, expr.b
-        with self.enter(b if is_and else fold.not_(b)):
+        with choices.scope(self.enter, b if is_and else fold.not_(b), expr):
             a = visit(a)
-        with self.enter(a if is_and else fold.not_(a)):
+        with choices.scope(self.enter, a if is_and else fold.not_(a), expr):
             b = visit(b)
         if a is expr.a and b is expr.b:
             return expr
@@ -189,9 +189,9 @@ class RewriteSimplifier(Predicates):
         condition = visit(expr.condition)
         if type(condition) is IntImm:
             return visit(expr.true_value if condition.value else expr.false_value)
-        with self.enter(condition):
+        with choices.scope(self.enter, condition, expr):
             true_value = visit(expr.true_value)
-        with self.enter(fold.not_(condition)):
+        with choices.scope(self.enter, fold.not_(condition), expr):
             false_value = visit(expr.false_value)
         return expr.with_(condition=condition, true_value=true_value, false_value=false_value)
 
@@ -207,9 +207,9 @@ class RewriteSimplifier(Predicates):
         if type(condition) is IntImm:
             return visit(expr.args[1] if condition.value else expr.args[2])
         plain = _without_likely(condition)
-        with self.enter(plain):
+        with choices.scope(self.enter, plain, expr):
             true_value = visit(expr.args[1])
-        with self.enter(fold.not_(plain)):
+        with choices.scope(self.enter, fold.not_(plain), expr):
             false_value = visit(expr.args[2])
         parts = (condition, true_value, false_value)
         if all(new is old for new, old in zip(parts, expr.args, strict=True)):

@@ -4,26 +4,38 @@ A subclass defines ``visit_For``, ``visit_BufferStore`` ... (the class names of 
 does not define goes through the node's children. Where both IRs have a class of one name, relax's
 says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node
 is a TypeError when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
+
+Twenty steps ``x = x * x`` are twenty objects and a tree of a million. So each object is visited
+once in an outermost expression, and what was one object stays one (``weft.ir.sharing``). A subclass
+that changes its state inside of an expression does so in ``with self.apart(state)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
 from weft.ir.node import NODE_TYPES, Array, Map, Node
+from weft.ir.sharing import Walk, is_binder, is_shared
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
 
 _FRAMEWORK = frozenset({"visit_default", "visit_field"})
+_EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR = range(4)
+"""How objects of a class are visited: at each place, or once in an expression or by a mutator."""
 
 
 class _Dispatcher:
     """Finds the handler of a node class: nearest class of its MRO with a ``visit_`` method."""
 
-    _handlers: ClassVar[dict[type, str]] = {}
+    _handlers: ClassVar[dict[type, tuple[str, int]]] = {}
+    """Node class -> its method, and how objects of it are visited."""
+    MEMOISED: ClassVar[frozenset[str]] = frozenset()
+    _walk: Walk | None = None
+    """What was visited of the outermost expression; None outside of one."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -34,7 +46,36 @@ class _Dispatcher:
                 if kind not in NODE_TYPES and kind not in _ABSTRACT:
                     raise TypeError(f"{cls.__name__}.{name}: there is no node class {kind}")
 
-    def _handler_of(self, kind: type) -> str:
+    @contextmanager
+    def apart(self, state: Hashable) -> Iterator[None]:
+        """A part of an expression that is visited in another state of this visitor or mutator.
+
+        Objects in it are visited once for each ``state``, which says all that matters::
+
+            outer, self.is_index = self.is_index, True
+            with self.apart(True):
+                self.visit(load.indices)
+            self.is_index = outer
+        """
+        walk = self._walk
+        outer = None if walk is None else walk.enter(state)
+        try:
+            yield
+        finally:
+            if walk is not None and outer is not None:
+                walk.leave(outer)
+
+    def _outermost(self, node: Any, method: str, how: int) -> Any:
+        """Visit an expression that stands in no other."""
+        self._walk = Walk(node)
+        if how == _BINDER:
+            self._walk.meet_binder()
+        try:
+            return getattr(self, method)(node)
+        finally:
+            self._walk = None
+
+    def _handler_of(self, kind: type) -> tuple[str, int]:
         if getattr(kind, "KIND", "") == "RelaxCall" and not hasattr(self, "visit_RelaxCall"):
             if hasattr(self, "visit_Call"):
                 raise IRTypeError(
@@ -47,8 +88,13 @@ class _Dispatcher:
                 break
         else:
             name = "visit_default"
-        self._handlers[kind] = name
-        return name
+        how = _EACH_TIME
+        if kind.__name__ in self.MEMOISED:
+            how = _BY_MUTATOR
+        elif is_shared(kind):
+            how = _BINDER if is_binder(kind) else _ONCE
+        handler = self._handlers[kind] = (name, how)
+        return handler
 
 
 # Bases that are no nodes themselves, and the two node classes of higher rooms named in this module.
@@ -64,13 +110,25 @@ class Visitor(_Dispatcher):
     def visit(self, node: Any) -> None:
         """Visit a node, or every node in a sequence or mapping; other values pass."""
         kind = type(node)
-        name = self._handlers.get(kind)
-        if name is None:
+        handler = self._handlers.get(kind)
+        if handler is None:
             if not isinstance(node, Node):
                 self.visit_field(node)
                 return
-            name = self._handler_of(kind)
-        getattr(self, name)(node)
+            handler = self._handler_of(kind)
+        method, how = handler
+        if how == _EACH_TIME:
+            getattr(self, method)(node)
+            return
+        walk = self._walk
+        if walk is None:
+            self._outermost(node, method, how)
+        elif id(node) not in walk.known:
+            if how == _BINDER:
+                walk.meet_binder()
+            getattr(self, method)(node)
+            if id(node) not in walk.unstable:
+                walk.known[id(node)] = node, None
 
     def visit_default(self, node: Node) -> None:
         """Visit the children in declaration order."""
@@ -109,17 +167,30 @@ class Mutator(_Dispatcher):
     def visit(self, node: Any) -> Any:
         """The rewritten node, sequence or mapping; other values pass unchanged."""
         kind = type(node)
-        name = self._handlers.get(kind)
-        if name is None:
+        handler = self._handlers.get(kind)
+        if handler is None:
             if not isinstance(node, Node):
                 return self.visit_field(node)
-            name = self._handler_of(kind)
-        if kind.__name__ in self.MEMOISED:
+            handler = self._handler_of(kind)
+        method, how = handler
+        if how == _EACH_TIME:
+            return getattr(self, method)(node)
+        if how == _BY_MUTATOR:
             known = self._memo.get(id(node))
             if known is None:
-                known = self._memo[id(node)] = (node, getattr(self, name)(node))
+                known = self._memo[id(node)] = (node, getattr(self, method)(node))
             return known[1]
-        return getattr(self, name)(node)
+        walk = self._walk
+        if walk is None:
+            return self._outermost(node, method, how)
+        known = walk.known.get(id(node))
+        if known is None:
+            if how == _BINDER:
+                walk.meet_binder()
+            known = node, getattr(self, method)(node)
+            if id(node) not in walk.unstable:
+                walk.known[id(node)] = known
+        return known[1]
 
     def visit_default(self, node: Node) -> Any:
         """Rewrite the children; the same object if none changed."""

@@ -5,7 +5,8 @@ compared through a mapping that grows where fields *define* variables (loop vari
 buffers); with ``map_free_vars`` free variables map too. Shared variables must be shared alike.
 The hash agrees with equality, for both take the fields from ``compared_fields``: variables hash by
 the order in which they are met, and every part is delimited, so that no two programs without free
-variables that differ feed the same bytes.
+variables that differ feed the same bytes. A long expression feeds a digest of its own: an object
+that stands in many places is taken once, and a tree of the same structure feeds the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from weft.ir.difference_report import difference_report
 from weft.ir.node import MISSING, Node
+from weft.ir.sharing import is_shared
 from weft.support.errors import IRValueError
 from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
@@ -32,6 +34,8 @@ MAPPED_KINDS: set[str] = {"Buffer"}
 CLOSED_KINDS: set[str] = {"PrimFunc", "Op", "PrimType", "IntImm", "FloatImm", "StringImm"}
 """Kinds without free variables: the same object on both sides is equal whatever stands around."""
 
+_LONG: Final = 64
+"""Bytes of an expression beyond which a digest stands for it."""
 _OF_VARIABLES: Final = (("dtype", False), ("type_annotation", False), ("struct_info", False))
 """What is compared of a variable; a kind of variable that lacks one of them has None there."""
 
@@ -71,6 +75,8 @@ class _Comparer:
         self.backward: dict[int, Node] = {}
         self.path: list[Step] = []
         self.mismatch: Mismatch | None = None
+        self.alike: set[tuple[int, int]] = set()
+        """Expressions that were found equal. What their variables map to never changes."""
 
     def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
         if self.mismatch is None:
@@ -156,6 +162,8 @@ class _Comparer:
                 return known is rhs or self.fail(lhs, rhs, "the variables are not the same one")
         elif lhs is rhs and kind in CLOSED_KINDS:
             return True
+        if (id(lhs), id(rhs)) in self.alike:
+            return True
         if type(lhs) is not type(rhs) and kind != getattr(rhs, "KIND", None):
             names = f"{type(lhs).__name__} and {type(rhs).__name__}"
             return self.fail(lhs, rhs, f"the kinds of node differ: {names}")
@@ -170,6 +178,8 @@ class _Comparer:
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
             self.path.pop()
+        if is_shared(type(lhs)):
+            self.alike.add((id(lhs), id(rhs)))
         return True
 
     def variables(self, lhs: Node, rhs: Node, defines: bool) -> bool:
@@ -251,6 +261,7 @@ class _Hasher:
         self.kept: list[Node] = []
         self.free: dict[int, int] = {}
         self.digest = hashlib.blake2b(digest_size=16)
+        self.expressions: dict[int, bytes] = {}
 
     def feed(self, value: Any, defines: bool) -> None:
         if isinstance(value, Node):
@@ -262,15 +273,15 @@ class _Hasher:
         elif isinstance(value, dict):
             self.digest.update(b"{%d;" % len(value))
             for key in sorted(value, key=self.key_order):
-                text, number = self.key_order(key)
-                self.text(b"k", b"%d:" % number + text.encode(errors="surrogatepass"))
+                self.digest.update(_sized(b"k", self.key_bytes(key)))
                 self.feed(value[key], defines)
         else:
-            self.text(b"p", _plain_bytes(value))
+            self.digest.update(_sized(b"p", _plain_bytes(value)))
 
-    def text(self, kind: bytes, content: bytes) -> None:
-        """Bytes of any content, which say first how many they are."""
-        self.digest.update(b"%b%d;%b" % (kind, len(content), content))
+    def key_bytes(self, key: Any) -> bytes:
+        """A key as ``key_order`` has it."""
+        text, number = self.key_order(key)
+        return b"%d:" % number + text.encode(errors="surrogatepass")
 
     def key_order(self, key: Any) -> tuple[str, int]:
         """Names in alphabetical order; variables in the order in which they were met."""
@@ -278,6 +289,9 @@ class _Hasher:
 
     def node(self, item: Node, defines: bool) -> None:
         kind = item.KIND
+        if is_shared(type(item)):
+            self.digest.update(self.form_of_node(item, defines))
+            return
         if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
             number = self.numbers.get(id(item))
             if number is not None:
@@ -285,18 +299,61 @@ class _Hasher:
                 return
             self.numbers[id(item)] = len(self.numbers)
             self.kept.append(item)
-        self.text(b"n", kind.encode())
+        self.digest.update(_sized(b"n", kind.encode()))
         if kind in VARIABLE_KINDS:
             self.variable(item, defines)
             return
         for name, field_defines in compared_fields(item):
             self.feed(getattr(item, name), defines or field_defines)
 
+    def form(self, value: Any, defines: bool) -> bytes:
+        """What an expression, or a part of it, feeds: variables in it are numbers.
+
+        One that is met for the first time is described apart, before the expression.
+        """
+        if isinstance(value, Node):
+            return self.form_of_node(value, defines)
+        if isinstance(value, tuple | list):
+            items = [self.form(item, defines) for item in value]
+            return b"[%d;%b" % (len(items), b"".join(items))
+        if isinstance(value, dict):
+            keys = sorted(value, key=self.key_order)
+            items = [
+                _sized(b"k", self.key_bytes(key)) + self.form(value[key], defines) for key in keys
+            ]
+            return b"{%d;%b" % (len(items), b"".join(items))
+        return _sized(b"p", _plain_bytes(value))
+
+    def form_of_node(self, item: Node, defines: bool) -> bytes:
+        """As ``form``; an expression once, as a digest where it is long."""
+        kind = item.KIND
+        if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
+            if id(item) not in self.numbers:
+                self.digest.update(b"v")
+                self.node(item, defines)
+            return b"#%d;" % self.numbers[id(item)]
+        known = self.expressions.get(id(item))
+        if known is None:
+            parts = [_sized(b"n", kind.encode())]
+            for name, field_defines in compared_fields(item):
+                parts.append(self.form(getattr(item, name), defines or field_defines))
+            known = b"".join(parts)
+            if len(known) > _LONG:
+                known = b"h" + hashlib.blake2b(known, digest_size=16).digest()
+            if is_shared(type(item)):
+                self.expressions[id(item)] = known
+        return known
+
     def variable(self, item: Node, defines: bool) -> None:
         for name, _ in compared_fields(item):
             self.feed(getattr(item, name, None), defines)
         if not (defines or self.map_free_vars):
             self.digest.update(b"free;")
+
+
+def _sized(kind: bytes, content: bytes) -> bytes:
+    """Bytes of any content, which say first how many they are."""
+    return b"%b%d;%b" % (kind, len(content), content)
 
 
 class _Identifier(_Hasher):

@@ -1,7 +1,8 @@
 """Random TensorIR expressions, legal by construction: the values and indices of ``generate``.
 
 Every index is wrapped or clamped into its buffer, every divisor made positive (unless ``faults``),
-every load reads what an earlier stage has written.
+every load reads what an earlier stage has written. Some values are the same object as an earlier
+one: what a pass or code generation computes once for all of its places.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -18,6 +20,8 @@ from weft.tir.expr import BufferLoad, Call, Let, Var
 _UNARY = ("exp", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "erf", "cos", "sin")
 _EXACT = ("sqrt", "floor", "ceil", "trunc")
 _INDEX_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_REPEATED = 0.15
+"""How often a value is an earlier one."""
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 
 
@@ -36,6 +40,9 @@ class ValueGenerator:
         self.scalars: list[Var] = []
         self.sizes: dict[int, int] = {}
         self.serial = 0
+        self.repeats = random.Random(f"repeats {seed}")  # apart: seeds keep their programs
+        self.earlier: dict[Any, list[PrimExpr]] = {}
+        """Values by type and by what they may use."""
 
     def name(self, stem: str) -> str:
         """A fresh name."""
@@ -47,7 +54,18 @@ class ValueGenerator:
         return extent.value if isinstance(extent, IntImm) else self.sizes[id(extent)]
 
     def value(self, dtype: DataType, variables: list[Var], depth: int) -> PrimExpr:
-        """An expression of a type over variables and earlier buffers."""
+        """An expression of a type over variables and earlier buffers; it may be an earlier one."""
+        key = (dtype, *map(id, (*variables, *self.sources)))
+        earlier = self.earlier.setdefault(key, [])
+        fresh = self.fresh(dtype, variables, depth)
+        if earlier and self.repeats.random() < _REPEATED:
+            return self.repeats.choice(earlier)
+        if not collect(fresh, Let):  # its variable would be defined in two places
+            earlier.append(fresh)
+        return fresh
+
+    def fresh(self, dtype: DataType, variables: list[Var], depth: int) -> PrimExpr:
+        """A new expression, of which parts may be earlier ones."""
         pick = self.random
         if depth <= 0 or pick.random() < 0.15:
             return self.leaf(dtype, variables)

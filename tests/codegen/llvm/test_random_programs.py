@@ -45,6 +45,7 @@ class Writer:
         self.draw = random.Random(seed)
         self.loops: list[e.Var] = []
         self.lets: list[e.Var] = []
+        self.earlier: dict[object, list[e.PrimExpr]] = {}
         self.buffers = []
         for number in range(self.draw.randint(2, 4)):
             shape = tuple(self.draw.randint(1, 6) for _ in range(self.draw.randint(1, 2)))
@@ -95,6 +96,14 @@ class Writer:
         return IntImm("int32", self.draw.randrange(extent))
 
     def expr(self, dtype: DataType, depth: int) -> e.PrimExpr:
+        """A new expression, or the same object as an earlier one over the same names."""
+        earlier = self.earlier.setdefault((dtype, *map(id, (*self.loops, *self.lets))), [])
+        if earlier and self.draw.random() < 0.2:
+            return self.draw.choice(earlier)
+        earlier.append(self.fresh(dtype, depth))
+        return earlier[-1]
+
+    def fresh(self, dtype: DataType, depth: int) -> e.PrimExpr:
         if depth == 0 or self.draw.random() < 0.15:
             return self.leaf(dtype)
         kind = self.draw.random()

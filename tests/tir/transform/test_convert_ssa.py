@@ -26,9 +26,20 @@ def test_a_loop_that_stands_twice_gets_a_second_variable(becomes):
 
 def test_a_let_that_is_copied_gets_a_second_variable():
     a, v = decl_buffer((4,), "int32", "a"), Var("v", "int32")
-    let = Let(v, BufferLoad(a, [0]), op.multiply(v, v))
-    func = PrimFunc([a], BufferStore(a, op.add(let, let), [1]))
+    square = op.multiply(v, v)
+    lets = [Let(v, BufferLoad(a, [place]), square) for place in range(2)]
+    func = PrimFunc([a], BufferStore(a, op.add(*lets), [1]))
     after = ConvertSSA()(IRModule({"main": func}))["main"]
+    assert len({id(item.var) for item in collect(after.body, Let)}) == 2
+    assert verify_well_formed(after)
+
+
+def test_one_let_in_two_places_of_an_expression_stays_one():
+    a, v = decl_buffer((4,), "int32", "a"), Var("v", "int32")
+    let = Let(v, BufferLoad(a, [0]), op.multiply(v, v))
+    func = PrimFunc([a], seq(*[BufferStore(a, op.add(let, let), [place]) for place in (1, 2)]))
+    after = ConvertSSA()(IRModule({"main": func}))["main"]
+    assert [store.value.a is store.value.b for store in collect(after, BufferStore)] == [True, True]
     assert len({id(item.var) for item in collect(after.body, Let)}) == 2
     assert verify_well_formed(after)
 

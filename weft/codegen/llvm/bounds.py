@@ -67,6 +67,8 @@ class Bounds:
         self._atoms: dict[Any, int] = {}
         self._info: list[tuple[PrimExpr, str, Any]] = []
         self._kept: list[Node] = []
+        self._known: dict[int, tuple[PrimExpr, Poly]] | None = None
+        """Polynomials of the parts of the outermost expression that is looked at."""
 
     # Scopes.
 
@@ -290,6 +292,17 @@ class Bounds:
 
     def poly(self, expr: PrimExpr) -> Poly:
         """The polynomial of an integer expression."""
+        if isinstance(expr, IntImm | e.Var):
+            return self._compute(expr)
+        outer = self._known
+        known = self._known = {} if outer is None else outer
+        found = known.get(id(expr))
+        if found is None:
+            found = known[id(expr)] = expr, self._compute(expr)
+        self._known = outer
+        return found[1]
+
+    def _compute(self, expr: PrimExpr) -> Poly:
         if isinstance(expr, IntImm):
             return {(): expr.value} if expr.value else {}
         if isinstance(expr, e.Var):
@@ -299,8 +312,10 @@ class Bounds:
         ):
             a, b = self.poly(expr.a), self.poly(expr.b)
             if isinstance(expr, e.Mul):
-                return multiply(a, b) if len(a) * len(b) <= _MAX_TERMS else self._opaque(expr)
-            return add_scaled(a, b, 1 if isinstance(expr, e.Add) else -1)
+                result = multiply(a, b) if len(a) * len(b) <= _MAX_TERMS else None
+            else:
+                result = add_scaled(a, b, 1 if isinstance(expr, e.Add) else -1)
+            return self._opaque(expr) if result is None or _is_beyond(result) else result
         if isinstance(expr, e.FloorDiv | e.FloorMod | e.Div | e.Mod):
             return self._quotient(expr)
         if isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
@@ -358,6 +373,11 @@ class Bounds:
             found = self._atoms[key] = len(self._info)
             self._info.append((expr, kind, data))
         return found
+
+
+def _is_beyond(poly: Poly) -> bool:
+    """Whether it is a constant that has wrapped, or has a factor that is in no type."""
+    return any(abs(value) >= 1 << 63 for value in poly.values())
 
 
 def _factors(poly: Poly, fact: Poly) -> list[int]:

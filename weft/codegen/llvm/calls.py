@@ -15,6 +15,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
+from weft.tir.intrinsic import CallEffectKind, effect_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -24,6 +25,13 @@ Handler = Callable[["Emitter", Any], str]
 
 def call(em: Emitter, expr: Any) -> str:
     """The value of a Call; one without a value gives ``0``."""
+    result = _call(em, expr)
+    if effect_of(expr) >= CallEffectKind.UpdateState:
+        em.moment += 1
+    return result
+
+
+def _call(em: Emitter, expr: Any) -> str:
     if isinstance(expr.op, GlobalVar):
         return packed.call_function(em, expr)
     name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else str(expr.op)

@@ -13,6 +13,7 @@ from typing import Any
 from weft.codegen.llvm.bounds import Bounds
 from weft.codegen.llvm.builder import FunctionBuilder
 from weft.codegen.llvm.context import ModuleContext
+from weft.codegen.llvm.emitted import Emitted
 from weft.codegen.llvm.ranges import Interval, Ranges
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import PrimExpr
@@ -78,6 +79,9 @@ class Emitter:
         self.conditional: int = parent.conditional + 1 if parent else 0
         self.masks: list[tuple[str, int]] = []
         self.kept: list[Any] = []
+        self.emitted = Emitted()
+        self.moment = 0
+        """How many calls with an effect were emitted."""
 
     def bind(self, var: Var, binding: Binding) -> None:
         """Give a variable its value."""
@@ -121,18 +125,35 @@ class Emitter:
 
     def value(self, expr: PrimExpr) -> str:
         """The operand of an expression in the type of its dtype."""
+        emitted, moment = self.emitted, self.moment
+        known = emitted.values.get(id(expr))
+        if known is not None and known[2] == moment:
+            return known[1]
         handler = self.tables.expressions.get(type(expr))
         if handler is None:
             raise CodegenError(
                 f"{self.function.name}: expected lowered TensorIR, found "
                 f"{type(expr).__name__} in an expression"
             )
+        is_outermost = emitted.root is None
+        if is_outermost:
+            emitted.root, emitted.is_prepared = expr, False
         result: str = handler(self, expr)
+        if is_outermost:
+            emitted.root = None
+        if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
+            emitted.values[id(expr)] = expr, result, moment
         return result
 
     def index(self, expr: PrimExpr) -> str:
         """The operand of an integer expression as i64."""
+        emitted, moment = self.emitted, self.moment
+        known = emitted.indices.get(id(expr))
+        if known is not None and known[2] == moment:
+            return known[1]
         result: str = self.tables.index(self, expr)
+        if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
+            emitted.indices[id(expr)] = expr, result, moment
         return result
 
     def statement(self, stmt: Stmt) -> None:
@@ -145,7 +166,9 @@ class Emitter:
                 f"{self.function.name}: expected lowered TensorIR, found a "
                 f"{type(stmt).__name__}; run the lowering pipeline first"
             )
+        self.emitted = Emitted()
         handler(self, stmt)
+        self.emitted = Emitted()
 
     def bind_range(self, var: Var, interval: Interval) -> None:
         """Remember the range of an integer variable."""

@@ -19,9 +19,11 @@ from weft.codegen.llvm.convert import (
     short_operation,
     widened,
 )
+from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import constant_of, divide
+from weft.codegen.llvm.needed_early import before_branch
 from weft.codegen.llvm.types import (
     bfloat_constant,
     float_constant,
@@ -223,10 +225,14 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
     """Whether the expression is over loop variables and constants, and best done in 64 bits."""
     if isinstance(expr, e.Var):
         return em.binding(expr).wide is not None
-    if isinstance(expr, e.Add | e.Sub | e.Mul):
-        return (_is_index(em, expr.a) and _is_index(em, expr.b)
-                and em.ranges.exact(expr) is not None)  # fmt: skip
-    return isinstance(expr, IntImm)
+    if not isinstance(expr, e.Add | e.Sub | e.Mul):
+        return isinstance(expr, IntImm)
+    known = em.emitted.index_like.get(id(expr))
+    if known is None:
+        is_index = (_is_index(em, expr.a) and _is_index(em, expr.b)
+                    and em.ranges.exact(expr) is not None)  # fmt: skip
+        known = em.emitted.index_like[id(expr)] = expr, is_index
+    return known[1]
 
 
 def _logical(word: str) -> Callable[[Emitter, Any], str]:
@@ -237,6 +243,7 @@ def _logical(word: str) -> Callable[[Emitter, Any], str]:
             return _choose(em, expr, expr.a, (expr.b, None) if word == "and" else (None, expr.b))
         a, kind = em.value(expr.a), llvm_type(expr.dtype)
         if expr.dtype.lanes != 1 and can_fault(em, expr.b):
+            before_branch(em, expr)
             open_ = a if word == "and" else em.b.op(f"xor {kind} {a}, splat (i1 true)")
             b = lane_masks.value_where(em, open_, expr.dtype.lanes, expr.b)
         else:
@@ -287,8 +294,10 @@ def _is_cheap(expr: PrimExpr, budget: int) -> bool:
 
 def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
     """Both sides evaluated, one chosen, lane by lane; a vector condition masks their loads."""
-    flag = em.value(condition)
     lanes = condition.dtype.lanes
+    if lanes != 1:
+        before_branch(em, expr)
+    flag = em.value(condition)
     kind = llvm_type(expr.dtype)
     if lanes == 1:
         yes, no = em.value(arms[0]), em.value(arms[1])
@@ -303,6 +312,7 @@ def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str
 def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
     """One side evaluated. An arm of None is the condition's own value (And, Or)."""
     b = em.b
+    before_branch(em, expr)
     labels = (b.label("then"), b.label("else"), b.label("merge"))
     branch_on(em, condition, labels[0], labels[1])
     incoming = []
@@ -311,7 +321,8 @@ def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> st
         b.start(label)
         mark = em.bounds.mark()
         em.bounds.assume(condition, holds)
-        value = ("true" if holds else "false") if arm is None else em.value(arm)
+        with scope(em):
+            value = ("true" if holds else "false") if arm is None else em.value(arm)
         em.bounds.rewind(mark)
         incoming.append((value, b.block))
         b.branch(labels[2])
@@ -333,7 +344,10 @@ def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str =
         em.b.start(middle)
         mark = em.bounds.mark()
         em.bounds.assume(condition.a, is_and)
-        branch_on(em, condition.b, then, other)
+        em.conditional += 1
+        with scope(em):
+            branch_on(em, condition.b, then, other)
+        em.conditional -= 1
         em.bounds.rewind(mark)
     else:
         em.b.branch_if(em.value(condition), then, other, weights)
@@ -432,8 +446,12 @@ def _constant_lane(em: Emitter, index: Any, count: int) -> int:
 
 
 def _let(em: Emitter, expr: Any) -> str:
+    is_again = id(expr.var) in em.env
     define(em, expr.var, expr.value)
-    return em.value(expr.body)
+    if not is_again:
+        return em.value(expr.body)
+    with scope(em, is_apart=True):
+        return em.value(expr.body)
 
 
 def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
@@ -477,20 +495,20 @@ def index(em: Emitter, expr: PrimExpr) -> str:
         divisor = constant_of(expr.b)
         if divisor is not None and divisor > 0 and em.ranges.of(expr.a)[0] >= 0:
             word = "udiv" if isinstance(expr, e.FloorDiv | e.Div) else "urem"
-            return em.b.op(f"{word} i64 {index(em, expr.a)}, {divisor}")
+            return em.b.op(f"{word} i64 {em.index(expr.a)}, {divisor}")
     elif isinstance(expr, e.Min | e.Max) and expr.dtype.is_int:
         name = "llvm.smin.i64" if isinstance(expr, e.Min) else "llvm.smax.i64"
-        return em.b.call(name, "i64", [("i64", index(em, expr.a)), ("i64", index(em, expr.b))])
+        return em.b.call(name, "i64", [("i64", em.index(expr.a)), ("i64", em.index(expr.b))])
     elif isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
         if em.ranges.of(expr.value) == em.ranges.of(expr):
-            return index(em, expr.value)
+            return em.index(expr.value)
     elif isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == "tir.likely":
-        return index(em, expr.args[0])
+        return em.index(expr.args[0])
     return convert(em.b, em.value(expr), expr.dtype, _I64)
 
 
 def _index_arithmetic(em: Emitter, expr: Any) -> str:
-    a, b = index(em, expr.a), index(em, expr.b)
+    a, b = em.index(expr.a), em.index(expr.b)
     if isinstance(expr, e.Add):
         return memory.plus(em, a, b)
     if isinstance(expr, e.Mul):

@@ -21,8 +21,18 @@ def can_fault(em: Emitter, expr: Any) -> bool:
 
     With checks off every load counts as able to, since its bounds are not known.
     """
-    if isinstance(expr, e.Var):
+    if not isinstance(expr, Node) or not expr.CHILDREN or isinstance(expr, e.Var):
         return False
+    harmless = em.emitted.harmless
+    if id(expr) in harmless:
+        return False
+    if _can_fault(em, expr):
+        return True
+    harmless[id(expr)] = expr
+    return False
+
+
+def _can_fault(em: Emitter, expr: Any) -> bool:
     if isinstance(expr, e.BufferLoad) and (
         not em.context.checks or not proved(em, expr.buffer, expr.indices)
     ):
@@ -31,7 +41,7 @@ def can_fault(em: Emitter, expr: Any) -> bool:
         return True
     if isinstance(expr, e.Call) and effect_of(expr) not in _PURE:
         return True
-    for name in expr.CHILDREN if isinstance(expr, Node) else ():
+    for name in expr.CHILDREN:
         child = getattr(expr, name)
         if isinstance(child, tuple):
             for item in child:

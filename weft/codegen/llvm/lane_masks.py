@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.types import with_lanes
 from weft.ir.expr import PrimExpr
 
@@ -21,8 +22,10 @@ def value_where(em: Emitter, flag: str, lanes: int, arm: PrimExpr) -> str:
     before = mask_of(em, lanes)
     if before is not None:
         flag = em.b.op(f"and {with_lanes('i1', lanes)} {flag}, {before}")
+    is_other = before is None and bool(em.masks)  # of lanes that say nothing of these
     em.masks.append((flag, lanes))
-    value = em.value(arm)
+    with scope(em, is_apart=is_other):
+        value = em.value(arm)
     em.masks.pop()
     return value
 
@@ -53,7 +56,8 @@ def values_of_picked(em: Emitter, vectors: Sequence[PrimExpr], order: Sequence[i
     for vector in vectors:
         lanes = vector.dtype.lanes
         em.masks.append((_mask_of_picked(em, outer, order, range(first, first + lanes)), lanes))
-        values.append(em.value(vector))
+        with scope(em, is_apart=True):  # lanes may be wanted here that are not around
+            values.append(em.value(vector))
         em.masks.pop()
         first += lanes
     return values

@@ -40,7 +40,9 @@ class _AccessDetector(Visitor):
 
     def __init__(self, buffer_var_map: Mapping[Var, Buffer]) -> None:
         self.buffers = dict(buffer_var_map)
-        self.domains: dict[Var, IntervalSet] = {}
+        self.domains: Mapping[Var, IntervalSet] = {}
+        self.kept: list[Mapping[Var, IntervalSet]] = []
+        """Domains under conditions, so that no two have one ``id``."""
         self.values: dict[Var, Any] = {}
         self.matches: dict[Var, MatchBufferRegion] = {}
         self.aliases: set[Buffer] = set()
@@ -169,7 +171,12 @@ class _AccessDetector(Visitor):
         if outer:
             known = substitute(condition, self.values) if self.values else condition
             self.domains = narrowed_domains(outer, known, self.analyzer, negated=negated)
-        self.visit(node)
+        if self.domains is outer:
+            self.visit(node)
+            return
+        self.kept.append(self.domains)
+        with self.apart(id(self.domains)):
+            self.visit(node)
         self.domains = outer
 
     def visit_IfThenElse(self, node: Any) -> None:

@@ -18,6 +18,7 @@ from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.canonical_simplify import as_sum
 from weft.arith.data import has_data
+from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
@@ -42,6 +43,8 @@ from weft.tir.stmt import AssertStmt, BufferStore, Evaluate, While
 from weft.tir.transform.prim_func_pass import make_pass
 
 _INT64: Final = DataType("int64")
+_MAX_CONDITIONS: Final = 6
+"""Conditions of one expression, one in the other, that are told apart."""
 
 
 class AccessStatus(Enum):
@@ -90,6 +93,7 @@ class _BoundsVisitor(Visitor):
         self.found: list[AccessBound] = []
         self.certain = True
         self.blocks: list[str] = []
+        self.conditions: tuple[PrimExpr, ...] = ()
 
     @contextmanager
     def under(self, condition: PrimExpr) -> Iterator[None]:
@@ -98,6 +102,24 @@ class _BoundsVisitor(Visitor):
         with self.analyzer.constraint_scope(condition):
             yield
         self.certain = certain
+
+    @contextmanager
+    def within(self, condition: PrimExpr) -> Iterator[None]:
+        """As ``under`` inside of an expression.
+
+        Each condition that tells something of places is one more way to look at what is below; of
+        those in others, many deep, nothing is taken.
+        """
+        outer, certain = self.conditions, self.certain
+        with ExitStack() as stack:
+            tells = any(not has_data(part) for part in conjuncts(condition))
+            if tells and len(outer) < _MAX_CONDITIONS:
+                self.conditions = (*outer, condition)
+                stack.enter_context(self.under(condition))
+            self.certain = False
+            stack.enter_context(self.apart((False, *self.conditions)))
+            yield
+        self.conditions, self.certain = outer, certain
 
     def visit_For(self, node: Any) -> None:
         self.visit(node.min)
@@ -169,12 +191,12 @@ class _BoundsVisitor(Visitor):
 
     def visit_And(self, node: Any) -> None:
         self.visit(node.a)
-        with self.under(node.a):
+        with self.within(node.a):
             self.visit(node.b)
 
     def visit_Or(self, node: Any) -> None:
         self.visit(node.a)
-        with self.under(fold.not_(node.a)):
+        with self.within(fold.not_(node.a)):
             self.visit(node.b)
 
     def visit_Call(self, node: Any) -> None:
@@ -183,9 +205,9 @@ class _BoundsVisitor(Visitor):
             return
         condition, true_value, false_value = node.args
         self.visit(condition)
-        with self.under(condition):
+        with self.within(condition):
             self.visit(true_value)
-        with self.under(fold.not_(condition)):
+        with self.within(fold.not_(condition)):
             self.visit(false_value)
 
     def visit_BufferLoad(self, node: Any) -> None:

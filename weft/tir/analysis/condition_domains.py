@@ -27,9 +27,12 @@ def narrowed_domains(
     analyzer: Analyzer,
     *,
     negated: bool = False,
-) -> dict[Var, IntervalSet]:
-    """The domains with what the condition, or its negation, says of them."""
-    narrowed = dict(domains)
+) -> Mapping[Var, IntervalSet]:
+    """The domains with what the condition, or its negation, says of them.
+
+    The same object where it says nothing.
+    """
+    narrowed = domains
     for expr in _not_negative(condition, negated):
         if collect(expr, (BufferLoad, Call)):  # memory may have changed where the access is
             continue
@@ -37,7 +40,7 @@ def narrowed_domains(
         for var in variables:
             limit = _limit(expr, var, narrowed, analyzer)
             if limit is not None:
-                narrowed[var] = intersect([narrowed[var], limit], analyzer)
+                narrowed = {**narrowed, var: intersect([narrowed[var], limit], analyzer)}
     return narrowed
 
 

@@ -6,6 +6,7 @@ everything touched. Conditions narrow the loops around an access. TVM's ``Domain
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
@@ -50,7 +51,7 @@ class _Touched(Visitor):
         self.loads = loads
         self.stores = stores
         self.axes: list[list[IntervalSet]] = [[] for _ in buffer.shape]
-        self.domains: dict[Any, IntervalSet] = {}
+        self.domains: Mapping[Any, IntervalSet] = {}
         self.analyzer = Analyzer()
 
     def touch(self, access: Any) -> None:
@@ -59,7 +60,7 @@ class _Touched(Visitor):
             for sets, index in zip(self.axes, access.indices, strict=True):
                 sets.append(eval_set(index, self.domains, self.analyzer))
 
-    def under(self, domains: dict[Any, IntervalSet], *parts: Any) -> None:
+    def under(self, domains: Mapping[Any, IntervalSet], *parts: Any) -> None:
         """Visit parts with other domains of the variables."""
         outer, self.domains = self.domains, domains
         for part in parts:
@@ -87,7 +88,7 @@ class _Touched(Visitor):
         self.visit(node.iter_values)
         self.visit(node.predicate)
         block = node.block
-        domains = narrowed_domains(self.domains, node.predicate, self.analyzer)
+        domains = dict(narrowed_domains(self.domains, node.predicate, self.analyzer))
         axes = [axis.var for axis in block.iter_vars]
         for axis, value in zip(axes, node.iter_values, strict=True):
             domains[axis] = eval_set(value, domains, self.analyzer)

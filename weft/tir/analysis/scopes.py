@@ -162,5 +162,6 @@ class ScopeVisitor(Visitor):
         for axis in node.axis:
             self.visit(axis.dom)
             self.define(axis.var, node)
-        self.visit([*node.source, node.condition, *node.init])
+        with self.apart(id(node)):  # its axes mean nothing outside of it
+            self.visit([*node.source, node.condition, *node.init])
         self.leave(defined)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.arith.data import has_data
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.tir import expr as e
@@ -242,10 +243,15 @@ class _Gather(Visitor):
         )  # fmt: skip
 
     def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Any) -> None:
-        """Visit what runs under a condition."""
+        """Visit what runs under a condition; nothing is known of one that depends on data."""
+        if guard is not None and has_data(guard[0]):
+            guard = None
+        if guard is None and None in self.guards:
+            self.visit(list(parts))
+            return
         outer, self.guards = self.guards, (*self.guards, guard)
-        for part in parts:
-            self.visit(part)
+        with self.apart(tuple([known and (id(known[0]), known[1]) for known in self.guards])):
+            self.visit(list(parts))
         self.guards = outer
 
     # Statements.

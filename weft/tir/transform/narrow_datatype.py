@@ -71,13 +71,15 @@ class _Widths(Visitor):
         outer = self.width
         if expr.dtype.is_int:
             self.width = max(outer, self.target if self.fits(expr) else expr.dtype.bits)
-        self.visit_default(expr)
+        with self.apart(self.width):
+            self.visit_default(expr)
         self.width = outer
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         outer, self.width = self.width, self.target
-        self.visit(load.indices)
-        self.visit(load.predicate)
+        with self.apart(self.width):
+            self.visit(load.indices)
+            self.visit(load.predicate)
         self.width = outer
 
     def visit_Var(self, var: Var) -> None:
@@ -132,7 +134,8 @@ class _Narrow(StmtMutator):
 
     def within(self, free: bool, expr: Any) -> Any:
         outer, self.free = self.free, free
-        made = self.visit(expr)
+        with self.apart(free):
+            made = self.visit(expr)
         self.free = outer
         return made
 
@@ -151,7 +154,8 @@ class _Narrow(StmtMutator):
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         outer, self.free = self.free, False
-        made: PrimExpr = self.visit_default(expr)
+        with self.apart(False):
+            made: PrimExpr = self.visit_default(expr)
         self.free = outer
         return made
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.data import has_data
 from weft.arith.iter_map import IterMapLevel, iter_map_simplify
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
@@ -71,7 +72,8 @@ class IndexContext(rewrite.BlockMutator):
         """The conditions with one more."""
         self.conditions.append(condition)
         try:
-            yield
+            with self.apart(tuple(self.conditions)):
+                yield
         finally:
             self.conditions.pop()
 
@@ -86,6 +88,10 @@ class IndexContext(rewrite.BlockMutator):
         if getattr(node.op, "name", "") != "tir.if_then_else":
             return self.visit_default(node)
         condition = self.visit(node.args[0])
+        if has_data(condition):  # it says nothing of places
+            args = [condition, self.visit(node.args[1]), self.visit(node.args[2])]
+            same = all(new is old for new, old in zip(args, node.args, strict=True))
+            return node if same else Call(node.dtype, node.op, args)
         with self.under(condition):
             value = self.visit(node.args[1])
         with self.under(op.logical_not(condition)):

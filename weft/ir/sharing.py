@@ -1,0 +1,138 @@
+"""One expression that is visited: which of its objects were, and what became of them.
+
+An expression is a graph whose size is its number of objects. As a tree it can be exponentially
+larger: in ``y = x * x; z = y * y`` the object ``y`` is one node and two operands. Visitors and
+mutators remember an object for as long as they are in the outermost expression, where no statement
+changes what it means. Two things in an expression do:
+
+- state of the walk itself, which it declares (``_Dispatcher.apart``);
+- a Let whose variable has another value elsewhere: unrolling makes ``let t = A[0] in t * t`` and
+  ``let t = A[1] in t * t`` with one ``t * t``. Objects that use such a variable from outside of
+  them (``_rebound``) are visited anew each time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr
+from weft.ir.node import Node
+
+Known = dict[int, tuple[Node, Any]]
+"""Objects by ``id``, each with its result; the object is kept so that no other gets its id."""
+_NO_IDS: Final[frozenset[int]] = frozenset()
+_PLAIN: Final = "no rebound variables"
+
+
+@functools.cache
+def is_shared(kind: type) -> bool:
+    """Whether objects of a class are visited once: expressions that hold others."""
+    return issubclass(kind, PrimExpr) and bool(kind.CHILDREN) and "Var" not in kind.KIND
+
+
+def is_binder(kind: type) -> bool:
+    """Whether it gives a variable a value."""
+    return getattr(kind, "KIND", "") == "Let"
+
+
+class Walk:
+    """What was visited in one outermost expression, for each state of the walk."""
+
+    __slots__ = ("_contexts", "_has_met_binder", "known", "root", "unstable")
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.known: Known = {}
+        """Of the state at hand."""
+        self.unstable = _NO_IDS
+        """Objects (by ``id``) that mean different things at different places."""
+        self._contexts: dict[Hashable, Known] = {}
+        self._has_met_binder = False
+
+    def meet_binder(self) -> None:
+        """Before a Let is visited: find out which objects its like make ambiguous."""
+        if not self._has_met_binder:
+            self._has_met_binder = True
+            self.unstable = _rebound(self.root)
+            for known in (self.known, *self._contexts.values()):
+                for key in self.unstable:
+                    known.pop(key, None)
+
+    def enter(self, state: Hashable) -> Known:
+        """From here on the walk has another state; returns what ``leave`` takes."""
+        outer = self.known
+        self.known = self._contexts.setdefault(state, {})
+        return outer
+
+    def leave(self, outer: Known) -> None:
+        """The state is the one before ``enter``."""
+        self.known = outer
+
+
+def _rebound(root: Node) -> frozenset[int]:
+    """Objects (by ``id``) that use, but do not define, a variable that means several things.
+
+    With one object ``s = t * t``: of ``(let t = 1 in s) + (let t = 2 in s)`` it is ``s``.
+    """
+    if root._cache is not None and _PLAIN in root._cache:
+        return _NO_IDS
+    order = _post_order(root)
+    bits: dict[int, int] = {}
+    shadowed = 0
+    for node in order:
+        if is_binder(type(node)):
+            bit = bits.get(id(node.var))  # type: ignore[attr-defined] # as is_binder
+            if bit is not None:
+                shadowed |= bit
+            else:
+                bits[id(node.var)] = 1 << len(bits)  # type: ignore[attr-defined] # likewise
+    free: dict[int, int] = {}
+    for node in order:
+        free[id(node)] = _free_of(node, bits, free)
+    shadowed |= free[id(root)]
+    if not shadowed:
+        if root._cache is None:
+            root._cache = {}
+        root._cache[_PLAIN] = True
+        return _NO_IDS
+    return frozenset([id(node) for node in order if free[id(node)] & shadowed])
+
+
+def _free_of(node: Any, bits: dict[int, int], free: dict[int, int]) -> int:
+    """The variables, as bits, that a node uses and does not define; its parts are done."""
+    own = bits.get(id(node), 0)
+    if is_binder(type(node)):
+        return free[id(node.value)] | free[id(node.body)] & ~bits[id(node.var)]
+    for part in _parts(node):
+        own |= free[id(part)]
+    return own
+
+
+def _parts(node: Node) -> list[Node]:
+    """The nodes right below, through sequences."""
+    parts: list[Node] = []
+    for name in node.CHILDREN:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            parts.append(value)
+        elif isinstance(value, tuple):
+            parts += [item for item in value if isinstance(item, Node)]
+    return parts
+
+
+def _post_order(root: Node) -> list[Node]:
+    """Every node below, each object once, parts first."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    waiting: list[tuple[Node, bool]] = [(root, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting.append((node, True))
+            waiting += [(part, False) for part in _parts(node)]
+    return order
