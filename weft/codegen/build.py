@@ -8,6 +8,7 @@ from typing import Any
 from weft.codegen import cache
 from weft.codegen.llvm.compile import CompiledObject, compile_module, llvm_version
 from weft.codegen.llvm.emit import lower_to_llvm, prim_funcs
+from weft.codegen.llvm.worker_pool import POOL
 from weft.ir.module import IRModule
 from weft.runtime.spec import FunctionSpec
 from weft.target.host import llvm_options
@@ -44,6 +45,7 @@ def compile_cached(
         return CompiledObject(
             code, specs, machine, lambda: lower_to_llvm(lowered(), target, checks=checks)
         )
+    POOL.warm()  # a worker starts while this process lowers
     made = compile_module(lowered(), target, checks=checks)
     cache.store(key, {"specs": [spec.to_json() for spec in made.specs]}, made.object_code)
     return made

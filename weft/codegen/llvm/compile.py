@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any, Final
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
 from weft.codegen.llvm.worker import Job, Refusal, target_machine, translate
+from weft.codegen.llvm.worker_pool import POOL
+from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
 from weft.runtime.llvm import binding
 from weft.runtime.spec import FunctionSpec
@@ -21,6 +24,14 @@ from weft.target.host import LLVMOptions, llvm_options
 SLP_MISTAKES: Final = re.compile(r"uitofp (i|<\d+ x i)(16|32|64)")
 """LLVM 22's SLP vectoriser narrows the operand of such a conversion, then extends its sign, which
 turns uint64(-1) into 2**32 - 1 (tests/codegen/llvm/test_llvm_bugs.py); it is off beside one."""
+
+OUT_OF_MEMORY: Final = (
+    "give it more memory (ulimit -v, the container's limit), or compile smaller functions"
+)
+LLVM_FAILED: Final = (
+    "this is a fault of LLVM or of weft: please report it with what get_source('ll') gives"
+)
+_DEFINED: Final = re.compile(r'^define (?!internal|private|linkonce).*?@"?([^"(]+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -82,9 +93,32 @@ def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
     _machine(*options[:4])
     job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
     try:
-        return translate(binding(), text, job)
+        answer = POOL.translate(text, job)
+        return translate(binding(), text, job) if answer is None else answer
     except Refusal as error:
         raise InternalError(f"LLVM refuses the IR that weft wrote: {str(error)[:400]}") from error
+    except WorkerEndedError as error:
+        advice = OUT_OF_MEMORY if error.is_memory else LLVM_FAILED
+        raise CodegenError(
+            f"LLVM cannot compile {_what(text)}: its process {error}; {advice}"
+        ) from error
+    except MemoryError as error:
+        raise CodegenError(
+            f"no memory is left to compile {_what(text)}; {OUT_OF_MEMORY}"
+        ) from error
+
+
+def _what(text: str) -> str:
+    """The functions of a module in LLVM IR, for a message.
+
+    >>> _what("define i32 @weft__main() {}")
+    'main (0 kB of LLVM IR)'
+    """
+    defined = _DEFINED.finditer(text)
+    names = [found[1].removeprefix("weft__") for found in itertools.islice(defined, 3)]
+    others = sum(1 for _ in defined)  # no list of them: memory is short
+    more = f" and {others} other functions" if others else ""
+    return f"{', '.join(names)}{more} ({len(text) // 1000} kB of LLVM IR)"
 
 
 def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:

@@ -1,12 +1,28 @@
 """LLVM IR text in, object code out: all that weft asks of LLVM when it compiles.
 
-The file imports nothing of weft, so that a process can run it by its path and be ready soon.
+Run as a program, by its path, it is a compile worker: a process that translates one text after the
+other until its input ends, or until nothing came for a while. So it imports nothing of weft, and
+is ready soon. ``worker_process.py`` is the other side; why: docs/design/0014-compile-workers.md.
+
+A request is ``REQUEST`` (two lengths), a job in JSON, a text. An answer is ``ANSWER`` (a kind, the
+most memory so far in KiB, a length) and that many bytes. The first answer says that it is ready.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+import json
+import os
+import select
+import struct
+import sys
+import threading
+from typing import Any, Final, NamedTuple
+
+REQUEST: Final = struct.Struct("<QQ")
+ANSWER: Final = struct.Struct("<BQQ")
+READY, DONE, REFUSED, NO_MEMORY = range(4)
+_WATCHER_STACK: Final = 256 << 10
 
 
 class Refusal(Exception):
@@ -78,3 +94,76 @@ def target_machine(llvm: Any, triple: str, cpu: str, features: str, opt_level: i
     return target.create_target_machine(
         cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="default"
     )
+
+
+def read_exactly(source: int, size: int) -> bytes:
+    """``size`` bytes of a file descriptor. Raises EOFError where it ends before."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = os.read(source, min(size - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def write_all(sink: int, *parts: bytes) -> None:
+    """Write everything to a file descriptor, at once if it takes so much."""
+    rest = memoryview(b"".join(parts))
+    while rest:
+        rest = rest[os.write(sink, rest) :]
+
+
+def main() -> None:
+    """Answer requests from standard input until it ends.
+
+    Arguments: the folder that llvmlite is in; after how many seconds without a request it ends.
+    """
+    source, sink = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # what LLVM prints is no answer
+    sys.path.append(sys.argv[1])
+    idle_milliseconds = float(sys.argv[2]) * 1000
+    import resource  # noqa: PLC0415 - the parent does without both
+
+    import llvmlite.binding as llvm  # noqa: PLC0415
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    threading.stack_size(_WATCHER_STACK)
+    threading.Thread(target=_end_with_the_parent, args=(source,), daemon=True).start()
+    requests = _poll(source, select.POLLIN)
+    kind, payload = READY, b""
+    while True:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        write_all(sink, ANSWER.pack(kind, peak, len(payload)), payload)
+        if not requests.poll(idle_milliseconds):
+            os._exit(0)
+        sizes = REQUEST.unpack(read_exactly(source, REQUEST.size))
+        job, text = [read_exactly(source, size) for size in sizes]
+        kind, payload = _answer(llvm, Job(*json.loads(job)), text)
+
+
+def _poll(source: int, event: int) -> select.poll:
+    poll = select.poll()
+    poll.register(source, event)
+    return poll
+
+
+def _end_with_the_parent(source: int) -> None:
+    """End the process, even in LLVM, when nobody can ask any more: POLLHUP needs no asking for."""
+    _poll(source, 0).poll()
+    os._exit(0)
+
+
+def _answer(llvm: Any, job: Job, text: bytes) -> tuple[int, bytes]:
+    try:
+        return DONE, translate(llvm, text.decode(), job)
+    except Refusal as error:
+        return REFUSED, str(error).encode()
+    except MemoryError:
+        return NO_MEMORY, b""
+
+
+if __name__ == "__main__":
+    main()
