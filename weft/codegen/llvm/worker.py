@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import select
 import struct
 import sys
@@ -123,9 +124,7 @@ def main() -> None:
     os.dup2(2, 1)  # what LLVM prints is no answer
     sys.path.append(sys.argv[1])
     idle_milliseconds = float(sys.argv[2]) * 1000
-    import resource  # noqa: PLC0415 - the parent does without both
-
-    import llvmlite.binding as llvm  # noqa: PLC0415
+    import llvmlite.binding as llvm  # noqa: PLC0415 - from the folder that was given
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     llvm.initialize_native_target()
