@@ -129,8 +129,8 @@ def tir_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
         raise PassError(
             f"the pipeline of PrimFuncs: expected a pass, 'default' or None, got {pipeline!r}"
         )
-    found: Callable[[IRModule], IRModule] = pipeline
-    return found
+    chosen: Callable[[IRModule], IRModule] = pipeline
+    return chosen
 
 
 RELAX_DEFAULT: tuple[Pass, ...] = (
@@ -234,12 +234,12 @@ _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
 
 def get_pipeline(name: str = "zero", **options: Any) -> Any:
     """The pass registered as a pipeline under ``name``."""
-    found = _PIPELINES.get(name)
-    if found is None:
+    constructor = _PIPELINES.get(name)
+    if constructor is None:
         nearest = difflib.get_close_matches(name, _PIPELINES, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise PassError(f"there is no pipeline {name!r}; there are {', '.join(_PIPELINES)}{hint}")
-    return found(**options)
+    return constructor(**options)
 
 
 def get_default_pipeline(target: Any = None) -> Any:
@@ -266,17 +266,17 @@ def register_pipeline(name: str, *, override: bool = False) -> Callable[[Any], A
 
 def is_ours(name: str) -> bool:
     """Whether a name is that of a pipeline of weft's own, whose sources say what it does."""
-    found = _PIPELINES.get(name)
-    return found is not None and found.__module__ == __name__
+    constructor = _PIPELINES.get(name)
+    return constructor is not None and constructor.__module__ == __name__
 
 
 def relax_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
     """A pass from a name, a pass or None (no passes)."""
     if pipeline is None:
         return lambda mod: mod
-    found: Callable[[IRModule], IRModule] = (
+    chosen: Callable[[IRModule], IRModule] = (
         get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     )
-    if not callable(found):
+    if not callable(chosen):
         raise PassError(f"the Relax pipeline: expected a pass, a name or None, got {pipeline!r}")
-    return found
+    return chosen

@@ -81,9 +81,9 @@ def export_library(
 def find_compiler(wanted: str | None) -> str | None:
     """The path of a C compiler; None if there is none."""
     for name in (wanted,) if wanted is not None else COMPILERS:
-        found = shutil.which(name)
-        if found is not None:
-            return found
+        path = shutil.which(name)
+        if path is not None:
+            return path
     return None
 
 

@@ -126,16 +126,16 @@ typedef struct { pthread_mutex_t lock; block *free; } block_pool;
 
 static block *take_block(block_pool *pool, int64_t size) {
   pthread_mutex_lock(&pool->lock);
-  block *found = pool->free;
-  if (found) pool->free = found->next;
+  block *taken = pool->free;
+  if (taken) pool->free = taken->next;
   pthread_mutex_unlock(&pool->lock);
-  if (found && found->size >= size) return found;
-  if (!found && !(found = calloc(1, sizeof *found))) return NULL;
-  free(found->data);
-  found->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  found->data = aligned_alloc(ALIGNMENT, (size_t)(found->size ? found->size : ALIGNMENT));
-  if (!found->data) { free(found); return NULL; }
-  return found;
+  if (taken && taken->size >= size) return taken;
+  if (!taken && !(taken = calloc(1, sizeof *taken))) return NULL;
+  free(taken->data);
+  taken->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  taken->data = aligned_alloc(ALIGNMENT, (size_t)(taken->size ? taken->size : ALIGNMENT));
+  if (!taken->data) { free(taken); return NULL; }
+  return taken;
 }
 
 static void give_block(block_pool *pool, block *given) {

@@ -118,11 +118,11 @@ class CompiledModel(Executable):
         if torch is None or not args or type(args[0]) is not torch.Tensor:
             return NotImplemented
         machine, tree = self.machine, self.signature.result
-        made = machine.make_tensor_call(self.entry, torch.Tensor, self.num_threads)
-        if made is None:
+        call = machine.make_tensor_call(self.entry, torch.Tensor, self.num_threads)
+        if call is None:
             self._is_direct = False
             return NotImplemented
-        self._tensor_call = made if tree == ("leaf", 0) else _rebuilding(made, tree)
+        self._tensor_call = call if tree == ("leaf", 0) else _rebuilding(call, tree)
         return self._tensor_call(*args)
 
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
@@ -329,14 +329,14 @@ def _range_checks(
     signature: Signature, params: Sequence[tuple[str, Sequence[Any]]]
 ) -> list[tuple[str, int, int, int | None, int | None]]:
     """Which axis of which input says what a symbol with a range is."""
-    found = []
+    checks = []
     for name, low, high in signature.ranges:
         place = _axis_of(name, params)
         if place is not None:
             source, axis = place
             where = f"{signature.name}: argument {signature.inputs[source]}: the extent of axis"
-            found.append((f"{where} {axis} ({name})", source, axis, low, high))
-    return found
+            checks.append((f"{where} {axis} ({name})", source, axis, low, high))
+    return checks
 
 
 def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[int, int] | None:

@@ -27,14 +27,14 @@ _STORAGE: dict[str, np.dtype[Any]] = {}
 
 def dtype_of(numpy_dtype: np.dtype[Any]) -> DataType:
     """The data type of numpy's; raise IRTypeError for one that weft has not."""
-    found = _DTYPES.get(numpy_dtype)
-    if found is None:
+    dtype = _DTYPES.get(numpy_dtype)
+    if dtype is None:
         if numpy_dtype.kind not in "biufV" or not numpy_dtype.isnative:
             raise IRTypeError(
                 f"expected an array of numbers in native byte order, got numpy type {numpy_dtype}"
             )
-        found = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
-    return found
+        dtype = _DTYPES[numpy_dtype] = DataType(numpy_dtype)
+    return dtype
 
 
 def dtype_of_values(values: Array) -> DataType:
@@ -44,13 +44,13 @@ def dtype_of_values(values: Array) -> DataType:
 
 def storage_dtype(dtype: str) -> np.dtype[Any]:
     """The numpy type that stores one lane of ``dtype``."""
-    found = _STORAGE.get(dtype)
-    if found is None:
+    storage = _STORAGE.get(dtype)
+    if storage is None:
         parsed = DataType(dtype)
         if parsed.is_scalable or (parsed.bits < 8 and not parsed.is_bool):
             raise UnsupportedError(f"expected a type of whole bytes for an array, got {dtype}")
-        found = _STORAGE[dtype] = to_numpy_dtype(parsed)
-    return found
+        storage = _STORAGE[dtype] = to_numpy_dtype(parsed)
+    return storage
 
 
 class NDArray:
@@ -169,10 +169,10 @@ class NDArray:
     def __getitem__(self, index: Any) -> Any:
         """Indexing as in numpy: slices give views, index arrays copies, one element a number."""
         try:
-            found = self._array[index]
+            part = self._array[index]
         except IndexError as error:
             raise self._index_error(error) from error
-        return NDArray(found, self.dtype) if isinstance(found, np.ndarray) else found
+        return NDArray(part, self.dtype) if isinstance(part, np.ndarray) else part
 
     def __setitem__(self, index: Any, value: Any) -> None:
         values = _as_numpy(value)
@@ -221,12 +221,12 @@ class NDArray:
 
     def _create_view(self, shape: Sequence[int], dtype: str | None = None) -> NDArray:
         """The same memory under another shape; needs compact data."""
-        found = self._array if dtype is None else self._array.view(storage_dtype(dtype))
-        if not self._compact or found.size < int(np.prod(shape, dtype=np.int64)):
+        stored = self._array if dtype is None else self._array.view(storage_dtype(dtype))
+        if not self._compact or stored.size < int(np.prod(shape, dtype=np.int64)):
             raise IRValueError(
                 f"expected compact data of at least {tuple(shape)} elements, got {self.shape}"
             )
-        return NDArray(found.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
+        return NDArray(stored.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
 
 
 def empty(
@@ -257,8 +257,8 @@ def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
         nbytes *= extent
     if nbytes >> 62:
         raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
-    made, address = aligned_empty(full, storage, nbytes)
-    return compact(made, address, shape, dtype)
+    memory, address = aligned_empty(full, storage, nbytes)
+    return compact(memory, address, shape, dtype)
 
 
 def compact(array: Array, address: int, shape: tuple[int, ...], dtype: DataType) -> NDArray:
@@ -297,8 +297,8 @@ def from_dlpack(dltensor: Any) -> NDArray:
         return NDArray(dltensor._array, dltensor.dtype)
     if isinstance(dltensor, np.ndarray) and not dltensor.flags.writeable:
         return array(dltensor)
-    found = import_array(dltensor)
-    return NDArray(found if found.flags.writeable else found.copy())
+    imported = import_array(dltensor)
+    return NDArray(imported if imported.flags.writeable else imported.copy())
 
 
 def numpyasarray(np_data: Array) -> NDArray:
@@ -325,15 +325,15 @@ def _as_numpy(value: Any) -> Array:
     try:
         if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
             return import_array(value)
-        found = np.array(value)
+        converted = np.array(value)
     except (ValueError, TypeError, BufferError) as error:
         raise IRTypeError(
             f"expected numbers, nested lists of one shape, or an array, got "
             f"{type(value).__name__}: {error}"
         ) from error
-    if found.dtype.kind not in "biufV":
+    if converted.dtype.kind not in "biufV":
         raise IRTypeError(
             f"expected numbers, nested lists of one shape, or an array, got {type(value).__name__} "
-            f"of numpy type {found.dtype}"
+            f"of numpy type {converted.dtype}"
         )
-    return found
+    return converted

@@ -111,12 +111,12 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """The function registered under ``name``; None for a missing one if that is allowed."""
     if not isinstance(name, str):
         raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
-    found = _TABLE.get(name)
-    if found is None and provide(name):
-        found = _TABLE.get(name)
-    if found is None and not allow_missing:
+    function = _TABLE.get(name)
+    if function is None and provide(name):
+        function = _TABLE.get(name)
+    if function is None and not allow_missing:
         raise IRValueError(missing_function(name))
-    return found
+    return function
 
 
 def missing_function(name: str) -> str:

@@ -228,34 +228,34 @@ class VirtualMachine:
         functions = self.executable.program.functions
         if not isinstance(name, str):
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
-        found = functions.get(name)
-        if found is None:
+        function = functions.get(name)
+        if function is None:
             nearest = difflib.get_close_matches(name, functions, n=1)
             names = ", ".join(list(functions)[:8]) or "none"
             hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; it has: {names}"
             raise IRKeyError(f"the virtual machine has no function {name!r}{hint}")
-        return found
+        return function
 
     def callable_of(self, name: str) -> Callable[..., Any]:
         """What runs the function of that name: natively or as bytecode."""
-        made = self._callables.get(name)
-        if made is None:
+        runner = self._callables.get(name)
+        if runner is None:
             function = self._function(name)
             if function.native is None or not self._native or self.instrument is not None:
                 return Interpreted(self, function)  # not kept: it has the machine
             host = self.executable.hosts[name]
-            made = make_entry(function.native, host, self.executable.program.constants)
+            runner = make_entry(function.native, host, self.executable.program.constants)
             if function.native.layout is not None:
-                made = _explained(made, function)
-            self._callables[name] = made
-        return made
+                runner = _explained(runner, function)
+            self._callables[name] = runner
+        return runner
 
     def last_uses(self, function: VMFunction) -> Any:
         """``weft.runtime.bytecode.last_uses`` of a function of this machine."""
-        found = self._last_uses.get(function.name)
-        if found is None:
-            found = self._last_uses[function.name] = last_uses(function.code)
-        return found
+        uses = self._last_uses.get(function.name)
+        if uses is None:
+            uses = self._last_uses[function.name] = last_uses(function.code)
+        return uses
 
     def make_tensor_call(
         self, name: str, tensor_class: type, threads: int | None
@@ -335,10 +335,10 @@ class VirtualMachine:
         value = self.get_outputs(func_name)
         for depth, index in enumerate(indices):
             if not _is_fields(value) or not 0 <= index < len(value):
-                found = f"a tuple of {len(value)}" if _is_fields(value) else type(value).__name__
+                kind = f"a tuple of {len(value)}" if _is_fields(value) else type(value).__name__
                 raise IRIndexError(
                     f"{func_name}: expected a field at {indices[: depth + 1]} of the output, found "
-                    f"{found}"
+                    f"{kind}"
                 )
             value = value[index]
         return value
@@ -375,12 +375,12 @@ class VirtualMachine:
 
         Functions then run as bytecode, so that each kernel is seen.
         """
-        found = get_global_func(instrument) if isinstance(instrument, str) else instrument
-        if not callable(found):
+        function = get_global_func(instrument) if isinstance(instrument, str) else instrument
+        if not callable(function):
             raise IRTypeError(
-                f"set_instrument: expected a function or its name, got {type(found).__name__}"
+                f"set_instrument: expected a function or its name, got {type(function).__name__}"
             )
-        self.instrument = found
+        self.instrument = function
         self._callables.clear()
 
     def profile(self, func_name: str, *args: Any) -> Report:

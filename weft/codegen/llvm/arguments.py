@@ -95,8 +95,8 @@ def _layout(
     steps = tuple([_wide(stride) * size for stride in strides])
     in_bytes = [_wide(start) * IntImm("int64", unit) for start in offsets]
     in_bytes += [_wide(start) * size for start in starts]
-    one = (IntImm("int64", 1),) if strides else ()
-    return views.Layout((*shape, size), (*steps, *one), tuple(in_bytes), 1)
+    of_elements = (IntImm("int64", 1),) if strides else ()
+    return views.Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1)
 
 
 def _wide(expr: PrimExpr) -> PrimExpr:
@@ -105,31 +105,31 @@ def _wide(expr: PrimExpr) -> PrimExpr:
 
 def _check_apart(em: Emitter, given: list[_Given], name: str) -> None:
     """The memory of two arguments, of which one is written, must not overlap."""
-    for position, one in enumerate(given):
+    for position, first in enumerate(given):
         for other in given[:position]:
-            is_written = one.is_written or other.is_written
-            if is_written and not _are_apart(em, one.data, other.data):
-                _test_apart(em, one, other, name)
+            is_written = first.is_written or other.is_written
+            if is_written and not _are_apart(em, first.data, other.data):
+                _test_apart(em, first, other, name)
 
 
-def _are_apart(em: Emitter, one: Any, other: Any) -> bool:
+def _are_apart(em: Emitter, first: Any, other: Any) -> bool:
     """Whether two data variables are known to be different memory."""
     parameters = em.function.parameters
-    if one is other:
+    if first is other:
         return False
-    return em.function.noalias or id(one) not in parameters or id(other) not in parameters
+    return em.function.noalias or id(first) not in parameters or id(other) not in parameters
 
 
-def _test_apart(em: Emitter, one: _Given, other: _Given, name: str) -> None:
+def _test_apart(em: Emitter, argument: _Given, other: _Given, name: str) -> None:
     b = em.b
-    first, last = _ends(em, one)
+    first, last = _ends(em, argument)
     begin, end = _ends(em, other)
     before = b.op(f"icmp sle i64 {last}, {begin}")
     after = b.op(f"icmp sle i64 {end}, {first}")
     good = b.op(f"or i1 {before}, {after}")
     text = (
         f"{em.function.name}: {name} promises tir.noalias, but its arguments {other.name} and "
-        f"{one.name} overlap; pass a copy, or leave the promise out"
+        f"{argument.name} overlap; pass a copy, or leave the promise out"
     )
     b.raise_unless(good, FaultKind.INDEX, text)
 

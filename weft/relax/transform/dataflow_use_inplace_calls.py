@@ -46,7 +46,7 @@ class InplaceKernels:
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
         self.legalizer = LegalizeMutator(IRModule(), {})
-        self.made: dict[tuple[GlobalVar, int], GlobalVar] = {}
+        self.added: dict[tuple[GlobalVar, int], GlobalVar] = {}
 
     def call(self, call: Call, index: int) -> Call:
         """``call`` as call_tir_inplace of a kernel that writes over argument ``index``."""
@@ -58,14 +58,14 @@ class InplaceKernels:
                 f"DataflowUseInplaceCalls: the kernel of {call} takes other arguments"
             )
         key = (gvar, index)
-        if key not in self.made:
+        if key not in self.added:
             lowered: Any = self.legalizer.builder_.function_of(gvar)
             # another argument may be the same tensor, also after a later pass joins two of them
             kernel = over_argument(lowered, index).without_attr("tir.noalias")
             name = call.op.name.rpartition(".")[2]
-            self.made[key] = self.builder.add_func(kernel, f"{name}_inplace")
+            self.added[key] = self.builder.add_func(kernel, f"{name}_inplace")
         infos = [call.struct_info]
-        return call_tir_inplace(self.made[key], Tuple(arguments), [index], infos, *scalars)
+        return call_tir_inplace(self.added[key], Tuple(arguments), [index], infos, *scalars)
 
     def lowered(self, call: Call) -> Call:
         """The call_tir that an operator becomes."""
@@ -89,12 +89,12 @@ class _InplaceMutator(PyExprMutator):
     def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
         outer = self.chosen
         self.chosen = {
-            id(block.bindings[found.binding_idx]): found.arg_idxs[0]
-            for found in inplace_opportunities(block, ())[1]
+            id(block.bindings[opportunity.binding_idx]): opportunity.arg_idxs[0]
+            for opportunity in inplace_opportunities(block, ())[1]
         }
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.chosen = outer
-        return made
+        return rewritten
 
     def visit_binding(self, binding: Binding) -> None:
         index = self.chosen.get(id(binding))
@@ -103,11 +103,11 @@ class _InplaceMutator(PyExprMutator):
             return
         call = self.visit_expr(binding.value)
         try:
-            made = self.builder_.normalize(self.kernels.call(call, index))
+            value = self.builder_.normalize(self.kernels.call(call, index))
         except LegalizeError:  # an argument that stands in the kernel, as a scalar
             super().visit_binding(binding)
             return
-        self.builder_.emit_normalized(binding.with_(value=made))
+        self.builder_.emit_normalized(binding.with_(value=value))
 
 
 def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:

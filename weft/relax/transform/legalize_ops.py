@@ -68,18 +68,18 @@ class LegalizeMutator(PyExprMutator):
 
     def memoised(self, rule: Rule, call: Call) -> Any:
         """What the rule makes of the call, or has made of an equal one."""
-        found = call_key(call)
-        if found is None:
+        cached = call_key(call)
+        if cached is None:
             return self.lowered(rule, call)
-        key, leaves = found
+        key, leaves = cached
         known = self.memo.get((rule, key))
         if known is not None:
             return known.call(leaves)
-        made, bound = self.expanded(rule, call)
-        lowering = None if bound else lowering_of(made, leaves)
+        lowered, bound = self.expanded(rule, call)
+        lowering = None if bound else lowering_of(lowered, leaves)
         if lowering is not None:
             self.memo[rule, key] = lowering
-        return made
+        return lowered
 
     def lowered(self, rule: Rule, call: Call) -> Any:
         """What the rule makes of the call, lowered itself: rules may use operators."""
@@ -93,10 +93,10 @@ class LegalizeMutator(PyExprMutator):
         else:
             builder.begin_binding_block()
         try:
-            made = rule(builder, call)
-            if made is None:
+            lowered = rule(builder, call)
+            if lowered is None:
                 raise LegalizeError(f"LegalizeOps: the rule of {call.op.name} returned None")
-            made = call if made is call else builder.normalize(made)
+            lowered = call if lowered is call else builder.normalize(lowered)
         except TVMError as error:
             error.add_note(f"while lowering {call}")
             raise
@@ -104,9 +104,9 @@ class LegalizeMutator(PyExprMutator):
             emitted = builder.end_block()
         for binding in emitted.bindings:
             self.visit_binding(binding)
-        made = made if made is call else self.visit_expr(made)
-        _check_result(call, made)
-        return made, bool(emitted.bindings)
+        lowered = lowered if lowered is call else self.visit_expr(lowered)
+        _check_result(call, lowered)
+        return lowered, bool(emitted.bindings)
 
 
 def _check_result(call: Call, result: Any) -> None:

@@ -110,8 +110,8 @@ class axis:  # noqa: N801 - written T.axis.spatial
             raise IRValueError(
                 f"T.axis.remap: {len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables"
             )
-        made = [_remap(kind, item, dtype) for kind, item in zip(kinds, bindings, strict=True)]
-        return made[0] if len(made) == 1 else made
+        axes = [_remap(kind, item, dtype) for kind, item in zip(kinds, bindings, strict=True)]
+        return axes[0] if len(axes) == 1 else axes
 
 
 def _remap(kind: str, binding: Any, dtype: str) -> Var:
@@ -140,9 +140,9 @@ def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
         dom = Range(dom)
     widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]
     variable = Var("", f"{DataType(dtype).kind}{max(widths)}")
-    made = IterVar(dom, variable, iter_type, span=IRBuilder.current().span)
+    iter_var = IterVar(dom, variable, iter_type, span=IRBuilder.current().span)
     frame = last_block("T.axis")
-    frame.iter_vars.append(made)
+    frame.iter_vars.append(iter_var)
     frame.iter_values.append(as_prim_expr(binding))
-    var: Var = made.var
+    var: Var = iter_var.var
     return var

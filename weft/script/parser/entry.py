@@ -197,8 +197,8 @@ def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
 
 def _one(parser: Parser, node: ast.FunctionDef | ast.ClassDef, check: bool) -> Any:
     token, options = parser.decorator(node)
-    made = _dispatch(parser, node, token, options)
-    return verified(made, check and options.get("check_well_formed", True), parser)
+    program = _dispatch(parser, node, token, options)
+    return verified(program, check and options.get("check_well_formed", True), parser)
 
 
 def _dispatch(
@@ -238,8 +238,8 @@ def parse_definition(
     parser = Parser(source, {**captured, **(extra_vars or {})})
     if token is None:
         token, options = parser.decorator(node)
-    made = _dispatch(parser, node, token, options)
-    return verified(made, check_well_formed, parser)
+    program = _dispatch(parser, node, token, options)
+    return verified(program, check_well_formed, parser)
 
 
 def decorate(
@@ -259,12 +259,12 @@ def decorate(
     return parse_definition(definition, frame, token, options, check_well_formed)
 
 
-def verified(made: Any, check: bool, parser: Parser) -> Any:
-    """``made``, after the well-formedness checks of both IRs, and warnings, where asked for."""
+def verified(program: Any, check: bool, parser: Parser) -> Any:
+    """``program``, after the well-formedness checks of both IRs, and warnings, where asked for."""
     if not check:
-        return made
+        return program
     source = parser.source
-    functions = list(made.functions.values()) if isinstance(made, IRModule) else [made]
+    functions = list(program.functions.values()) if isinstance(program, IRModule) else [program]
     for func in functions:
         if isinstance(func, PrimFunc):
             try:
@@ -272,14 +272,14 @@ def verified(made: Any, check: bool, parser: Parser) -> Any:
             except IllFormedError as error:
                 raise _ill_formed(str(error), source, error.span or func.span) from error
     if any(isinstance(func, Function) for func in functions):
-        problem = find_problem(made)
+        problem = find_problem(program)
         if problem is not None:
-            where = made if isinstance(made, Function) else functions[0]
-            if isinstance(made, IRModule) and problem.partition(":")[0] in made:
-                where = made[problem.partition(":")[0]]
+            where = program if isinstance(program, Function) else functions[0]
+            if isinstance(program, IRModule) and problem.partition(":")[0] in program:
+                where = program[problem.partition(":")[0]]
             raise _ill_formed(f"{problem}", source, where.span)
     warn(parser.mistakes)
-    return made
+    return program
 
 
 def _ill_formed(message: str, source: Source, span: Span | None) -> DiagnosticError:

@@ -37,19 +37,19 @@ def check_complete_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) 
     """The block is complete below ``scope``."""
     if not state.enable_check:
         return
-    found = flags.complete_violation(tree.block_of(sref), _stmt(scope))
-    if found is not None:
+    violation = flags.complete_violation(tree.block_of(sref), _stmt(scope))
+    if violation is not None:
         raise errors.IncompleteBlockError(
-            state, f"{name_of(sref)} is no complete block: {found.reason}", sref
+            state, f"{name_of(sref)} is no complete block: {violation.reason}", sref
         )
 
 
 def check_reduction_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
     """The block is a reduction block below ``scope``."""
-    found = flags.reduction_violation(state, sref, _stmt(scope)) if state.enable_check else None
-    if found is not None:
+    violation = flags.reduction_violation(state, sref, _stmt(scope)) if state.enable_check else None
+    if violation is not None:
         raise errors.NotReductionBlockError(
-            state, f"{name_of(sref)} is no reduction block: {found.reason}", sref
+            state, f"{name_of(sref)} is no reduction block: {violation.reason}", sref
         )
 
 

@@ -118,7 +118,7 @@ def _check_block(
     variable, used = loop_of(sref).loop_var, False
     pinned = independence.pinned_axes(realize.block)
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if not any(found is variable for found in collect(value, Var)):
+        if not any(var is variable for var in collect(value, Var)):
             continue
         used = True
         together = (
@@ -184,15 +184,15 @@ def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -
     """No block reads or writes what another one below the loop writes in another iteration."""
     if not state.enable_check or op.is_const_int(loop_of(sref).extent, 1):
         return
-    found = independence.carried_between_blocks(state, sref)
-    if found is not None:
+    carried = independence.carried_between_blocks(state, sref)
+    if carried is not None:
         raise LoopCarriedError(
             state,
-            f"{name_of(sref)} cannot be {WORDS[kind]}: block {found.writer.name_hint} writes "
-            f"{region_text(found.region)}, and block {found.other.name_hint} may access the same "
-            "elements in another iteration",
-            (sref, *[state.sref_of(block) for block in (found.writer, found.other)]),
-            checks.BEFORE_DECOMPOSING if flags.is_update(found.other) else None,
+            f"{name_of(sref)} cannot be {WORDS[kind]}: block {carried.writer.name_hint} writes "
+            f"{region_text(carried.region)}, and block {carried.other.name_hint} may access the "
+            "same elements in another iteration",
+            (sref, *[state.sref_of(block) for block in (carried.writer, carried.other)]),
+            checks.BEFORE_DECOMPOSING if flags.is_update(carried.other) else None,
         )
 
 
