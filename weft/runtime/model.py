@@ -431,6 +431,9 @@ def as_array(value: Any) -> NDArray:
 def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     """The model in a ``.weft`` file, or in a library that ``export_library`` wrote.
 
+    The file holds machine code, which calls of the model run with the rights of this process: load
+    it only from where you would load a shared library. Damage is found, a stranger's intent is not.
+
     Args:
         path: the file.
         num_threads: as for ``weft.compile``.
