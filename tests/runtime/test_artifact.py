@@ -168,8 +168,11 @@ def manifest(**values):
 @pytest.mark.parametrize(
     ("name", "edit", "error", "message"),
     [
-        ("manifest.json", manifest(version=2), ArtifactVersionError,
-         "this file has format 2, and this weft reads 1; compile the model again"),
+        ("manifest.json", manifest(version=3), ArtifactVersionError,
+         "this file has format 3, and this weft reads 2; compile the model again"),
+        ("manifest.json", manifest(version=1), ArtifactVersionError, "this file has format 1"),
+        ("manifest.json", manifest(interface="0"), ArtifactFormatError,
+         "how its code is called is not what was written"),
         ("manifest.json", manifest(format="other"), ArtifactFormatError,
          "expected format 'weft-model', got 'other'"),
         ("manifest.json", lambda data: data[:40], ArtifactFormatError, "its manifest cannot be"),

@@ -94,3 +94,10 @@ def test_ranges():
     assert made.with_(min=made.min) is made
     n = var("int64", "n")
     assert ir.Range(n).min.dtype == "int64"
+
+
+@pytest.mark.parametrize("indices", [[], [0], [0, 0, 0]])
+def test_a_load_has_an_index_for_each_dimension(indices):
+    buffer = tir.decl_buffer((2, 3), name="A")
+    with pytest.raises(IndexError, match=f"buffer A has 2 dimensions, got {len(indices)} indices"):
+        tir.BufferLoad(buffer, indices)

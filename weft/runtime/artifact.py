@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from weft.runtime.artifact_checks import check_manifest, check_parts, interface_of
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program, VMFunction
 from weft.runtime.constants import constants_to_bytes, read_constants
 from weft.runtime.elf import elf_section
@@ -45,7 +46,7 @@ from weft.support.errors import (
 from weft.support.files import open_regular, write_whole
 
 FORMAT: Final = "weft-model"
-VERSION: Final = 1
+VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
 CONSTANTS: Final = "constants.safetensors"
 """The only entry without a digest: the zip's own checksum has to do for what is large."""
@@ -80,14 +81,15 @@ class Artifact:
     def to_bytes(self) -> bytes:
         """The whole file; UnsupportedError where something has no form on disk."""
         tensors = [*self.program.constants, *self.states]
+        program = program_to_json(self.program)
         entries = {
             "code.o": b"" if self.code is None else self.code.code,
             CONSTANTS: constants_to_bytes(tensors),
             "module.json": self.module.encode(),
             "module.py": self.text.encode(),
-            "program.json": _json(program_to_json(self.program)),
+            "program.json": _json(program),
         }
-        described = None
+        described: dict[str, Any] | None = None
         if self.code is not None:
             entries |= {f"{PARTS}{name}.o": data for name, data in self.code.parts().items()}
             described = {
@@ -100,6 +102,7 @@ class Artifact:
             "kernels": list(self.kernels), "states": len(self.states), "code": described,
             "flops": {name: count.to_json() for name, count in self.flops.items()},
             "signature": self.signature.to_json(), "dtypes": [str(x.dtype) for x in tensors],
+            "interface": interface_of((described or {}).get("specs", ()), program, tensors),
             "digests": {
                 name: _digest(data) for name, data in sorted(entries.items()) if name != CONSTANTS
             },
@@ -229,19 +232,25 @@ def _read(container: BinaryIO, path: Path) -> Artifact:
             with cast(BinaryIO, archive.open(CONSTANTS)) as stored:
                 tensors = read_constants(stored, size, manifest["dtypes"])
         return _artifact(manifest, entries, tensors)
-    except TVMError:
+    except ArtifactError:
         raise
     except MemoryError as error:
         raise ArtifactError(f"cannot read {path.name}: no memory for what it holds") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise _damaged(path, str(error)) from error
     except Exception as error:  # whatever a reader stumbles over is damage of the file
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        raise damage_of(path, error) from error
+
+
+def damage_of(path: Path, error: Exception) -> ArtifactFormatError:
+    """The error of a file whose content something stumbled over."""
+    kind = "" if isinstance(error, TVMError) else f"{type(error).__name__}: "
+    return _damaged(path, f"{kind}{error}".replace("\n", " "))
 
 
 def _damaged(path: Path, what: str) -> ArtifactFormatError:
     return ArtifactFormatError(
-        f"{path.name}: this file is damaged or cut off ({what[:100]}); save the model again"
+        f"{path.name}: this file is damaged or cut off ({what[:200]}); save the model again"
     )
 
 
@@ -283,6 +292,7 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
             f"{path.name}: this file has format {version}, and this weft reads {VERSION}; "
             "compile the model again, or use the weft that wrote it"
         )
+    check_manifest(manifest)
     digests = manifest["digests"]
     for name in sorted({*digests.keys(), *entries} - {MANIFEST}):
         if name not in entries or _digest(entries[name]) != digests.get(name):
@@ -293,7 +303,10 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
 def _artifact(
     manifest: dict[str, Any], entries: dict[str, bytes], tensors: list[NDArray]
 ) -> Artifact:
-    code = manifest["code"]
+    specs: tuple[FunctionSpec, ...]
+    code, specs = manifest["code"], ()
+    program = json.loads(entries["program.json"])
+    described = () if code is None else code["specs"]
     if code is not None:
         specs = tuple([FunctionSpec.from_json(item) for item in code["specs"]])
         features = tuple(code["features"])
@@ -303,17 +316,21 @@ def _artifact(
         for name, data in entries.items() if name.startswith(PARTS)
     })  # fmt: skip
     count = len(tensors) - manifest["states"]
-    functions = program_from_json(json.loads(entries["program.json"]))
+    functions = program_from_json(program)
     if manifest["entry"] not in functions:
         raise ValueError(f"it has no function {manifest['entry']!r}")
     if not 0 <= count <= len(tensors):
         raise ValueError(f"it has {manifest['states']!r} states")
     _check_code(code, manifest["kernels"], functions)
+    if interface_of(described, program, tensors) != manifest["interface"]:
+        raise ValueError("how its code is called is not what was written")
+    signature = Signature.from_json(manifest["signature"])
+    whole = Program(functions, list(tensors[:count]))
+    check_parts(signature, whole, specs, manifest["kernels"], manifest["entry"])
     return Artifact(
-        Signature.from_json(manifest["signature"]), manifest["entry"],
-        Program(functions, list(tensors[:count])), code, tuple(manifest["kernels"]),
+        signature, manifest["entry"], whole, code, tuple(manifest["kernels"]),
         tensors[count:], entries["module.json"].decode(), entries["module.py"].decode(),
-        {name: FlopCount.from_json(item) for name, item in manifest.get("flops", {}).items()},
+        {name: FlopCount.from_json(item) for name, item in manifest["flops"].items()},
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from weft.runtime.bytecode import Instruction, Operand, VMFunction
+from weft.runtime.bytecode import Instruction, Operand, VMFunction, text_of
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
@@ -19,7 +19,8 @@ from weft.runtime.stack import MAX_DEPTH
 from weft.runtime.vm_builtins import BUILTINS, operator_runner
 from weft.runtime.vm_library import alloc_shape_heap
 from weft.runtime.vm_patterns import bind, evaluate, match
-from weft.support.errors import IRTypeError, RuntimeFault
+from weft.support.errors import IRTypeError, RuntimeFault, TVMError
+from weft.support.public_entry import is_callers
 from weft.support.recursion import deep_recursion
 
 if TYPE_CHECKING:
@@ -132,6 +133,10 @@ class Interpreted:
             return self.run(frame)
         except RecursionError as error:
             raise self.too_deep() from error
+        except Exception as error:
+            if isinstance(error, TVMError | MemoryError | Warning) or is_callers(error):
+                raise
+            raise self.impossible(frame, error) from error
 
     def run(self, frame: _Frame) -> Any:
         """Carry out instructions until the first activation returns."""
@@ -168,6 +173,17 @@ class Interpreted:
                 for skipped in frame.done[start : frame.position]:
                     frame.release(skipped)
             frame.release(frame.done[here])
+
+    def impossible(self, frame: _Frame, error: Exception) -> RuntimeFault:
+        """The error of an instruction that asks for what its operands do not have."""
+        shown = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        place = max(frame.position - 1, 0)
+        text = text_of(frame.code[place])[:200] if place < len(frame.code) else "beyond the last"
+        return RuntimeFault(
+            f"{self.function.name}: the bytecode cannot be run ({shown}; the outermost activation "
+            f"is at instruction {place}: {text}); the file that it is from was changed, or weft "
+            "compiled it wrongly: compile the model again"
+        )
 
     def too_deep(self) -> RuntimeFault:
         """The error of a recursion without an end."""

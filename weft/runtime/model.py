@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from weft.runtime.artifact import Artifact, as_path, read_file, write_file
+from weft.runtime.artifact import Artifact, as_path, damage_of, read_file, write_file
 from weft.runtime.memory_report import MemoryReport, report_memory
 from weft.runtime.module import Module
 from weft.runtime.ndarray import NDArray, from_dlpack
@@ -442,7 +442,14 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     file (ArtifactFormatError), one of a later weft (ArtifactVersionError) and one for another
     machine (ArtifactTargetError).
     """
-    return from_artifact(read_file(as_path(path)), num_threads=num_threads)
+    place = as_path(path)
+    artifact = read_file(place)
+    try:
+        return from_artifact(artifact, num_threads=num_threads)
+    except (TVMError, MemoryError):
+        raise
+    except Exception as error:  # what a reader did not stumble over
+        raise damage_of(place, error) from error
 
 
 def load_module(path: str | Path, fmt: str = "") -> CompiledModel:

@@ -13,6 +13,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -266,6 +267,8 @@ def rebuild(tree: Tree, leaves: Sequence[Any]) -> Any:
     """The structure of a tree with these leaves."""
     kind = tree[0]
     if kind == "leaf":
+        if tree[1] >= len(leaves):
+            raise IRValueError(f"expected output {tree[1]} of the model, which has {len(leaves)}")
         return leaves[tree[1]]
     if kind in ("value", "absent"):
         return tree[1] if kind == "value" else None
@@ -298,7 +301,8 @@ def _object(path: str, keys: Sequence[str], items: Sequence[Any]) -> Any:
     if isinstance(kind, type) and (
         dataclasses.is_dataclass(kind) or issubclass(kind, Mapping) or hasattr(kind, "_fields")
     ):
-        return kind(**dict(zip(keys, items, strict=True)))
+        with suppress(TypeError):  # the class has other fields by now
+            return kind(**dict(zip(keys, items, strict=True)))
     return Record(zip(keys, items, strict=True))
 
 

@@ -81,7 +81,7 @@ def tell_fault(error: Exception, what: str) -> None:
             tell_fault(error, "the call of a model")
             raise
     """
-    if isinstance(error, TVMError | Warning) or _lacks_package(error) or _is_callers(error):
+    if isinstance(error, TVMError | Warning) or _lacks_package(error) or is_callers(error):
         return
     told = _told(error, what)
     for note in getattr(error, "__notes__", ()):
@@ -153,7 +153,7 @@ def _lacks_package(error: Exception) -> bool:
     return isinstance(name, str) and name.partition(".")[0] != "weft"
 
 
-def _is_callers(error: Exception) -> bool:
+def is_callers(error: Exception) -> bool:
     """Whether the caller's code raised it, or called the entry with the wrong arguments."""
     frames = [frame for frame, _ in _frames(error.__traceback__)]
     if len(frames) < 2 or frames[-1].f_code in _calls_of_callers:

@@ -10,7 +10,7 @@ from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRIndexError, IRTypeError
+from weft.support.errors import IRTypeError
 from weft.tir.expr import BufferLoad, Ramp, Var
 
 if TYPE_CHECKING:
@@ -141,13 +141,3 @@ def decl_buffer(
         2 if buffer_type == "auto_broadcast" else 1,
         [as_prim_expr(axis) for axis in axis_separators or ()], span=span,
     )  # fmt: skip
-
-
-def check_rank(buffer: Buffer, count: int) -> None:
-    """Raise IRIndexError unless the buffer has ``count`` dimensions."""
-    if count != len(buffer.shape):
-        raise IRIndexError(
-            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
-        )
-
-

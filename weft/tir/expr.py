@@ -14,7 +14,7 @@ from weft.ir.node import Array, Node, derived, field, node, register_conversion
 from weft.ir.op import Op
 from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRIndexError, IRTypeError
 
 if TYPE_CHECKING:
     from weft.tir.buffer import Buffer
@@ -355,6 +355,14 @@ def _as_argument(value: Any) -> Any:
     return as_prim_expr(value)
 
 
+def check_rank(buffer: Buffer, count: int) -> None:
+    """Raise IRIndexError unless the buffer has ``count`` dimensions."""
+    if count != len(buffer.shape):
+        raise IRIndexError(
+            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
+        )
+
+
 @node
 class BufferLoad(PrimExpr):
     """The element of a buffer at ``indices``; the last index may be a vector."""
@@ -368,6 +376,7 @@ class BufferLoad(PrimExpr):
             raise IRTypeError(
                 f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}"
             )
+        check_rank(self.buffer, len(self.indices))
         lanes, scalable = 1, False
         if self.indices:
             last = self.indices[-1].dtype

@@ -13,8 +13,8 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
-from weft.tir.buffer import Buffer, check_rank
-from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, IterVar, Ramp, Var, check_rank
 from weft.tir.op import extent_between, register_statements
 
 

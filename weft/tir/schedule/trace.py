@@ -10,7 +10,8 @@ from weft.ir.functor import collect, substitute
 from weft.ir.json_text import load_json, save_json
 from weft.ir.node import Node
 from weft.support import slots
-from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.errors import IRKeyError, IRTypeError, IRValueError, TVMError
+from weft.support.public_entry import public_entry
 from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule.instruction import (
@@ -108,6 +109,7 @@ class Trace:
             _bind_outputs(inst.kind, inst.outputs, result, known)
 
     @staticmethod
+    @public_entry("apply_json_to_schedule")
     def apply_json_to_schedule(json_obj: Any, sch: Any) -> None:
         """Make the calls that ``as_json`` wrote down on ``sch``."""
         if not isinstance(json_obj, list | tuple) or len(json_obj) != 2:
@@ -115,22 +117,24 @@ class Trace:
                 "apply_json_to_schedule: expected [instructions, decisions] as Trace.as_json gives"
             )
         instructions, chosen = json_obj
-        decisions = {int(index): value for index, value in chosen}
+        decisions = _decisions(chosen)
+        if not isinstance(instructions, list | tuple):
+            raise IRValueError(
+                "apply_json_to_schedule: expected a list of instructions, got "
+                f"{type(instructions).__name__}"
+            )
         named: dict[Any, Any] = {}
         for index, entry in enumerate(instructions):
-            if not isinstance(entry, list | tuple) or len(entry) != 4:
+            try:
+                _apply_entry(_checked_entry(index, entry), decisions.get(index), sch, named)
+            except (TVMError, MemoryError, RecursionError):
+                raise
+            except Exception as error:  # whatever a primitive stumbles over is damage of the text
+                shown = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                 raise IRValueError(
-                    f"apply_json_to_schedule: instruction {index}: expected "
-                    f"[name, inputs, attributes, outputs], got {entry!r}"
-                )
-            name, inputs, attrs, outputs = entry
-            kind = InstructionKind.get(name)
-            arguments = kind.arguments(
-                [_from_json(item, named) for item in inputs],
-                [_decoded(kind, i, item) for i, item in enumerate(attrs)],
-            )
-            result = kind.call(sch, arguments, decisions.get(index))
-            _bind_outputs(kind, outputs, result, named)
+                    f"apply_json_to_schedule: instruction {index} ({entry[0]}) has arguments that "
+                    f"the primitive does not take ({shown})"
+                ) from error
 
     # ---- text and JSON
 
@@ -171,6 +175,46 @@ class Trace:
         """Print the trace, highlighted where the terminal or notebook can."""
         del black_format  # the text has one layout
         slots.text.get().show_source(str(self), style)
+
+
+def _decisions(chosen: Any) -> dict[int, Any]:
+    """Decisions by the number of their instruction."""
+    if not isinstance(chosen, list | tuple) or not all(
+        isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], int)
+        for item in chosen
+    ):
+        raise IRValueError(
+            "apply_json_to_schedule: expected decisions as a list of [number of an instruction, "
+            f"decision], got {chosen!r:.80}"
+        )
+    return dict(chosen)
+
+
+def _checked_entry(index: int, entry: Any) -> Any:
+    """An instruction of JSON, if it is one: ``[name, inputs, attributes, outputs]``."""
+    if (
+        not isinstance(entry, list | tuple) or len(entry) != 4
+        or not isinstance(entry[0], str)
+        or not all(isinstance(part, list | tuple) for part in entry[1:])
+        or not all(isinstance(name, str) for name in entry[3])
+    ):  # fmt: skip
+        raise IRValueError(
+            f"apply_json_to_schedule: instruction {index}: expected [name, inputs, attributes, "
+            f"outputs], a text and three lists, got {entry!r:.200}"
+        )
+    return entry
+
+
+def _apply_entry(entry: Any, decision: Any, sch: Any, named: dict[Any, Any]) -> None:
+    """Make the call of one instruction; its results get their names in ``named``."""
+    name, inputs, attrs, outputs = entry
+    kind = InstructionKind.get(name)
+    arguments = kind.arguments(
+        [_from_json(item, named) for item in inputs],
+        [_decoded(kind, i, item) for i, item in enumerate(attrs)],
+    )
+    result = kind.call(sch, arguments, decision)
+    _bind_outputs(kind, outputs, result, named)
 
 
 def random_variables(value: Any) -> list[Any]:

@@ -111,3 +111,22 @@ def test_a_description_may_be_in_any_encoding():
     onnx_model.doc_string = "x" * 40
     data = onnx_model.SerializeToString().replace(b"x" * 40, b"\xfc" * 40)
     assert "main" in from_onnx(data)
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+def test_an_attribute_without_a_type_is_an_error(in_function):
+    domain = "local" if in_function else ""
+    name = "Leaky" if in_function else "LeakyRelu"
+    call = helper.make_node(name, ["x"], ["y"], domain=domain)
+    call.attribute.append(onnx.AttributeProto(name="alpha", f=0.5))
+    onnx_model = model([call], (2,))
+    if in_function:
+        inner = helper.make_node("LeakyRelu", ["a"], ["b"])
+        inner.attribute.append(onnx.AttributeProto(name="alpha", type=1, ref_attr_name="alpha"))
+        opsets = [helper.make_opsetid("", 17)]
+        onnx_model.functions.append(
+            helper.make_function(domain, name, ["a"], ["b"], [inner], opsets, ["alpha"])
+        )
+        onnx_model.opset_import.append(helper.make_opsetid(domain, 1))
+    with pytest.raises(TVMError, match=r"alpha.*(type of AttributeProto, found 0|float)"):
+        from_onnx(onnx_model)

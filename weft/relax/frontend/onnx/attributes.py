@@ -8,13 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
 from weft.relax.frontend.onnx.tensors import tensor_array
 
 
 def attribute_value(attribute: Any) -> Any:
-    """An attribute as Python has it: numbers, text, lists, numpy arrays; graphs as they are."""
+    """An attribute as Python has it: numbers, text, lists, numpy arrays; graphs as they are.
+
+    Raises OnnxModelError for one that says no type, or one that this onnx does not know.
+    """
     onnx = need_onnx()
+    known = onnx.AttributeProto.AttributeType.values()
+    if attribute.type == onnx.AttributeProto.UNDEFINED or attribute.type not in known:
+        raise OnnxModelError(
+            f"attribute {attribute.name!r:.60}: expected a type of AttributeProto, found "
+            f"{attribute.type}; the file is damaged: export the model again"
+        )
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
