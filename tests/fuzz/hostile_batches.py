@@ -78,7 +78,7 @@ def _run_process(kind, first, count, found):
         found.problems[started] = f"no answer within {PATIENCE} s"
         last = started
     code = process.wait()
-    readers[1].join(timeout=60)
+    readers[1].join(timeout=PATIENCE)
     if last != started or (code != 0 and started < first):
         found.outcomes["died"] += 1
         text = "".join(item for item in errors if item)[-2000:]

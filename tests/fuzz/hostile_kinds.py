@@ -164,7 +164,7 @@ def _imported(r, model):
     """Import a model; compile some."""
     module = from_onnx(model)
     str(module)
-    if r.random() < 0.2:
+    if r.random() < 0.4:
         relax.build(module)
         return "computed"
     return "loaded"

@@ -10,7 +10,7 @@ import tokenize
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.testing.mutation import MOST, mutated_characters
+from weft.testing.mutation import CHANGES, mutated_characters
 
 TOKENS: Final = (
     "0", "1", "-1", "2147483648", "9223372036854775808", "1e400", "1.5", "None", "True", "'x'", "T",
@@ -31,8 +31,8 @@ def mutated_text(r: random.Random, text: str) -> str:
     >>> mutated_text(random.Random(0), "x = T.int64(4)") != "x = T.int64(4)"
     True
     """
-    for _ in range(r.randint(1, MOST)):
-        text = r.choice(_CHANGES)(r, text)
+    for _ in range(r.choice(CHANGES)):
+        text = r.choice(_KINDS)(r, text)
     return text
 
 
@@ -136,6 +136,6 @@ def _change_body(r: random.Random, tree: ast.AST) -> None:
         body[at] = ast.Pass()
 
 
-_CHANGES: Final[tuple[Callable[[random.Random, str], str], ...]] = (
+_KINDS: Final[tuple[Callable[[random.Random, str], str], ...]] = (
     _characters, _tokens, _tokens, _structure, _structure,
 )  # fmt: skip

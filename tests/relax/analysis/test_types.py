@@ -90,3 +90,23 @@ def test_verify_names_the_pass_that_leaves_a_wrong_type():
         pytest.raises(VerifyError, match="pass Wrong leaves types that disagree: .*relax.add"),
     ):
         wrong(Module)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "attrs", "told"),
+    [
+        ("relax.add", 0, {}, "relax.add takes the arguments x1, x2, got 0"),
+        ("relax.add", 3, {}, "relax.add takes the arguments x1, x2, got 3"),
+        ("relax.nn.softmax", 1, {}, "relax.nn.softmax has an attribute axis, and the call"),
+        ("relax.nn.softmax", 1, {"axis": "x"}, "relax.nn.softmax: axis: "),
+    ],
+)
+def test_a_call_made_by_hand_has_the_form_of_its_operator(name, count, attrs, told):
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    call = relax.Call(weft.ir.Op.get(name), [x] * count, attrs)
+    call.struct_info = x.struct_info
+    y = relax.Var("y", x.struct_info)
+    body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, call)])], y)
+    mod = weft.IRModule({"main": relax.Function([x], body, x.struct_info)})
+    with pytest.raises(VerifyError, match=f"main: the value of y: {told}"):
+        relax.build(mod)

@@ -67,6 +67,11 @@ def binding_problem(binding: Any, module: IRModule | None, reinfer: bool = False
 def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | None:
     """How a call disagrees with the callee."""
     op = call.op
+    if isinstance(op, Op):
+        form_problem = op.get_attr("form_problem")
+        problem = None if form_problem is None else form_problem(call)
+        if problem is not None:
+            return str(problem)
     try:
         if isinstance(op, GlobalVar) and module is not None and op in module:
             signature = getattr(module[op], "struct_info", None)

@@ -13,8 +13,8 @@ dict that replaces some values (a default that depends on others), keyed by para
 rule gets the finished Call and returns its struct info or raises; the block builder's
 ``normalize`` runs it.
 
-``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, function``
-and puts the builder function into ``FUNCTIONS`` under the name without ``relax.``.
+``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, function,
+form_problem`` and puts the builder function into ``FUNCTIONS`` under the name without ``relax.``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, TVMError
 
 Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
@@ -194,6 +194,27 @@ class _Definition:
             attrs = Attrs(items)
         return Call(self.op, operands, attrs)
 
+    def problem(self, call: Call) -> str | None:
+        """What a call has that the operator does not take; None if it is of its form.
+
+        A call that was made by hand, or read from a file, may have any arguments and attributes.
+        """
+        names = ", ".join([name for name, _, _ in self.args]) or "none"
+        least = sum(not optional for _, _, optional in self.args)
+        if not least <= len(call.args) <= len(self.args):
+            return f"{self.op.name} takes the arguments {names}, got {len(call.args)}"
+        for name, convert in self.attrs:
+            if name not in call.attrs:
+                return f"{self.op.name} has an attribute {name}, and the call does not say it"
+            value = call.attrs[name]
+            if value is None:
+                continue
+            try:
+                self.converted(name, convert, value)
+            except TVMError as error:
+                return f"{error}"
+        return None
+
     def converted(self, name: str, convert: Callable[[Any], Any], value: Any) -> Any:
         try:
             return convert(value)
@@ -227,6 +248,7 @@ def operator(
             attrs=tuple(attr[0] for attr in definition.attrs),
             pure=pure,
             function=build,
+            form_problem=definition.problem,
         )
         FUNCTIONS[name.removeprefix("relax.")] = build
         return build

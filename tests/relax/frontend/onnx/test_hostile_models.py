@@ -113,20 +113,36 @@ def test_a_description_may_be_in_any_encoding():
     assert "main" in from_onnx(data)
 
 
+def _calling(attribute, referring=1):
+    """A model that calls a function whose body refers to the attribute of the call."""
+    call = helper.make_node("Leaky", ["x"], ["y"], domain="local")
+    call.attribute.append(attribute)
+    inner = helper.make_node("LeakyRelu", ["a"], ["b"])
+    inner.attribute.append(onnx.AttributeProto(name="alpha", type=referring, ref_attr_name="alpha"))
+    opsets = [helper.make_opsetid("", 17)]
+    onnx_model = model([call], (2,))
+    onnx_model.functions.append(
+        helper.make_function("local", "Leaky", ["a"], ["b"], [inner], opsets, ["alpha"])
+    )
+    onnx_model.opset_import.append(helper.make_opsetid("local", 1))
+    return onnx_model
+
+
+@pytest.mark.parametrize("referring", [0, 2, 3, 6])
+def test_a_reference_to_an_attribute_of_another_type_is_an_error(referring):
+    onnx_model = _calling(helper.make_attribute("alpha", 0.5), referring)
+    with pytest.raises(TVMError, match=r"alpha.*(whose value it cannot have|float, got|found 0)"):
+        from_onnx(onnx_model)
+
+
 @pytest.mark.parametrize("in_function", [False, True])
 def test_an_attribute_without_a_type_is_an_error(in_function):
-    domain = "local" if in_function else ""
-    name = "Leaky" if in_function else "LeakyRelu"
-    call = helper.make_node(name, ["x"], ["y"], domain=domain)
-    call.attribute.append(onnx.AttributeProto(name="alpha", f=0.5))
-    onnx_model = model([call], (2,))
+    untyped = onnx.AttributeProto(name="alpha", f=0.5)
     if in_function:
-        inner = helper.make_node("LeakyRelu", ["a"], ["b"])
-        inner.attribute.append(onnx.AttributeProto(name="alpha", type=1, ref_attr_name="alpha"))
-        opsets = [helper.make_opsetid("", 17)]
-        onnx_model.functions.append(
-            helper.make_function(domain, name, ["a"], ["b"], [inner], opsets, ["alpha"])
-        )
-        onnx_model.opset_import.append(helper.make_opsetid(domain, 1))
+        onnx_model = _calling(untyped)
+    else:
+        call = helper.make_node("LeakyRelu", ["x"], ["y"])
+        call.attribute.append(untyped)
+        onnx_model = model([call], (2,))
     with pytest.raises(TVMError, match=r"alpha.*(type of AttributeProto, found 0|float)"):
         from_onnx(onnx_model)

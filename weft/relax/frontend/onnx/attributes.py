@@ -89,7 +89,6 @@ def with_attributes(node: Any, outer: Mapping[str, Any]) -> Any:
     """
     if not any(attribute.ref_attr_name for attribute in node.attribute):
         return node
-    helper = need_onnx().helper
     made = type(node)()
     made.CopyFrom(node)
     del made.attribute[:]
@@ -100,7 +99,18 @@ def with_attributes(node: Any, outer: Mapping[str, Any]) -> Any:
             value = outer[attribute.ref_attr_name]
             if isinstance(value, np.ndarray):
                 value = need_onnx().numpy_helper.from_array(value)
-            made.attribute.append(
-                helper.make_attribute(attribute.name, value, attr_type=attribute.type)
-            )
+            made.attribute.append(_of_call(attribute, value))
     return made
+
+
+def _of_call(attribute: Any, value: Any) -> Any:
+    """An attribute with the value that a call gives for the one that it refers to."""
+    onnx = need_onnx()
+    try:
+        return onnx.helper.make_attribute(attribute.name, value, attr_type=attribute.type)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise OnnxModelError(
+            f"attribute {attribute.name!r:.60} of a function's body refers to the attribute "
+            f"{attribute.ref_attr_name!r:.60} of its call, whose value it cannot have: "
+            f"{str(error).splitlines()[0][:120]}"
+        ) from error
