@@ -148,6 +148,28 @@ def test_infinite_values_of_an_interpolation_are_explained_as_undefined():
     assert not verdict(judge, left_out * math.nan, answer).right
 
 
+def test_gelu_of_minus_infinity_is_its_limit_or_the_product():
+    gelu = node("GELU", torch.nn.functional.gelu, "a", "x")
+    judge, answer = judge_of([gelu], torch.tensor([-math.inf, 1.0]))
+    assert verdict(judge, answer, answer).right
+    limit = torch.tensor([0.0, answer[1]])
+    assert verdict(judge, limit, answer).explained == {"accurate": 1, "undefined": 1}
+    assert not verdict(judge, torch.tensor([-1.0, answer[1]]), answer).right
+
+
+def test_coordinates_of_an_interpolation_are_rounded():
+    """16384 elements by float32 positions: some thousandths of the step to the next element."""
+
+    def shrunk(x):
+        return torch.nn.functional.interpolate(x, size=29, mode="linear")
+
+    values = torch.randn(1, 1, 16384, generator=torch.Generator().manual_seed(0))
+    judge, answer = judge_of([node("LinearInterp", shrunk, "a", "x")], values)
+    assert verdict(judge, answer).right
+    assert "rounding" in verdict(judge, answer).explained
+    assert not verdict(judge, answer + 0.02, answer).right
+
+
 def test_complex_numbers_are_judged():
     values = torch.tensor([1 + 2j, -0.5 + 1j])
     judge, answer = judge_of([node("Mul", torch.mul, "a", "x", "x")], values)

@@ -60,13 +60,13 @@ class Perturbation:
     ``noise``: inexact operators see and give values that are off as rounding in the model's dtypes
     is. ``decisions``: the results of DISCRETE nodes, taken from another run. ``narrow``: results
     are rounded to the model's dtypes, so that they overflow and vanish as there. ``arbitrary``:
-    what no rule defines (NaN as an integer, ...) becomes some number.
+    what no rule defines (NaN as an integer, ...) becomes some number, by turns.
     """
 
     noise: torch.Generator | None = None
     decisions: Mapping[str, torch.Tensor] | None = None
     narrow: bool = False
-    arbitrary: torch.Generator | None = None
+    arbitrary: int | None = None
 
 
 def widened_tensor(value: torch.Tensor) -> torch.Tensor:
@@ -149,6 +149,8 @@ class Judge:
             result = _undefined(node, given, result, how.arbitrary)
         if inexact:
             result = noisy(result, dtype, how.noise)
+            if node.kind in INTERPOLATIONS:
+                result = result + _moved(node, given[0], result, dtype, how.noise)
         return result.to(dtype).to(result.dtype) if how.narrow else result
 
 
@@ -166,17 +168,41 @@ def noisy(
     return value * (1 + epsilon * factor)
 
 
+def _moved(
+    node: Node,
+    given: torch.Tensor,
+    result: torch.Tensor,
+    dtype: torch.dtype,
+    generator: torch.Generator | None,
+) -> torch.Tensor:
+    """What rounding of coordinates adds to an interpolation.
+
+    A coordinate is a number up to the extent, in float32 for float16 too; off by some units in the
+    last place of that, it moves the result by so much of the step to the next element.
+    """
+    moved = torch.zeros_like(result)
+    for axis in range(2, given.dim()):
+        epsilon = min(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps)
+        step = (node.call(given.roll(1, axis)) - result).nan_to_num(0.0, 0.0, 0.0)
+        share = torch.rand(result.shape, generator=generator, dtype=torch.float64) * 2 - 1
+        moved = moved + 2 * epsilon * (given.shape[axis] + 2) * share * step
+    return moved
+
+
 def _undefined(
-    node: Node, given: Sequence[torch.Tensor], result: torch.Tensor, generator: torch.Generator
+    node: Node, given: Sequence[torch.Tensor], result: torch.Tensor, turn: int
 ) -> torch.Tensor:
     """The result with something else where nothing defines it."""
     if node.target in INTEGERS:
         where = undefined_casts(given[0], node.target)
-        return torch.where(where, _any_of(_integers(result.dtype), result.shape, generator), result)
+        return torch.where(where, _any_of(_integers(result.dtype), result.shape, turn), result)
+    if node.kind == "GELU":
+        either = torch.tensor([torch.nan, 0.0], dtype=result.dtype)
+        return torch.where(given[0] == -torch.inf, _any_of(either, result.shape, turn), result)
     if node.kind in INTERPOLATIONS and not bool(result.isfinite().all()):
         without = node.call(given[0].nan_to_num(0.0, 0.0, 0.0))
         numbers = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0], dtype=result.dtype)
-        drawn = _any_of(numbers, result.shape, generator)
+        drawn = _any_of(numbers, result.shape, turn)
         drawn = torch.where(drawn == 0, without, drawn)
         return torch.where(result.isfinite(), result, drawn)
     return result
@@ -198,11 +224,10 @@ def _integers(dtype: torch.dtype) -> torch.Tensor:
     return torch.tensor(common, dtype=dtype)
 
 
-def _any_of(
-    numbers: torch.Tensor, shape: Sequence[int], generator: torch.Generator
-) -> torch.Tensor:
-    """A tensor of elements of ``numbers``."""
-    return numbers[torch.randint(0, len(numbers), tuple(shape), generator=generator)]
+def _any_of(numbers: torch.Tensor, shape: Sequence[int], turn: int) -> torch.Tensor:
+    """A tensor of elements of ``numbers``; each place has every number in so many turns."""
+    starts = torch.randint(0, len(numbers), tuple(shape), generator=_generator(len(shape)))
+    return numbers[(starts + turn) % len(numbers)]
 
 
 def _generator(seed: int) -> torch.Generator:
@@ -214,6 +239,6 @@ SAMPLED: Final[Mapping[str, Callable[[Judge, int], Perturbation]]] = {
     "tie": lambda _, seed: Perturbation(_generator(seed)),
     "range": lambda _, seed: Perturbation(_generator(seed), narrow=seed % 2 == 0),
     "undefined": lambda _, seed: Perturbation(
-        _generator(seed), narrow=seed % 2 == 0, arbitrary=_generator(seed + 1)
+        _generator(seed), narrow=seed % 2 == 0, arbitrary=seed
     ),
 }

@@ -37,7 +37,8 @@ RULES: Final[Mapping[str, str]] = {
     "range": "a result on the way leaves the range of its type (float16 above 65504, ...): "
     "infinite or NaN if it is rounded there, finite if a fused kernel keeps it wider",
     "undefined": "a float that is NaN, infinite or out of range became an integer, or an infinite "
-    "value is interpolated with the weight 0 (NaN where it is multiplied, nothing where left out)",
+    "value is interpolated with the weight 0 (NaN where it is multiplied, nothing where left out), "
+    "or GELU read -inf (0 as the limit, NaN as the product)",
 }
 """What explains an element of an answer: rules in order, each with its meaning."""
 
