@@ -130,6 +130,15 @@ def _gelu(node: Node) -> list[Node]:
     ]
 
 
+def _log2(node: Node) -> list[Node]:
+    """log(x) / log(2), the constant in float32 beside float64 too."""
+    two, log = float(np.float32(math.log(2))), f"{node.result}_log"
+    return [
+        Node("Log", torch.log, node.arguments, log, ""),
+        Node("Div", lambda log: log / two, (log,), node.result, node.text),
+    ]
+
+
 def _leaky(node: Node) -> list[Node]:
     """Attributes of ONNX are float32, of float64 operators too."""
     slope = float(np.float32(0.01))
@@ -137,7 +146,11 @@ def _leaky(node: Node) -> list[Node]:
     return [dataclasses.replace(node, call=call)]
 
 
-EXPORTED: Final[Mapping[str, Callable[[Node], list[Node]]]] = {"GELU": _gelu, "LeakyReLU": _leaky}
+EXPORTED: Final[Mapping[str, Callable[[Node], list[Node]]]] = {
+    "GELU": _gelu,
+    "LeakyReLU": _leaky,
+    "Log2": _log2,
+}
 """What the exporter writes with other numbers, or as several operators that round each."""
 
 
