@@ -98,7 +98,7 @@ def _resize(data: Any, size: Any, **attrs: Any) -> Any:
         position = _positions(extent, size[number], mode, part, kind)
         if copies:
             made = np.take(made, _nearest(position, extent, attrs), axis)
-        else:
+        elif extent != size[number] or mode == "tf_crop_and_resize":  # else it is copied
             weights = _matrix(position, extent, attrs)
             made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
         shape = [-1 if place == axis else 1 for place in range(data.ndim)]

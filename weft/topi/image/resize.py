@@ -8,7 +8,8 @@ the image (starts, then ends, as fractions of the extents), a fixed value where 
 Positions and weights are float32, and float64 for float64 and for integers of 32 bits and more,
 whose values float32 does not hold (an int64 keeps 53 bits). Sums for an integer result are rounded
 to the nearest integer, ties to even, and limited to its range: 254.7 -> 255, -3.2 of a uint8 -> 0.
-Nearest neighbours are copied as they are.
+Nearest neighbours are copied as they are, and so is an axis that keeps its extent: its neighbours'
+weight is 0, and an infinite one times 0 would be NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_one
+from weft.topi.extents import compute_one, same_extent
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis
 
@@ -180,6 +181,14 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
     if options["mode"] == "tf_crop_and_resize" and len(roi) != 2 * len(axes):
         raise IRValueError(f"resize: roi: expected {2 * len(axes)} numbers, got {len(roi)}")
 
+    kept = {
+        axis
+        for axis in axes
+        if options["method"] != "nearest_neighbor"
+        and options["mode"] != "tf_crop_and_resize"
+        and same_extent(data.shape[axis], shape[axis])
+    }
+
     def place(indices: Any, number: int) -> PrimExpr:
         axis = axes[number]
         part = (roi[number], roi[len(roi) // 2 + number])
@@ -188,8 +197,10 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
 
     def element(*indices: Any) -> Any:
         places = [place(indices, number) for number in range(len(axes))]
-        taps = {
-            axis: _taps(position, data.shape[axis], options)
+        taps: dict[int, Any] = {
+            axis: [(indices[axis], None)]
+            if axis in kept
+            else _taps(position, data.shape[axis], options)
             for axis, position in zip(axes, places, strict=True)
         }
         value = _as(kind, _weighted(data, list(indices), axes[::-1], taps))

@@ -75,6 +75,21 @@ def test_infinity_reaches_its_neighbours_alone():
         torch.testing.assert_close(got, want, equal_nan=True)
 
 
+KEPT = [("linear", (5,)), ("bilinear", (5, 6)), ("bilinear", (5, 20)), ("trilinear", (3, 4, 5))]
+
+
+@pytest.mark.parametrize(("mode", "extents"), KEPT, ids=str)
+def test_an_axis_that_keeps_its_extent_is_copied(mode, extents):
+    """Also by a factor of 1.1, whose positions would leave it: 5 * 1.1 -> 5. Cubic moves."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, *extents)
+    got, want = ran(x, scale_factor=1.1, mode=mode)
+    torch.testing.assert_close(got, want)
+    if want.shape == x.shape:
+        got, _ = ran(torch.where(x > 1, torch.inf, x), scale_factor=1.1, mode=mode)
+        assert torch.equal(got, torch.where(x > 1, torch.inf, x))
+
+
 COUNTS = [(8, 376), (8, 436), (10, 4), (3, 12), (5, 10), (6, 6)]
 
 

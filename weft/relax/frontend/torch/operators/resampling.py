@@ -152,6 +152,8 @@ def _weighted(
     axes: list[tuple[Any, Any, float | None]],
 ) -> Expr:  # fmt: skip
     kind, corners = how
+    if kind == "linear":  # an axis that keeps its extent is copied, whatever the factor
+        axes = [(e, n, None if isinstance(e, int) and e == n else factor) for e, n, factor in axes]
     is_static = all(context.static([extent, count]) for extent, count, _ in axes)
     if is_static and context.dtype == "uint8":
         return _of_bytes(context, tensor, how, axes)
