@@ -15,7 +15,7 @@ from pathlib import Path
 
 import weft
 from tests.fuzz.hostile_corpus import applied, random_saved, random_script, random_trace
-from tests.fuzz.hostile_models import random_onnx
+from tests.fuzz.hostile_models import random_onnx, random_suite_model
 from weft import relax
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
@@ -160,6 +160,11 @@ def onnx_fields(r):
     return _imported(r, mutated_message(r, random_onnx(r)))
 
 
+def onnx_suite(r):
+    """Fields of models of ONNX's own tests."""
+    return _imported(r, mutated_message(r, random_suite_model(r)))
+
+
 def _imported(r, model):
     """Import a model; compile some."""
     module = from_onnx(model)
@@ -173,5 +178,5 @@ def _imported(r, model):
 KINDS = {
     "ir_json": ir_json, "trace": trace, "texts": texts, "artifact_bytes": artifact_bytes,
     "artifact_json": artifact_json, "artifact_interface": artifact_interface,
-    "onnx_bytes": onnx_bytes, "onnx_fields": onnx_fields,
+    "onnx_bytes": onnx_bytes, "onnx_fields": onnx_fields, "onnx_suite": onnx_suite,
 }

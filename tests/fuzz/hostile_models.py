@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 import numpy as np
 
 from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.registry import converter_names
 from weft.testing.onnx_models import info, model, node
 
 onnx = need_onnx()
 helper = onnx.helper
+LARGEST = 20_000
+"""Bytes of a model: what is larger is large by its weights."""
 
 SINGLE = (
     ("Relu", {}, [[2, 3]], {}),
@@ -150,3 +156,20 @@ GROUPS = (*[_single] * 4, _branches, _loop, _scan, _function, _network, _sequenc
 def random_onnx(r):
     """A model; every one of them is imported by weft."""
     return r.choice(GROUPS)(r)
+
+
+@functools.cache
+def suite_models():
+    """The models of ONNX's own tests of operators that have a converter; seconds to collect."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the suite computes what it expects, infinities too
+        names = sorted({name.rpartition("::")[2] for name in converter_names()})
+        found = [case.model for name in names for case in collect_testcases(name)]
+    return [proto for proto in found if proto is not None and proto.ByteSize() < LARGEST]
+
+
+def random_suite_model(r):
+    """A model of ONNX's own tests."""
+    return r.choice(suite_models())

@@ -25,6 +25,7 @@ KINDS = (
     "ir_json", "trace", "texts", "artifact_bytes", "artifact_json", "artifact_interface",
     "onnx_bytes", "onnx_fields",
 )  # fmt: skip
+"""Beside these the long run has the models of ONNX's own tests, which take a minute to collect."""
 FEW, MANY = 12, 1000
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 SHARE = 1 / 4
@@ -39,7 +40,7 @@ def test_a_few_of_each_kind(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "onnx_suite"])
 def test_a_thousand_of_each_kind(kind):
     found = run_batch(kind, FEW, MANY)
     print(kind, found, flush=True)  # noqa: T201 - the counts are what the run is for

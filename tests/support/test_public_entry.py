@@ -11,6 +11,7 @@ import pytest
 import weft
 from weft.cli import main
 from weft.ir.transform import module_pass
+from weft.runtime.vm import VirtualMachine
 from weft.script import tir as T
 from weft.script.parser import entry
 from weft.support.errors import InternalError, IRValueError, TVMError
@@ -141,3 +142,20 @@ def test_a_command_writes_the_traceback_beside(monkeypatch, capsys):
     path = Path(told[-1].partition("the traceback: ")[2])
     assert "AttributeError: no dtype" in path.read_text(encoding="utf-8")
     path.unlink()
+
+
+def test_calls_that_keep_their_arguments_are_entries(monkeypatch):
+    machine = VirtualMachine(weft.relax.build(one()), weft.cpu())
+    machine.set_input("main", np.ones(2, "float32"))
+    monkeypatch.setattr(machine, "callable_of", failing(AttributeError("gone")))
+    with pytest.raises(InternalError, match="call of a virtual machine stopped with AttributeErr"):
+        machine.invoke_stateful("main")
+
+
+def one():
+    """A graph of one operator."""
+    x = weft.relax.Var("x", weft.relax.TensorStructInfo((2,), "float32"))
+    builder = weft.relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(weft.relax.op.nn.relu(x)))
+    return builder.get()

@@ -265,6 +265,7 @@ class CompiledModel(Executable):
         limits = {name: high for name, _, high in self.signature.ranges}
         return report_memory(self.program, self.entry, limits, values)
 
+    @public_entry("save")
     def save(self, path: str | Path) -> None:
         """Write the model to one file, which ``weft.load`` reads (weft.runtime.artifact).
 

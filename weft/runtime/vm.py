@@ -43,6 +43,7 @@ from weft.support.errors import (
     TVMError,
     UnsupportedError,
 )
+from weft.support.public_entry import public_entry
 
 METHODS: Final = frozenset(
     "get_function_arity get_function_param_name get_output get_output_arity invoke_closure "
@@ -130,6 +131,7 @@ class Executable:
             signature, entry, self.program, self.code, kernels, flops=self.flop_counts, **parts
         )
 
+    @public_entry("export_library")
     def export_library(
         self, file_name: str | Path, *, fcompile: Any = None, addons: Any = None,
         workspace_dir: Any = None, cc: str | None = None, options: Sequence[str] = (),
@@ -268,6 +270,7 @@ class VirtualMachine:
         constants = executable.program.constants
         return make_tensor_call(entry, executable.hosts[name], constants, tensor_class, threads)
 
+    @public_entry("the call of a virtual machine")
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function by name."""
         return self.callable_of(name)(*arguments)
