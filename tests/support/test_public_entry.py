@@ -14,7 +14,7 @@ from weft.ir.transform import module_pass
 from weft.runtime.vm import VirtualMachine
 from weft.script import tir as T
 from weft.script.parser import entry
-from weft.support.errors import InternalError, IRValueError, TVMError
+from weft.support.errors import InternalError, IRTypeError, IRValueError, TVMError
 from weft.support.public_entry import public_entry
 from weft.tir.transform import Simplify
 
@@ -159,3 +159,16 @@ def one():
     with builder.function("main", [x]):
         builder.emit_func_output(builder.emit(weft.relax.op.nn.relu(x)))
     return builder.get()
+
+
+def test_wrong_arguments_of_a_registered_function_of_weft_are_told_with_its_name():
+    with pytest.raises(IRTypeError, match="relax.run.unique: .*missing 4 required positional arg"):
+        weft.get_global_func("relax.run.unique")(weft.nd.empty((2,)))
+
+    @weft.register_func("tests.of_two", override=True)
+    def of_two(x, y):
+        return x
+
+    with pytest.raises(TypeError, match="missing 1 required") as found:
+        weft.get_global_func("tests.of_two")(1)  # the caller's own: as Python says it
+    assert type(found.value) is TypeError

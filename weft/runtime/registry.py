@@ -40,8 +40,17 @@ class PackedFunc:
         try:
             return self._call(*args)
         except Exception as error:
+            if isinstance(error, TypeError) and self._refuses(error):
+                raise IRTypeError(f"{self.name}: {error}") from error
             tell_fault(error, f"the call of {self.name}")
             raise
+
+    def _refuses(self, error: TypeError) -> bool:
+        """Whether a function of weft cannot be called with these arguments: it never began."""
+        traceback = error.__traceback__
+        module = str(getattr(self._call, "__module__", ""))
+        began = traceback is None or traceback.tb_next is not None
+        return not began and module.partition(".")[0] == "weft"
 
     @property
     def is_global(self) -> bool:
