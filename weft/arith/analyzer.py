@@ -15,7 +15,7 @@ from typing import Any, Final
 from weft.arith import fold, interval
 from weft.arith.canonical_simplify import CanonicalSimplifier
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
-from weft.arith.data import has_data
+from weft.arith.data import has_data, may_change
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
 from weft.arith.extensions import Extension, to_and_of_ors
@@ -317,7 +317,7 @@ class Analyzer:
         Parts that read data (buffer elements, calls) are left out: a store inside the scope may
         end their truth.
         """
-        parts = [p for p in _conjuncts(as_prim_expr(constraint)) if not has_data(p)]
+        parts = [p for p in _conjuncts(as_prim_expr(constraint)) if not may_change(p)]
         with self._scope(parts):
             yield
 

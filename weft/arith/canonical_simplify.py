@@ -393,8 +393,11 @@ class CanonicalSimplifier:
 
 
 def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
-    """Whether the sum's bound shows that it stays in its type."""
-    low, high = bounds.bound(total.build())
+    """Whether the sum's bound shows that it stays in its type; of data that wraps none does."""
+    whole = total.build()
+    if bounds.may_wrap(whole):
+        return False
+    low, high = bounds.bound(whole)
     type_low, type_high = integer_range(total.dtype)
     return type_low <= low and high <= type_high
 

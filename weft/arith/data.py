@@ -12,6 +12,8 @@ _PURE_CALLS: Final = frozenset(
     {"tir.if_then_else", "tir.likely", "tir.vscale", "tir.shift_right", "tir.bitwise_and"}
 )
 
+_WITH_PARTS: Final = (Broadcast, Call, Cast, Let, Not, Ramp, Select)
+
 
 def has_data(expr: PrimExpr) -> bool:
     """Whether ``expr`` depends on data: buffer elements, results of calls, lets of these."""
@@ -31,6 +33,22 @@ def has_data(expr: PrimExpr) -> bool:
             known = _other_data(expr)
         cache["data"] = known
     return known
+
+
+def may_change(expr: PrimExpr) -> bool:
+    """Whether a store may change the value: data that is more than variables that hold data."""
+    if not has_data(expr) or type(expr) in (Var, SizeVar):
+        return False
+    if not isinstance(expr, (*BINARY, *_WITH_PARTS)):
+        return True
+    if isinstance(expr, Call) and getattr(expr.op, "name", "") not in _PURE_CALLS:
+        return True
+    for name in expr.CHILDREN:
+        value = getattr(expr, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, PrimExpr) and may_change(item):
+                return True
+    return False
 
 
 def data_variable(var: Var) -> Var:

@@ -44,6 +44,7 @@ from weft.tir.stmt import (
     While,
     seq,
 )
+from weft.tir.transform.data_arguments import with_data_arguments
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_assumption
 
@@ -209,6 +210,7 @@ def _extensions() -> Extension:
 
 def simplify(func: PrimFunc) -> PrimFunc:
     """The function with simplified expressions (option ``tir.Simplify``)."""
+    func = with_data_arguments(func)
     simplifier = _Simplify()
     simplifier.analyzer.enabled_extensions = _extensions()
     with ExitStack() as scopes:
