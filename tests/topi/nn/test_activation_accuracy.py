@@ -41,11 +41,11 @@ def elu(x: np.ndarray) -> np.ndarray:
 
 
 CURVES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "gelu": (lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5)), 6),
-    "gelu_tanh": (gelu_tanh, 3),
-    "silu": (lambda x: x * logistic(x), 2.5),
+    "gelu": (lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5)), 3.6),
+    "gelu_tanh": (gelu_tanh, 3.1),
+    "silu": (lambda x: x * logistic(x), 2.7),
     "softplus": (lambda x: np.where(x > 20, x, softplus(x)), 2),
-    "mish": (mish, 4),
+    "mish": (mish, 3.6),
     "log_sigmoid": (lambda x: -softplus(-x), 2),
     "elu": (elu, 2),
     "celu": (elu, 2),

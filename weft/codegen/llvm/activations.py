@@ -11,12 +11,17 @@ from typing import Final
 from weft.codegen.llvm import vectormath
 from weft.codegen.llvm.kernel import Kernel
 
-# Phi(-t) * exp(t**2 / 2) = s * P(s), s = 3 / (3 + t), for 0 <= t <= 14.5; Phi is the normal
-# distribution
-_TAIL: Final = (0.13295645176989626, 0.13354635252708213, 0.11263665430868988,
-                0.11901266182004358, -0.051145190965974946, 0.21559290184312005,
-                -0.268229208102668, 0.1280711424869579, -0.02244173987710413)  # fmt: skip
-_FAR: Final = 13.2
+# 2 * Phi(-t) * exp(t**2 / 2) = s + s**2 * P(s), s = 2 / sqrt(2 pi) / (_BEND + t), for
+# 0 <= t <= 13.27; Phi is the normal distribution
+_TAIL: Final = (3.999967098236084, 14.4391508102417, 44.50392150878906,
+                131.99574279785156, -158.8486328125, 3044.19580078125,
+                -21699.263671875, 51540.8515625, -42871.08203125)  # fmt: skip
+_BEND: Final = 3.191538333892822
+"""8 / sqrt(2 pi) as a float32."""
+_TAIL_OF_S: Final = 1.5
+"""By how much more than s the sum grows, roughly: d log(sum) / d log(s) is 1.2 to 2.5."""
+_FAR: Final = 13.2688
+"""From here on exp(-t**2 / 2) is 2**-127 at most, which ``power_of_two`` says as 0."""
 _TANH_LINEAR: Final = 1.595703125
 """sqrt(8 / pi) to eleven bits: from it, sums less it are exact."""
 _TANH_LINEAR_REST: Final = math.sqrt(8 / math.pi) - _TANH_LINEAR
@@ -41,19 +46,35 @@ def expm1(k: Kernel, x: str) -> str:
 def gelu(k: Kernel, x: str) -> str:
     """max(x, 0) - |x| * Phi(-|x|); Phi(-t) is exp(-t**2 / 2) times a polynomial.
 
-    Beyond 13.2 the second term is below the normal numbers and counts as 0.
+    The product is rounded once, as its large part and the rest: y * e**r = y + y * (e**r - 1).
+    Beyond 13.24 the second term is below the normal numbers and counts as 0.
     """
     size = k.call("fabs", x)
-    far = k.compare("ogt", size, _FAR)
-    t = k.select(far, _FAR, size)
-    square, rest = _square(k, t)
-    n, power = vectormath.power_of_two(k, square, -0.5 / math.log(2))
-    r = k.fma(rest, -0.5, vectormath.reduced(k, k.mul(square, -0.5), n))
-    s = k.div(3.0, k.add(t, 3.0))
-    share = k.mul(k.mul(s, k.poly(s, _TAIL)), k.poly(r, (1.0, 1.0, *vectormath.EXP)))
-    share = k.mul(share, power)
+    t = k.select(k.compare("ogt", size, _FAR), _FAR, size)
+    half = k.mul(t, -0.5)
+    power, growth = _exp_of_product(k, t, half)
+    s = k.div(_BEND / 4, k.add(t, _BEND))
+    y = k.fma(k.mul(s, s), k.poly(s, _TAIL), s)
+    if k.b.context.fuses:  # what the sum and the quotient lost by rounding
+        minus = k.sub(-0.0, s)
+        lost = k.fma(minus, _BEND, k.fma(minus, t, _BEND / 4))
+        growth = k.fma(lost, _TAIL_OF_S * 4 / _BEND, growth)
     above = k.select(k.compare("ogt", x, 0.0), x, 0.0)
-    return k.fma(k.sub(-0.0, k.select(far, 0.0, t)), share, above)
+    scale = k.mul(half, power)
+    return k.fma(scale, y, k.fma(scale, k.mul(y, growth), above))
+
+
+def _exp_of_product(k: Kernel, t: str, half: str) -> tuple[str, str]:
+    """exp(t * half), half = -t / 2, as a power of two, and e**r - 1 for the rest."""
+    if k.b.context.fuses:
+        square = k.mul(t, half)
+        rest = k.fma(t, half, k.sub(-0.0, square))
+    else:
+        square, rest = (k.mul(part, -0.5) for part in _square(k, t))
+    n, power = vectormath.power_of_two(k, square, 1.0 / math.log(2))
+    leading, small = vectormath.parted(k, square, n, rest)
+    r = k.add(leading, small)
+    return power, k.fma(k.mul(r, r), k.poly(r, vectormath.EXP), r)
 
 
 def _square(k: Kernel, t: str) -> tuple[str, str]:

@@ -78,6 +78,11 @@ def reduced(k: Kernel, x: str, n: str) -> str:
     return k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
 
 
+def parted(k: Kernel, x: str, n: str, rest: str) -> tuple[str, str]:
+    """x - n * log(2), which is exact where x is near that, and ``rest`` less what log(2) lacks."""
+    return k.fma(n, -_LN2_HIGH, x), k.fma(n, -_LN2_LOW, rest)
+
+
 def _exp_of_rest(k: Kernel, x: str, n: str, coefficients: Sequence[float]) -> str:
     """The polynomial, e**r times its first coefficient, at r = x - n * log(2)."""
     if k.b.context.fuses:

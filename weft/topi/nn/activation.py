@@ -169,9 +169,11 @@ def mish(x: Tensor) -> Tensor:
     """x * tanh(log(1 + exp(x))), which is x * n / (n + 2) with n = e * (e + 2), e = exp(x)."""
 
     def curve(value: PrimExpr) -> Any:
-        power = op.exp(op.minimum(value, _const(20, value)))  # from there on, n / (n + 2) is 1
-        n = power * (power + _const(2, value))
-        return value * op.div(n, n + _const(2, value))
+        power = op.exp(op.minimum(value, _const(20, value)))
+        n = power * power + (power + power)  # rounded once, as one fused operation
+        curved = op.div(value * n, n + _const(2, value))
+        # from there on n / (n + 2) is 1, and the product might overflow
+        return op.select(value > _const(20, value), value, curved)
 
     return _in_float32(x, curve)
 
