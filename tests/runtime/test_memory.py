@@ -12,6 +12,7 @@ from weft.runtime.memory import (
     aligned_empty,
     data_address,
     reach,
+    returned_empty,
     view_at,
 )
 from weft.runtime.memory_plan import plan_offsets
@@ -33,10 +34,23 @@ def test_fresh_memory_starts_at_a_cache_line(nbytes):
     assert array.flags.carray
 
 
+@pytest.mark.parametrize("nbytes", [0, 100, 1 << 20, (1 << 20) + 4])
+def test_memory_of_weights_is_like_any_other(nbytes):
+    array, address = returned_empty((nbytes // 4,), np.dtype("float32"), nbytes)
+    assert address % 64 == 0
+    assert address == data_address(array)
+    assert array.flags.carray
+    assert array.nbytes == nbytes
+    array[:] = 1
+    assert array.sum() == nbytes // 4
+
+
 @pytest.mark.parametrize("nbytes", [1 << 46, 1 << 62, (1 << 63) - 1, 1 << 63, 1 << 80])
 def test_memory_that_there_is_not_is_an_error(nbytes):
     with pytest.raises(IRValueError, match=rf"no memory for an array .*, {nbytes} bytes"):
         aligned_empty((3,), np.dtype("uint8"), nbytes)
+    with pytest.raises(IRValueError, match=rf"no memory for an array .*, {nbytes} bytes"):
+        returned_empty((3,), np.dtype("uint8"), nbytes)
 
 
 def test_a_plan_of_sizes_beyond_memory_is_an_error():

@@ -154,6 +154,72 @@ def test_reloads_under_calling_threads_leave_nothing(path, count, no_collector):
     assert sum(part() is not None for part in parts) == 0
 
 
+RELOADS = """
+import sys, threading, time
+import numpy as np
+import weft
+
+path, count = sys.argv[1], int(sys.argv[2])
+ones = np.ones((2, 512), "float32")
+
+def load():
+    model = weft.load(path)
+    model(ones)
+    return model
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+load()
+without = resident()
+current, calls, runs = [load()], [0] * 4, [True]
+
+def call(number):
+    while runs:
+        current[0](ones)
+        calls[number] += 1
+
+threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+
+def pages():  # once no thread has the model before any more
+    for number in range(4):
+        before = calls[number]
+        while calls[number] < before + 2:
+            time.sleep(0.001)
+    return resident() - without
+
+one, most = pages(), 0
+for _ in range(count):
+    current[0] = load()
+    most = max(most, pages())
+runs.clear()
+print(most / one)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/statm")
+@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.slow)])
+def test_reloads_under_calling_threads_take_the_memory_of_one_model(tmp_path, count):
+    x = relax.Var("x", relax.TensorStructInfo((2, 512), "float32"))
+    builder, value = relax.BlockBuilder(), x
+    with builder.function("main", [x]):
+        for number in range(16):
+            weight = np.full((512, 1024), number, "float32")
+            value = builder.emit(relax.op.matmul(value, relax.const(weight)))
+            value = builder.emit(relax.op.strided_slice(value, [1], [0], [512]))
+        builder.emit_func_output(value)
+    weft.compile(builder.get(), target="llvm -num-cores=1", cache=False).save(tmp_path / "m.weft")
+    done = subprocess.run(
+        [sys.executable, "-c", RELOADS, str(tmp_path / "m.weft"), str(count)], text=True,
+        capture_output=True, timeout=3000, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1.3
+
+
 def test_a_model_with_operators_of_torch_runs_in_a_new_process(tmp_path):
     torch = pytest.importorskip("torch")
 

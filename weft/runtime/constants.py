@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
+from weft.runtime.memory import returned_empty
 from weft.runtime.ndarray import NDArray, fresh
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
@@ -59,7 +60,7 @@ def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDA
         dtype, shape = DataType(dtypes[int(name)]), tuple(item["shape"])
         if begin != place or not _fits(shape, dtype, end - begin) or end > size:
             raise ValueError(f"constant {name} is not of its shape")
-        found[name] = fresh(shape, dtype)
+        found[name] = fresh(shape, dtype, returned_empty)
         _fill(file, found[name])
         place = end
     if file.read(1):

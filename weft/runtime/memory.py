@@ -7,7 +7,9 @@ That layout is checked once at import, and the slow way is used where it does no
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,6 +19,9 @@ from weft.support.errors import IRValueError
 
 ALIGNMENT: Final = 64
 """Fresh arrays start on a cache line, which is also the widest vector."""
+
+OWN_PAGES: Final = 1 << 20
+"""Bytes from which on a weight has pages of its own."""
 
 _BYTE: Final = np.dtype("uint8")
 _HEADER: Final = object.__basicsize__
@@ -57,6 +62,28 @@ def aligned_empty(
     start = data_address(block)
     offset = -start % ALIGNMENT
     return np.ndarray(shape, dtype, block, offset), start + offset
+
+
+def returned_empty(
+    shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
+) -> tuple[np.ndarray[Any, Any], int]:
+    """``aligned_empty`` in memory that goes back to the system with the array: that of weights.
+
+    The allocator of C keeps what is freed for its next use where it once freed as much (its
+    threshold for pages of their own rises up to 32 MiB), so a model that is loaded anew while the
+    one before is in use would take the room of both from then on.
+    """
+    if nbytes < OWN_PAGES or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return aligned_empty(shape, dtype, nbytes)
+    try:
+        pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        raise IRValueError(f"no memory for an array of shape {shape}, {nbytes} bytes") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for its own
+        with contextlib.suppress(OSError):  # a kernel without them
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, pages)
+    return array, data_address(array)
 
 
 def reach(

@@ -21,6 +21,8 @@ from weft.support.dtype import DataType, to_numpy_dtype
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
+Allocate = Callable[[tuple[int, ...], np.dtype[Any], int], tuple[Array, int]]
+"""Gives an array of a shape, a type and so many bytes, and its address."""
 _DTYPES: dict[np.dtype[Any], DataType] = {}
 _STORAGE: dict[str, np.dtype[Any]] = {}
 
@@ -248,7 +250,7 @@ def empty(
     return fresh(sizes, DataType(dtype))
 
 
-def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
+def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_empty) -> NDArray:
     """``empty`` for arguments that are known to be right: the runtime's own allocation."""
     storage = storage_dtype(dtype)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
@@ -257,7 +259,7 @@ def fresh(shape: tuple[int, ...], dtype: DataType) -> NDArray:
         nbytes *= extent
     if nbytes >> 62:
         raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
-    memory, address = aligned_empty(full, storage, nbytes)
+    memory, address = allocate(full, storage, nbytes)
     return compact(memory, address, shape, dtype)
 
 
