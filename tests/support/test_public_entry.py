@@ -11,6 +11,8 @@ import pytest
 import weft
 from weft.cli import main
 from weft.ir.transform import module_pass
+from weft.relax.frontend.onnx import from_onnx
+from weft.relax.transform import LegalizeOps
 from weft.runtime.vm import VirtualMachine
 from weft.script import tir as T
 from weft.script.parser import entry
@@ -172,3 +174,23 @@ def test_wrong_arguments_of_a_registered_function_of_weft_are_told_with_its_name
     with pytest.raises(TypeError, match="missing 1 required") as found:
         weft.get_global_func("tests.of_two")(1)  # the caller's own: as Python says it
     assert type(found.value) is TypeError
+
+
+@pytest.mark.onnx
+def test_converters_and_legalizations_of_the_caller_keep_their_exceptions():
+    helper, name = pytest.importorskip("onnx.helper"), "Relu"
+    info = [helper.make_tensor_value_info(item, 1, [2]) for item in "xy"]
+    graph = helper.make_graph([helper.make_node(name, ["x"], ["y"])], "g", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+    def converter(context, x):
+        return raising()
+
+    for call in (
+        lambda: from_onnx(model, custom_converters={name: converter}),
+        lambda: weft.compile(model, cache=False, custom_converters={name: converter}),
+        lambda: LegalizeOps({"relax.nn.relu": lambda bb, call: raising()})(one()),
+    ):
+        with pytest.raises(ValueError, match="mine") as found:
+            public_entry("outer")(call)()
+        assert type(found.value) is ValueError
