@@ -9,7 +9,7 @@ loop). ``warn`` tells each once, at the user's line, as a ScriptWarning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -105,7 +105,8 @@ class _BlockVisitor(Visitor):
         self.realizes.append(node)
         if block.init is not None:
             self.check_init(block)
-            self.touch(block.init)
+            started = [store.buffer.data for store in collect(block.init, BufferStore)]
+            self.touched.update([self.memory(data) for data in started])
         if block.iter_vars:
             self.loops = []
         self.visit(block.body)
@@ -142,9 +143,14 @@ class _BlockVisitor(Visitor):
             )
 
     def visit_BufferStore(self, node: Any) -> None:
-        if self.realizes and _updates_itself(node):
+        parts = collect(node.value, (BufferLoad, Var))
+        loads = [part for part in parts if isinstance(part, BufferLoad)]
+        if self.realizes and _is_among(node, loads):
             self.check_update(node, self.realizes[-1].block)
-        self.touch(node)
+        loaded = {load.buffer.data for load in loads}
+        handles = [part for part in parts if isinstance(part, Var) and part.dtype.is_handle]
+        self.touched.add(self.memory(node.buffer.data))
+        self.touched.update([self.memory(var) for var in handles if var not in loaded])
 
     def check_update(self, store: BufferStore, block: Block) -> None:
         """``C[...] = C[...] + ...`` in a block."""
@@ -197,17 +203,10 @@ class _BlockVisitor(Visitor):
                 return False
         return True
 
-    def touch(self, node: Any) -> None:
-        """Note what a statement writes, or hands to a call."""
-        for store in collect(node, BufferStore):
-            self.touched.add(self.memory(store.buffer.data))
-        loaded = {load.buffer.data for load in collect(node, BufferLoad)}
-        for var in collect(node, Var):
-            if var.dtype.is_handle and var not in loaded:
-                self.touched.add(self.memory(var))
-
     def visit_Evaluate(self, node: Any) -> None:
-        self.touch(node)
+        """A call may write whatever memory it is given."""
+        handles = [var for var in collect(node, Var) if var.dtype.is_handle]
+        self.touched.update([self.memory(var) for var in handles])
 
     def visit_PrimExpr(self, node: Any) -> None:
         """Expressions hold no statements."""
@@ -218,9 +217,13 @@ class _BlockVisitor(Visitor):
 
 def _updates_itself(store: BufferStore) -> bool:
     """Whether the element that is stored is read for its new value."""
+    return _is_among(store, collect(store.value, BufferLoad))
+
+
+def _is_among(store: BufferStore, loads: Sequence[BufferLoad]) -> bool:
     return any(
         load.buffer.data is store.buffer.data and structural_equal(load.indices, store.indices)
-        for load in collect(store.value, BufferLoad)
+        for load in loads
     )
 
 
