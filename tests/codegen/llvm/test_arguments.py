@@ -134,3 +134,60 @@ def test_a_callee_without_aliases_gets_different_memory():
     np.testing.assert_array_equal(y, [0] + [1] * 1023)
     built["halves"](x)
     np.testing.assert_array_equal(x[1024:], y)
+
+
+@I.ir_module
+class Addresses:
+    @T.prim_func
+    def inner(a: T.Buffer((4,), "float32")):
+        for i in range(4):
+            a[i] = T.float32(7)
+
+    @T.prim_func
+    def row32(b: T.Buffer((4, 4), "float32"), i: T.int32):
+        Addresses.inner(T.address_of(b[i, 0]))
+
+    @T.prim_func
+    def row64(p: T.handle, i: T.int64):
+        n = T.int64()
+        b = T.match_buffer(p, (n, 4), "float32")
+        Addresses.inner(T.address_of(b[i, 0]))
+
+    @T.prim_func
+    def column(p: T.handle, i: T.int64):
+        n, m = T.int64(), T.int64()
+        b = T.match_buffer(p, (n, m), "float32")
+        Addresses.inner(T.address_of(b[0, i]))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("row32", 1 << 30), ("row32", 1 << 28), ("row64", 1 << 62), ("row64", -(1 << 62)),
+     ("row64", 1 << 60), ("column", (1 << 63) - 1), ("column", 13)],
+)  # fmt: skip
+def test_an_address_beyond_what_its_arithmetic_holds_is_outside(name, number):
+    big, built = np.zeros((24, 4), "float32"), weft.build(Addresses)[name]
+    with pytest.raises(IndexError, match=f"{name}: inner: argument a: reaches to byte"):
+        built(big[10:14], number)
+    assert not big.any()
+    built(big[10:14], 3)
+    assert np.count_nonzero(big) == 4
+
+
+@I.ir_module
+class Negative:
+    @T.prim_func
+    def inner(n: T.int64, p: T.handle):
+        a = T.match_buffer(p, (n,), "int32")
+        a[n - 1] = 7
+
+    @T.prim_func
+    def main(a: T.Buffer((), "int32")):
+        Negative.inner(T.int64(-1), T.address_of(a[()]))
+
+
+def test_a_callee_of_negative_extent_is_given_no_memory():
+    big = np.zeros(8, "int32")
+    with pytest.raises(IndexError, match="main: inner: argument a: reaches to byte"):
+        weft.build(Negative)["main"](big[4:5].reshape(()))
+    assert not big.any()

@@ -36,6 +36,11 @@ def allocate(em: Emitter, stmt: Any) -> None:
     count = 1
     for size in sizes:
         count *= 1 if size is None else size
+        if size is not None and size < 0:
+            raise CodegenError(
+                f"{em.function.name}: expected extents of 0 or more for {stmt.buffer_var.name}, "
+                f"got {size}"
+            )
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
     views.enter_memory(em, stmt.buffer_var, stmt.extents, stmt.dtype)
     limit = 2 * STACK_LIMIT if nbytes <= SMALL else STACK_LIMIT

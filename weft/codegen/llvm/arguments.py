@@ -17,7 +17,6 @@ from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.stmt_functor import substitute
-from weft.tir.transform.flatten_buffer import flat_offset
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -74,9 +73,25 @@ def _start(arg: Any) -> tuple[Any, tuple[PrimExpr, ...], int] | None:
     if name == "tir.tvm_access_ptr":
         return arg.args[1], (arg.args[2],), views.bytes_of(arg.args[0].dtype)
     if isinstance(arg, e.BufferLoad):
-        offset = flat_offset(arg.buffer, arg.indices)
-        return arg.buffer.data, (offset,), views.bytes_of(arg.buffer.dtype)
+        return arg.buffer.data, _offsets_of(arg), views.bytes_of(arg.buffer.dtype)
     return None
+
+
+def _offsets_of(load: e.BufferLoad) -> tuple[PrimExpr, ...]:
+    """The offset of an element in parts, one for each axis, in 64 bits as its address has it.
+
+    No index is tested against its axis, so that products may wrap here that do not where elements
+    are read.
+    """
+    buffer = load.buffer
+    strides = [_wide(stride) for stride in buffer.strides]
+    if not strides:
+        step: PrimExpr = IntImm("int64", 1)
+        for extent in reversed(buffer.shape):
+            strides.insert(0, step)
+            step = step * _wide(extent)
+    parts = [_wide(index) * step for index, step in zip(load.indices, strides, strict=True)]
+    return (*views.layout_of(buffer).offsets, *parts)
 
 
 def _layout(
@@ -90,13 +105,13 @@ def _layout(
     ]
     shape, strides, starts = replaced
     if not offsets or unit == own.nbytes:
-        return views.Layout(shape, strides, (*offsets, *starts), own.nbytes)
+        return views.Layout(shape, strides, (*offsets, *starts), own.nbytes, True)
     size = IntImm("int64", own.nbytes)
     steps = tuple([_wide(stride) * size for stride in strides])
     in_bytes = [_wide(start) * IntImm("int64", unit) for start in offsets]
     in_bytes += [_wide(start) * size for start in starts]
     of_elements = (IntImm("int64", 1),) if strides else ()
-    return views.Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1)
+    return views.Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1, True)
 
 
 def _wide(expr: PrimExpr) -> PrimExpr:

@@ -37,6 +37,8 @@ class Layout:
     strides: tuple[PrimExpr, ...]
     offsets: tuple[PrimExpr, ...]
     nbytes: int
+    is_exact: bool = False
+    """Whether sums and products in ``offsets`` are those of integers, which do not wrap."""
 
 
 def bytes_of(dtype: DataType) -> int:
@@ -141,8 +143,13 @@ def _is_same(view: Layout, memory: Layout) -> bool:
 
 
 def constant_reach(layout: Layout) -> tuple[int, int] | None:
-    """From which byte to which a layout of constants reaches; None for others."""
+    """From which byte to which a layout of constants reaches.
+
+    None for others, and where an extent is negative, as of no memory.
+    """
     shape = [constant_of(extent) for extent in layout.shape]
+    if any(extent is not None and extent < 0 for extent in shape):
+        return None
     strides = [constant_of(stride) for stride in layout.strides]
     offsets = [constant_of(offset) for offset in layout.offsets]
     start, low, high = 0, 0, 1
@@ -154,7 +161,7 @@ def constant_reach(layout: Layout) -> tuple[int, int] | None:
         for extent in shape:
             if extent is None:
                 return None
-            high *= max(extent, 0)
+            high *= extent
     for extent, stride in zip(shape, strides, strict=False):
         if extent is None or stride is None:
             return None
@@ -245,10 +252,16 @@ class _Reach:
             high = self.checked("sadd", high, self.extreme("smax", way))
             low = self.checked("sadd", low, self.extreme("smin", way))
         for offset in layout.offsets:
-            start = self.em.index(offset)
+            start = self.offset(offset, layout.is_exact)
             low, high = self.checked("sadd", low, start), self.checked("sadd", high, start)
         scale = str(layout.nbytes)
         return self.checked("smul", low, scale), self.checked("smul", high, scale), empty
+
+    def offset(self, offset: PrimExpr, is_exact: bool) -> str:
+        """An offset as native code computes it, or one whose arithmetic must not wrap."""
+        if is_exact:
+            return exact_index(self.em, offset, self.forbid)
+        return self.em.index(offset)
 
     def extreme(self, name: str, value: str, other: str = "0") -> str:
         """The larger or the smaller of two values."""

@@ -95,9 +95,12 @@ class State:
                 f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} reaches from "
                 f"element {first + offset} to {last + offset - 1}, its memory has {flat.size}"
             )
-        view = np.lib.stride_tricks.as_strided(
-            flat[offset:], shape, [stride * flat.itemsize for stride in strides]
-        )
+        steps = [stride * flat.itemsize for stride in strides]
+        try:
+            view = np.lib.stride_tricks.as_strided(flat[offset:], shape, steps)
+        except (ValueError, OverflowError) as error:  # an empty one with huge extents
+            text = f"buffer {buffer.name}: no array has shape {tuple(shape)}"
+            raise RuntimeFault(text) from error
         made = self.bind(buffer, view)
         return made
 
