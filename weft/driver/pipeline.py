@@ -79,6 +79,7 @@ from weft.tir.transform.vectorize_loop import VectorizeLoop
 from weft.tir.transform.verify_thread_memory import VerifyThreadMemory
 
 LOWER_TIR: tuple[Pass, ...] = (
+    ConvertSSA(),  # what holds of a variable is taken to hold wherever it stands
     VerifyThreadMemory(),  # refuses what no order of threads makes right, by the names of blocks
     LowerCrossThreadReduction(),  # while blocks still say what is a reduction
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction

@@ -282,3 +282,19 @@ def test_a_bound_with_a_call_in_it_is_counted():
     after = lower_tir()(weft.IRModule({"main": before}))["main"]
     run(after, 5, 8, a)
     assert a.tolist() == [1] * 4 + [0] * 12
+
+
+def test_a_loop_inside_of_another_may_have_its_variable():
+    a, c = decl_buffer((8,), "int32", "a"), decl_buffer((24,), "int32", "c")
+    i = Var("i", "int32")
+    add = BufferStore(c, BufferLoad(c, [i]) + 1, [i])
+    inner = For(i, 0, 24, ForKind.SERIAL, IfThenElse(i < 20, add))
+    kept = IfThenElse(op.logical_and(i < 3, i > 0), seq(inner, BufferStore(a, i, [i])))
+    func = PrimFunc([a, c], For(i, 0, 8, ForKind.SERIAL, kept))
+    results = [(np.zeros(8, "int32"), np.zeros(24, "int32")) for _ in range(2)]
+    run(func, *results[0])
+    weft.build(func)(*results[1])
+    assert results[0][0].tolist() == [0, 1, 2, 0, 0, 0, 0, 0]
+    assert results[0][1].tolist() == [2] * 20 + [0] * 4
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)

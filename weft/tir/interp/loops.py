@@ -31,10 +31,12 @@ def rounds_of(loop: For | While, expression: Callable[[Any], Any]) -> Rounds:
     low, extent, key = expression(loop.min), expression(loop.extent), id(loop.loop_var)
 
     def counted(state: State) -> Iterator[None]:
-        begin = low(state)
+        begin, outer = low(state), state.values.get(key)
         for value in range(begin, begin + extent(state)):
             state.values[key] = value
             yield
+        if outer is not None:  # the variable of a loop around this one, too
+            state.values[key] = outer
 
     return counted
 
