@@ -42,7 +42,7 @@ def elu(x: np.ndarray) -> np.ndarray:
 
 CURVES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "gelu": (lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5)), 3.6),
-    "gelu_tanh": (gelu_tanh, 3.1),
+    "gelu_tanh": (gelu_tanh, 2.8),
     "silu": (lambda x: x * logistic(x), 2.7),
     "softplus": (lambda x: np.where(x > 20, x, softplus(x)), 2),
     "mish": (mish, 3.6),

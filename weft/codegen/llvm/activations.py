@@ -28,6 +28,8 @@ _TANH_LINEAR_REST: Final = math.sqrt(8 / math.pi) - _TANH_LINEAR
 _TANH_CUBIC: Final = 0.07135009765625
 """0.044715 * sqrt(8 / pi) to eleven bits or so."""
 _TANH_CUBIC_REST: Final = 0.044715 * math.sqrt(8 / math.pi) - _TANH_CUBIC
+_SHARE: Final = tuple([c * 2.0**-64 * (-1) ** i for i, c in enumerate(vectormath.EXP_HALVES)])
+"""2**-64 * 3 / 2 * exp(-r)."""
 _UPPER_BITS: Final = -4096
 """What leaves twelve bits of a float32, whose square is exact."""
 
@@ -93,12 +95,16 @@ def inside_tanh(d: Kernel, x: str) -> str:
 
 
 def gelu_tanh(k: Kernel, x: str) -> str:
-    """x * sigmoid(u), u to more than 24 bits: what u loses by rounding, e**u would lose u-fold."""
+    """x * sigmoid(u), u to more than 24 bits: what u loses by rounding, e**u would lose u-fold.
+
+    The quotient is ``vectormath.sigmoid``'s, times 3/2 above and below.
+    """
     near = k.clamp(x, -11.0, 5.5)
     u, rest = _inside_tanh(k, near)
     n, power = vectormath.power_of_two(k, u, -1.0 / math.log(2), -64)
-    r = k.sub(rest, vectormath.reduced(k, k.sub(-0.0, u), n))
-    q = k.mul(k.poly(r, (1.0, 1.0, *vectormath.EXP)), 2.0**-64)
+    leading, small = vectormath.parted(k, k.sub(-0.0, u), n, k.sub(-0.0, rest))
+    q = k.poly(k.add(leading, small), _SHARE)
+    power = k.from_bits(k.iop("or", k.bits(power), 0x400000))
     return k.mul(x, k.div(q, k.add(power, q)))
 
 

@@ -25,7 +25,7 @@ _LOG: Final = (0.33333331659547494, -0.2500082273596439, 0.20001233174443991,
 # exp(2 * r) = 1 + 2 * r + 2 * r * (r * P(r)) for |r| <= ln(2) / 4
 _EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(EXP, 1)])
 # 3 / 2 * exp(r); the factor of r**3 is a little less than the best, where sigmoid rounds most
-_EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, EXP[0], 0.16666514145, *EXP[2:])])
+EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, EXP[0], 0.16666514145, *EXP[2:])])
 # erf(x) = 1 - exp(-x - x * P(x)) for 0 <= x <= 3.92, fit for the relative error of erf
 _ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
                -0.019177136942744255, -0.00010650144395185634, 0.0016039618058130145,
@@ -263,7 +263,7 @@ def sigmoid(k: Kernel, x: str) -> str:
     if not k.b.context.fuses:
         return _share(k.double(), s, _exp_less_one(k, x, n, 1.0))
     s = k.from_bits(k.iop("or", k.bits(s), 0x400000))
-    q = k.poly(k.fma(n, _LN2_LOW, k.fma(n, _LN2_HIGH, x)), [c * 2.0**-32 for c in _EXP_HALVES])
+    q = k.poly(k.fma(n, _LN2_LOW, k.fma(n, _LN2_HIGH, x)), [c * 2.0**-32 for c in EXP_HALVES])
     return k.div(q, k.add(s, q))
 
 
