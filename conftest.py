@@ -100,3 +100,18 @@ def every_schedule_replays(request):
 
     with every_schedule_checked(replay=request.node.get_closest_marker("no_replay") is None):
         yield
+
+
+@pytest.fixture(autouse=True)
+def every_pass_keeps_types(request):
+    """After every pass, what the graph says of its values is what the rules say.
+
+    The marker ``ill_typed(reason)`` exempts tests that write such a pass on purpose.
+    """
+    if "weft.relax" not in sys.modules or request.node.get_closest_marker("ill_typed") is not None:
+        yield
+        return
+    from weft.testing.typed_passes import every_pass_typed
+
+    with every_pass_typed():
+        yield

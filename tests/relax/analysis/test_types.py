@@ -12,6 +12,7 @@ from weft.relax.transform.passes import function_pass
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.support.errors import VerifyError
+from weft.testing.typed_passes import every_pass_typed
 
 
 @I.ir_module
@@ -73,18 +74,22 @@ def test_the_variable_has_the_new_type_and_a_new_call_takes_it():
     np.testing.assert_array_equal(found, np.arange(4))
 
 
+@function_pass(opt_level=0, name="Wrong")
+def wrong(func, mod, ctx):
+    """Every sum says that it is of float16."""
+
+    def halve(node):
+        if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.add":
+            made = relax.Call(node.op, node.args)
+            made.struct_info = relax.TensorStructInfo((4,), "float16")
+            return made
+        return None
+
+    return rewrite(func, halve)
+
+
+@pytest.mark.ill_typed
 def test_verify_names_the_pass_that_leaves_a_wrong_type():
-    @function_pass(opt_level=0, name="Wrong")
-    def wrong(func, mod, ctx):
-        def halve(node):
-            if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.add":
-                made = relax.Call(node.op, node.args)
-                made.struct_info = relax.TensorStructInfo((4,), "float16")
-                return made
-            return None
-
-        return rewrite(func, halve)
-
     with (
         weft.transform.PassContext(verify=True),
         pytest.raises(VerifyError, match="pass Wrong leaves types that disagree: .*relax.add"),
@@ -110,3 +115,11 @@ def test_a_call_made_by_hand_has_the_form_of_its_operator(name, count, attrs, to
     mod = weft.IRModule({"main": relax.Function([x], body, x.struct_info)})
     with pytest.raises(VerifyError, match=f"main: the value of y: {told}"):
         relax.build(mod)
+
+
+@pytest.mark.ill_typed
+def test_the_tests_own_check_names_the_pass_and_blames_none_for_what_it_was_given():
+    with every_pass_typed():
+        with pytest.raises(AssertionError, match="Wrong leaves types that disagree"):
+            wrong(Module)
+        wrong(with_f(whole))

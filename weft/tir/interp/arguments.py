@@ -18,6 +18,9 @@ from weft.tir.function import PrimFunc
 MOST_ELEMENTS: Final = 1 << 24
 """A function with a larger argument is not run."""
 
+PERIOD: Final = 262_139
+"""Random numbers that are drawn for one argument, at most."""
+
 
 def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[Any] | None:
     """Arguments of a function, every symbol ``size``; None where one has too many elements.
@@ -51,9 +54,16 @@ def _scalar(dtype: DataType, size: int) -> Any:
 def random_values(
     random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Normal floats, booleans, small integers that may serve as indices."""
+    """Normal floats, booleans, small integers that may serve as indices.
+
+    Large arrays repeat after ``PERIOD`` elements, a prime, so that no two rows are alike.
+    """
+    count = math.prod(shape)
+    drawn = min(count, PERIOD)
     if dtype.element.is_float:
-        return np.asarray(random.standard_normal(shape)).astype(dtype.element.numpy)
-    if dtype.is_bool:
-        return np.asarray(random.integers(0, 2, shape)).astype("bool")
-    return np.asarray(random.integers(0, 4, shape)).astype(dtype.element.numpy)
+        values = random.standard_normal(drawn).astype(dtype.element.numpy)
+    elif dtype.is_bool:
+        values = random.integers(0, 2, drawn).astype("bool")
+    else:
+        values = random.integers(0, 4, drawn).astype(dtype.element.numpy)
+    return np.resize(values, shape) if count > drawn else values.reshape(shape)
