@@ -45,11 +45,13 @@ def check_declared(node: Any, name: str, value: Any, declared: Mapping[str, Any]
               for a, b in zip(sizes, found, strict=False)]  # fmt: skip
     if len(sizes) != len(found) or any(differ):
         shown = ", ".join(["?" if size is None else str(size) for size in sizes])
-        _refuse(node, name, f"shape ({shown})", f"({', '.join(map(str, dims))})")
+        made = ", ".join([str(dim if size is None else size)
+                          for dim, size in zip(dims, found, strict=True)])  # fmt: skip
+        _refuse(node, name, f"shape ({shown})", f"({made})")
 
 
 def _refuse(node: Any, name: str, expected: str, found: str) -> None:
     raise OnnxNodeError(
-        f"{node.op_type} {node.name!r}: the converter given for it: expected {expected} of "
-        f"{name!r}, as the model declares, got {found}"
+        f"the converter given for {node.op_type}: expected {expected} of {name!r}, as the model "
+        f"declares, got {found}"
     )
