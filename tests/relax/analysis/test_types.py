@@ -6,6 +6,7 @@ import pytest
 import weft
 from weft import relax
 from weft.ir.functor import rewrite
+from weft.ir.op import Op
 from weft.relax.analysis.types import type_problem
 from weft.relax.transform import Normalize
 from weft.relax.transform.passes import function_pass
@@ -123,3 +124,16 @@ def test_the_tests_own_check_names_the_pass_and_blames_none_for_what_it_was_give
         with pytest.raises(AssertionError, match="Wrong leaves types that disagree"):
             wrong(Module)
         wrong(with_f(whole))
+
+
+def test_a_rule_of_the_users_gets_a_builder_when_it_is_asked_again():
+    op = Op.register(
+        "tests.typed", FInferStructInfo=lambda call, builder: builder.normalize(
+            relax.op.add(call.args[0], call.args[0])
+        ).struct_info,
+    )  # fmt: skip
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.Call(op, [x])))
+    assert type_problem(builder.get(), reinfer=True) is None

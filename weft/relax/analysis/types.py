@@ -15,6 +15,7 @@ from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import bindings_in_order
+from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function, MatchCast
 from weft.relax.lattice import (
     BaseCheckResult,
@@ -79,7 +80,8 @@ def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | N
                 return None
             derived, name = derive_call_ret_struct_info(signature, call), op.name_hint
         elif reinfer and isinstance(op, Op):
-            derived, name = infer_call(call), op.name
+            is_own = op.get_attr("infer_struct_info") is None  # a rule of the user's has a builder
+            derived, name = infer_call(call, BlockBuilder() if is_own else None), op.name
         else:
             return None
     except TVMError as error:
