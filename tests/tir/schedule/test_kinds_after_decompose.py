@@ -7,6 +7,7 @@ What is accepted is run with its loops backwards, and as native code on several 
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from weft.runtime.threads import own_num_threads
 from weft.script import tir as T
 from weft.support.errors import ScheduleError
 from weft.testing.schedules import assert_same_meaning, random_arguments
+from weft.tir.analysis.thread_memory import find_thread_memory_fault
 from weft.tir.interp import run
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive import kinds
@@ -146,6 +148,34 @@ def test_a_consumer_in_the_same_iteration():
     sch.decompose_reduction(block, r)
     sch.parallel(i)
     assert_independent(program, sch.mod)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.parametrize("tags", [("threadIdx.x", "threadIdx.y"), ("blockIdx.x", "threadIdx.x")])
+def test_threads_keep_to_their_elements(at, tags):
+    sch, _, update = decomposed(at)
+    for loop, tag in zip(sch.get_loops(update), tags, strict=False):
+        sch.bind(loop, tag)
+    assert find_thread_memory_fault(sch.mod["main"]) is None
+    given = random_arguments(matmul())
+    expected, threads = ([np.array(item) for item in given] for _ in range(2))
+    run(matmul(), *expected)
+    run(sch.mod["main"], *threads, threads=True)
+    np.testing.assert_allclose(threads[-1], expected[-1], rtol=1e-4, atol=1e-4)
+
+
+def test_an_init_that_every_thread_runs_is_a_fault_until_it_is_bound_too():
+    """Threads of j add to their elements while others still set the whole row to zero."""
+    sch, init, update = decomposed(1)
+    i, j, _ = sch.get_loops(update)
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.x")
+    message = "block C_update, .* reads C.*, which block C_init writes in another thread"
+    assert re.search(message, str(find_thread_memory_fault(sch.mod["main"])))
+    with pytest.raises(weft.TVMError, match=message):
+        weft.build(sch.mod)
+    sch.bind(sch.get_loops(init)[-1], "threadIdx.x")
+    assert find_thread_memory_fault(sch.mod["main"]) is None
 
 
 # ---- refusals

@@ -8,8 +8,9 @@ it wrote itself. (In shared memory, ThreadSync inserts barriers between the thre
 
 ``find_thread_memory_fault`` follows elements, for threads at the ends and in the middle of each
 axis. What it names is a fault: an element that a thread reads, that this thread (or block) does not
-write before, and another does. Where elements depend on data it says nothing; large loops are
-sampled. The check of all threads, on given data, is ``tir.interp.run(f, ..., threads=True)``.
+write before, and another does; or one that it adds to while another thread sets it. Where elements
+depend on data it says nothing; large loops are sampled. The check of all threads, on given data, is
+``tir.interp.run(f, ..., threads=True)``.
 """
 
 from __future__ import annotations
@@ -190,13 +191,19 @@ class _Search:
         return None
 
     def repeated(self, read: Access, owner: str, unit: dict[str, int]) -> ThreadMemoryFault | None:
-        """An element that several threads update in place with one statement."""
+        """An element that a thread updates in place, and another one updates or starts anew.
+
+        In shared memory a barrier stands between different statements.
+        """
         if owner is _THREAD or read.kernel is None:
+            return None
+        if all(write.statement != read.statement for write in self.writes):
             return None
         axes = self.accesses.kernels[read.kernel]
         mine = {**dict.fromkeys(axes, 0), **unit}
         for write in self.writes:
-            if write.statement != read.statement:
+            unordered = owner is _ANYONE and write.kernel == read.kernel
+            if write.statement != read.statement and not unordered:
                 continue
             for tag, extent in axes.items():
                 private = owner is _BLOCK and tag.startswith("blockIdx")
