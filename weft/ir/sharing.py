@@ -8,7 +8,7 @@ changes what it means. Two things in an expression do:
 - state of the walk itself, which it declares (``_Dispatcher.apart``);
 - a Let whose variable has another value elsewhere: unrolling makes ``let t = A[0] in t * t`` and
   ``let t = A[1] in t * t`` with one ``t * t``. Objects that use such a variable from outside of
-  them (``_rebound``) are visited anew each time.
+  them (``rebound``) are visited anew each time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Walk:
         """Before a Let is visited: find out which objects its like make ambiguous."""
         if not self._has_met_binder:
             self._has_met_binder = True
-            self.unstable = _rebound(self.root)
+            self.unstable = rebound(self.root)
             for known in (self.known, *self._contexts.values()):
                 for key in self.unstable:
                     known.pop(key, None)
@@ -71,14 +71,14 @@ class Walk:
         self.known = outer
 
 
-def _rebound(root: Node) -> frozenset[int]:
+def rebound(root: Node) -> frozenset[int]:
     """Objects (by ``id``) that use, but do not define, a variable that means several things.
 
     With one object ``s = t * t``: of ``(let t = 1 in s) + (let t = 2 in s)`` it is ``s``.
     """
     if root._cache is not None and _PLAIN in root._cache:
         return _NO_IDS
-    order = _post_order(root)
+    order = post_order_of(root)
     bits: dict[int, int] = {}
     shadowed = 0
     for node in order:
@@ -105,12 +105,12 @@ def _free_of(node: Any, bits: dict[int, int], free: dict[int, int]) -> int:
     own = bits.get(id(node), 0)
     if is_binder(type(node)):
         return free[id(node.value)] | free[id(node.body)] & ~bits[id(node.var)]
-    for part in _parts(node):
+    for part in parts_of(node):
         own |= free[id(part)]
     return own
 
 
-def _parts(node: Node) -> list[Node]:
+def parts_of(node: Node) -> list[Node]:
     """The nodes right below, through sequences."""
     parts: list[Node] = []
     for name in node.CHILDREN:
@@ -122,7 +122,7 @@ def _parts(node: Node) -> list[Node]:
     return parts
 
 
-def _post_order(root: Node) -> list[Node]:
+def post_order_of(root: Node) -> list[Node]:
     """Every node below, each object once, parts first."""
     order: list[Node] = []
     seen: set[int] = set()
@@ -134,5 +134,5 @@ def _post_order(root: Node) -> list[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             waiting.append((node, True))
-            waiting += [(part, False) for part in _parts(node)]
+            waiting += [(part, False) for part in parts_of(node)]
     return order

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.ir.functor import collect
 from weft.ir.node import Node
+from weft.ir.structural import structural_equal
 from weft.runtime.ndarray import NDArray
 from weft.script import from_source
 from weft.script import tir as T
@@ -16,6 +18,7 @@ from weft.script.parser.scope import PLAIN_BUILTINS
 from weft.script.parser.text_evaluator import FORBIDDEN, METHODS, STATIC, allowed_attribute
 from weft.script.parser.text_names import Namespace, namespaces, relax_nodes, tir_names
 from weft.support.errors import DiagnosticError, TVMError
+from weft.tir.expr import Mul
 
 PROGRAM = '\n@T.prim_func\ndef f(A: T.Buffer((1,), "int32")):\n    A[0] = 1\n'
 
@@ -165,12 +168,21 @@ def test_a_graph_value_of_unknown_length_is_not_gone_through(value: str) -> None
         from_source(text)
 
 
-@pytest.mark.parametrize("place", ["body", "graph"])
-def test_expressions_that_share_parts_are_limited(place: str) -> None:
-    square = "(lambda f: " + "f(" * 60 + "x" + ")" * 60 + ")(lambda v: v * v)"
-    text = PLACES[place].replace("A: T.Buffer", "x: T.float32, A: T.Buffer").replace("{}", square)
+SQUARES = "(lambda f: " + "f(" * 60 + "x" + ")" * 60 + ")(lambda v: v * v)"
+
+
+def test_graph_expressions_that_share_parts_are_limited() -> None:
+    text = PLACES["graph"].replace("{}", SQUARES)
     with pytest.raises(DiagnosticError, match=r"too large when it is written out(.|\n)*<str>:3"):
         from_source(text)
+
+
+def test_expressions_of_tensorir_that_share_parts_are_as_large_as_their_objects() -> None:
+    text = PLACES["body"].replace("A: T.Buffer", "x: T.int32, A: T.Buffer")
+    func = from_source(text.replace("{}", SQUARES))
+    assert len(collect(func, Mul)) == 60
+    assert structural_equal(from_source(func.script()), func)
+    assert len(func.script()) < 4000
 
 
 @pytest.mark.parametrize(

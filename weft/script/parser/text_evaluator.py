@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from weft.ir.expr import ExprOp, PrimExpr, Range, RelaxExpr
+from weft.ir.expr import ExprOp, Range, RelaxExpr
 from weft.ir.node import Array, Node
 from weft.relax.op.definition import FUNCTIONS
 from weft.script.ir_builder.relax import Operators
@@ -75,7 +75,7 @@ class TextEvaluator(Evaluator):
             raise self.error(node, "the text asks for too much work at parse time")
         self.budget.left -= STEP
         value = super().evaluate(node)
-        if isinstance(value, PrimExpr | RelaxExpr) and not isinstance(node, ast.Name):
+        if isinstance(value, RelaxExpr) and not isinstance(node, ast.Name):
             with self.placed(node):
                 self.budget.expression(value)
         return value

@@ -61,8 +61,11 @@ class Budget:
         self.spend(count)
         return value
 
-    def expression(self, value: PrimExpr | RelaxExpr) -> None:
-        """Refuse an expression whose parts stand in it so often that every walk is endless."""
+    def expression(self, value: RelaxExpr) -> None:
+        """Refuse a graph expression whose parts stand in it so often that walks are endless.
+
+        Those of TensorIR are walked object by object, and each object is paid for as a step.
+        """
         if self._nodes(value) > self.nodes:
             raise IRValueError(
                 f"the expression is too large when it is written out: at most {self.nodes} nodes"

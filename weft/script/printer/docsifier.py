@@ -114,6 +114,8 @@ class Docsifier:
             "metadata", "range", "tvm",
         }  # fmt: skip
         self.docs: dict[int, tuple[Any, Callable[[], ExprDoc]]] = {}
+        self.values: set[int] = set()
+        """Expressions (by ``id``) that have a name."""
         self.metadata: dict[str, list[Any]] = {}
         self.used: set[str] = set()
         self.binding_names: list[str] = []
@@ -137,6 +139,8 @@ class Docsifier:
 
     def doc(self, node: Any) -> Any:
         """The doc of a node."""
+        if self.values and self.has_name(node):
+            return self.reference(node)
         kind = type(node)
         printer = self._printers.get(kind)
         if printer is None:
@@ -221,6 +225,15 @@ class Docsifier:
         if self.tracking:
             made.source = node
         return made
+
+    def define_value(self, node: Any, hint: str, frame: Frame) -> IdDoc:
+        """Name an expression: it prints as its name from here on."""
+        self.values.add(id(node))
+        return self.define(node, hint, frame)
+
+    def has_name(self, node: Any) -> bool:
+        """Whether an expression has a name here."""
+        return id(node) in self.values and self.defined(node)
 
     def define_as(self, node: Any, make: Callable[[], ExprDoc], frame: Frame | None = None) -> None:
         """Let a node print as ``make()`` for the life of a frame."""

@@ -31,6 +31,7 @@ from weft.script.printer import (
 from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, Head, StmtBlockDoc
 from weft.script.printer.doc_printer import Chain, to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
+from weft.script.printer.shared_values import is_name_of_shared, name_shared
 from weft.support.errors import IRTypeError
 from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
@@ -74,11 +75,15 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     frame = d.push("relax" if is_graph else outermost)
     if config.name:
         d.binding_names.append(config.name)
+    named: list[Doc] = []
+    if isinstance(node, PrimExpr):
+        name_shared(node, d, frame)
+        named = [line for line in frame.stmts if is_name_of_shared(line)]
     made = d.doc(node)
     if isinstance(made, ExprDoc):
         if not config.verbose_expr and not isinstance(node, Buffer):
             if not (isinstance(node, Node) and node.KIND in _DECLARING):
-                frame.stmts.clear()
+                frame.stmts[:] = named
         made = ExprStmtDoc(made)
     if isinstance(node, IRModule | BaseFunc) and not isinstance(node, ExternFunc):
         frame.stmts.extend(ir_module.with_header(made, d))

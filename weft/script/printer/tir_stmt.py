@@ -35,6 +35,7 @@ from weft.script.printer.doc import (
     WhileDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, prints
+from weft.script.printer.shared_values import name_shared
 from weft.script.printer.tir_buffer import (
     DATA,
     NOTHING,
@@ -63,9 +64,11 @@ def body_docs(stmt: Any, d: Docsifier, frame: Frame) -> None:
         last = len(stmt.seq) - 1
         for index, item in enumerate(stmt.seq):
             frame.concise = index == last and id(item) not in d.remarks
+            name_shared(item, d, frame)
             _add(d.doc(item), frame)
     else:
         frame.concise = id(stmt) not in d.remarks  # a remark stands above a ``with`` of its own
+        name_shared(stmt, d, frame)
         _add(d.doc(stmt), frame)
 
 

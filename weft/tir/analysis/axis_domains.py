@@ -178,8 +178,13 @@ class _AxisVisitor(Visitor):
         )
 
 
-def _interval(expr: Any, known: Mapping[Var, Interval]) -> Interval | None:
-    """The least and the greatest value that an expression may have; None where nothing is known."""
+def _interval(
+    expr: Any, known: Mapping[Var, Interval], parts: dict[int, Interval | None] | None = None
+) -> Interval | None:
+    """The least and the greatest value that an expression may have; None where nothing is known.
+
+    ``parts`` has those of parts that several others use.
+    """
     kind = type(expr)
     if kind is IntImm:
         return expr.value, expr.value
@@ -187,8 +192,11 @@ def _interval(expr: Any, known: Mapping[Var, Interval]) -> Interval | None:
         return known.get(expr)
     if kind not in _INTERVALS:
         return None
-    a, b = _interval(expr.a, known), _interval(expr.b, known)
-    return None if a is None or b is None else _INTERVALS[kind](a, b)
+    parts = {} if parts is None else parts
+    if id(expr) not in parts:
+        a, b = _interval(expr.a, known, parts), _interval(expr.b, known, parts)
+        parts[id(expr)] = None if a is None or b is None else _INTERVALS[kind](a, b)
+    return parts[id(expr)]
 
 
 def _product(a: Interval, b: Interval) -> Interval:

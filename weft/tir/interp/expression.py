@@ -38,6 +38,7 @@ from weft.tir.expr import (
 from weft.tir.interp import arithmetic, internal_calls
 from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.machine_intrinsic import INTRINSICS
+from weft.tir.interp.repeated_values import repeated_values
 
 Thunk = Callable[["Any"], Any]
 
@@ -54,11 +55,59 @@ class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, 
     """``T.ret`` leaves the function with a value."""
 
 
+def _once(expr: PrimExpr, closure: Thunk) -> Thunk:
+    """The closure, evaluated at the first of its places; ``expr`` is kept with its ``id``."""
+
+    def evaluate(state: Any, key: int = ~id(expr), kept: PrimExpr = expr) -> Any:
+        if key not in state.values:
+            state.values[key] = closure(state)
+        return state.values[key]
+
+    return evaluate
+
+
 class ExprCompiler:
-    """Turns expressions into closures; one table from node class to method."""
+    """Turns expressions into closures; one table from node class to method.
+
+    Parts that stand very often in one expression are compiled once and, whenever it is evaluated,
+    evaluated once: ``state.values`` has their values under keys that no variable has.
+    """
+
+    _repeated: dict[int, PrimExpr] | None = None
+    """Such parts of the outermost expression that is being compiled."""
+    _closures: dict[int, Thunk]
 
     def compile(self, expr: PrimExpr) -> Thunk:
         """The closure that evaluates ``expr``."""
+        if self._repeated is None:
+            return self._outermost(expr)
+        if id(expr) not in self._repeated:
+            return self._compile(expr)
+        known = self._closures.get(id(expr))
+        if known is None:
+            known = self._closures[id(expr)] = _once(expr, self._compile(expr))
+        return known
+
+    def _outermost(self, expr: PrimExpr) -> Thunk:
+        """The closure of an expression that stands in no other."""
+        repeated = self._repeated = repeated_values(expr)
+        self._closures = {}
+        try:
+            closure = self._compile(expr)
+        finally:
+            self._repeated = None
+        if not repeated:
+            return closure
+        keys = [~key for key in repeated]
+
+        def evaluate(state: Any) -> Any:
+            for key in keys:
+                state.values.pop(key, None)
+            return closure(state)
+
+        return evaluate
+
+    def _compile(self, expr: PrimExpr) -> Thunk:
         for kind in type(expr).__mro__:
             method = getattr(self, f"compile_{kind.__name__}", None)
             if method is not None:

@@ -14,6 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
+from weft.ir.structural import structural_key
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
@@ -232,6 +233,9 @@ class Inliner(rewrite.BlockMutator):
         self.data, self.value = buffer.data, value
         self.buffers = dict(buffers)
         self.root: Block | None = None
+        self.values: dict[tuple[Any, ...], PrimExpr] = {}
+        self.expression: Any = None
+        """``values`` are of the outermost expression with this walk."""
 
     @deep_recursion
     def run(self, root: Block) -> Block:
@@ -261,7 +265,20 @@ class Inliner(rewrite.BlockMutator):
             return made
         if any(index.dtype.lanes != 1 for index in made.indices):
             return made
-        return self.value(made.indices)
+        return self.value_of(self.value, made.indices)
+
+    def value_of(self, value: Value, indices: Sequence[PrimExpr]) -> PrimExpr:
+        """The value at a place: one object in an expression that loads it several times.
+
+        Of stages ``b[i] = a[i] * a[i]``, inlined one into the other, each would double the last.
+        """
+        if self.expression is not self._walk:
+            self.expression, self.values = self._walk, {}
+        key = tuple([id(at) if isinstance(at, Var) else structural_key(at) for at in indices])
+        known = self.values.get(key)
+        if known is None:
+            known = self.values[key] = value(indices)
+        return known
 
 
 def with_regions(block: Block, data: Var, buffers: Mapping[Var, Buffer]) -> Block:
