@@ -5,8 +5,8 @@
 The models are those of ``benchmarks/networks.py``, by the names of the functions that make them.
 Each run is a process of its own with a cache folder of its own; *cold* finds nothing, *objects* the
 machine code of kernels, *models* the whole model. Printed, medians: seconds of the wall and of the
-processor for ``weft.compile`` (its imports included, torch's not), the time to load the saved file
-in a process that imports ``weft.runtime`` only, and the size of the file.
+processors for ``weft.compile`` (its imports and workers included, torch's import not), the time to
+load the saved file in a process that imports ``weft.runtime`` only, and the size of the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.networks import NETWORKS
 
 COMPILE = """
-import json, sys, time
+import json, resource, sys, time
 import torch
 from benchmarks import networks
 [row] = [row for row in networks.NETWORKS if row.model.endswith(":" + sys.argv[1])]
@@ -33,7 +33,10 @@ examples = tuple(torch.from_numpy(array) for array in row.arrays().values())
 wall, processor = time.perf_counter(), time.process_time()
 import weft
 compiled = weft.compile(model, examples)
-times = time.perf_counter() - wall, time.process_time() - processor
+times = [time.perf_counter() - wall, time.process_time() - processor]
+from weft.codegen.llvm.worker_pool import POOL
+POOL.close()  # what its workers took is known once they have ended
+times[1] += sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 compiled.save(sys.argv[2])
 print(json.dumps(times))
 """

@@ -5,7 +5,7 @@ other until its input ends, or until nothing came for a while. So it imports not
 is ready soon. ``worker_process.py`` is the other side; why: docs/design/0014-compile-workers.md.
 
 A request is ``REQUEST`` (two lengths), a job in JSON, a text. An answer is ``ANSWER`` (a kind, the
-most memory so far in KiB, a length) and that many bytes. The first answer says that it is ready.
+memory it takes in KiB, a length) and that many bytes. The first answer says that it is ready.
 """
 
 from __future__ import annotations
@@ -134,13 +134,24 @@ def main() -> None:
     requests = _poll(source, select.POLLIN)
     kind, payload = READY, b""
     while True:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        write_all(sink, ANSWER.pack(kind, peak, len(payload)), payload)
+        write_all(sink, ANSWER.pack(kind, _resident(), len(payload)), payload)
         if not requests.poll(idle_milliseconds):
             os._exit(0)
         sizes = REQUEST.unpack(read_exactly(source, REQUEST.size))
         job, text = [read_exactly(source, size) for size in sizes]
         kind, payload = _answer(llvm, Job(*json.loads(job)), text)
+
+
+def _resident() -> int:
+    """KiB of memory that this process takes; 0 where the system does not tell.
+
+    The most memory that ``getrusage`` knows of is that of the process which started this one.
+    """
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) * resource.getpagesize() >> 10
+    except OSError:
+        return 0
 
 
 def _poll(source: int, event: int) -> select.poll:

@@ -21,7 +21,7 @@ IDLE_SECONDS: Final = 60.0
 """A worker that nobody needs ends after so long; a program that waits for all of its children is
 held up no longer."""
 RENEW_ABOVE: Final = 512 << 10
-"""KiB that a worker may have taken: it gives back no memory before it ends."""
+"""KiB that a worker may take: what LLVM has freed often stays with it."""
 
 
 class WorkerPool:
@@ -136,7 +136,7 @@ class WorkerPool:
             worker = self._busy.pop(threading.get_ident(), None)
             if worker is None:
                 return
-            is_old = worker.jobs >= self.renew_after or worker.peak > RENEW_ABOVE
+            is_old = worker.jobs >= self.renew_after or worker.resident > RENEW_ABOVE
             if is_usable and not is_old and not self._is_closed:
                 self._waiting.append(worker)
             else:

@@ -66,11 +66,11 @@ class Worker:
     Args:
         idle_seconds: it ends by itself when nothing was asked of it for so long.
 
-    ``jobs`` is how many it has done, ``peak`` the most memory that it took, in KiB.
+    ``jobs`` is how many it has done, ``resident`` the memory that it takes, in KiB.
     """
 
     def __init__(self, idle_seconds: float) -> None:
-        self.jobs, self.peak = 0, 0
+        self.jobs, self.resident = 0, 0
         self._is_ready = False
         self._told = 0
         self._errors = _anonymous_file()
@@ -132,7 +132,7 @@ class Worker:
 
     def _head(self) -> tuple[int, int]:
         """Kind and length of the next answer."""
-        kind, self.peak, size = ANSWER.unpack(self._read(ANSWER.size))
+        kind, self.resident, size = ANSWER.unpack(self._read(ANSWER.size))
         return kind, size
 
     def _read(self, size: int) -> bytes:
