@@ -284,6 +284,7 @@ def test_a_bound_with_a_call_in_it_is_counted():
     assert a.tolist() == [1] * 4 + [0] * 12
 
 
+@pytest.mark.no_round_trip  # a text has no two loops of one variable
 def test_a_loop_inside_of_another_may_have_its_variable():
     a, c = decl_buffer((8,), "int32", "a"), decl_buffer((24,), "int32", "c")
     i = Var("i", "int32")

@@ -29,6 +29,8 @@ class _Renew(Mutator):
             self.defined |= {id(buffer), id(buffer.data)}
             for value in [*buffer.shape, *buffer.strides, buffer.elem_offset]:
                 self.defined.add(id(value))
+        self.symbols = dict.fromkeys(self.defined)
+        """What is in scope everywhere: a view's shape uses it."""
 
     def define(self, var: Var) -> Var:
         """The variable to define here: itself, or a new one if it has a definition already."""
@@ -115,7 +117,7 @@ class _Renew(Mutator):
         buffers = [self.define_buffer(buffer, owns=True) for buffer in block.alloc_buffers]
         for match in block.match_buffers:
             for item in [*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset]:
-                if isinstance(item, Var) and id(item) not in self.renamed:
+                if isinstance(item, Var) and id(item) not in self.renamed | self.symbols:
                     self.define(item)
             self.define_buffer(match.buffer, owns=True)
         changed = block
