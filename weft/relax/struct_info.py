@@ -16,6 +16,8 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
 _INT64 = DataType("int64")
+LARGEST_RANK = 1024
+"""The most dimensions of a tensor of unknown shape."""
 
 
 class StructInfo(Node):
@@ -71,6 +73,7 @@ class ShapeStructInfo(StructInfo):
     ndim: int = -1
 
     def _check_(self) -> None:
+        check_ndim(self.ndim)
         if self.values is not None:
             self.values = Array([as_dimension(value) for value in self.values])
             if self.ndim not in (-1, len(self.values)):
@@ -93,6 +96,7 @@ class TensorStructInfo(StructInfo):
     ndim: int = -1
 
     def _check_(self) -> None:
+        check_ndim(self.ndim)
         if self.dtype is None or self.dtype in ("", "void"):
             self.dtype = DataType("void")
         else:
@@ -138,6 +142,18 @@ class FuncStructInfo(StructInfo):
     ) -> FuncStructInfo:
         """A function of unknown parameters."""
         return FuncStructInfo(None, ret or ObjectStructInfo(), purity, derive_func)
+
+
+def check_ndim(ndim: Any) -> None:
+    """Raise IRValueError for what is no number of dimensions (-1: unknown).
+
+    What is done for each dimension would take hours for a number that a damaged file may say.
+    """
+    if not isinstance(ndim, int) or not -1 <= ndim <= LARGEST_RANK:
+        raise IRValueError(
+            f"expected a number of dimensions from 0 to {LARGEST_RANK}, or -1 where it is not "
+            f"known, got {ndim!r:.60}"
+        )
 
 
 def as_dimension(value: Any) -> PrimExpr:
