@@ -80,5 +80,5 @@ def test_new_seeds():
         count += 100
         failures += findings.failures
         counts = ", ".join([f"{number} {name}" for name, number in findings.counts.items()])
-        print("\n".join([*findings.failures, counts]), flush=True)  # noqa: T201 - what the fuzzer is for
+        print("\n".join([*findings.failures, counts]), flush=True)  # noqa: T201 - a fuzzer reports
     assert not failures, f"{len(failures)} failures in {count} programs from seed {start}"
