@@ -170,6 +170,15 @@ def test_coordinates_of_an_interpolation_are_rounded():
     assert not verdict(judge, answer + 0.02, answer).right
 
 
+def test_what_rounding_seldom_brings_about_is_looked_for_longer():
+    """1 + 3e-7 is in the domain of asin in few of the perturbed runs."""
+    nodes = [node("Div", lambda x: x / 3, "a", "x"), node("Asin", torch.asin, "b", "a")]
+    judge, answer = judge_of(nodes, torch.full((40,), 3 * (1 + 3.5e-7)))
+    assert answer.isnan().all()
+    assert verdict(judge, torch.full((40,), math.pi / 2), answer).right
+    assert not verdict(judge, torch.full((40,), 1.4), answer).right
+
+
 def test_complex_numbers_are_judged():
     values = torch.tensor([1 + 2j, -0.5 + 1j])
     judge, answer = judge_of([node("Mul", torch.mul, "a", "x", "x")], values)

@@ -7,13 +7,14 @@ wrong.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 
-from weft.testing.float64_judge import Judge, widened_tensor
+from weft.testing.float64_judge import MORE_SAMPLES, SAMPLED, SAMPLES, Judge, widened_tensor
 
 ULPS: Final = 8
 """How many units in the last place an answer may be off without a reason."""
@@ -64,16 +65,17 @@ def judged(
     """
     exact, open_ = judge.exact[output], torch.ones(answer.shape, dtype=torch.bool)
     explained: dict[str, int] = {}
-    for rule in RULES:
+    counts = [(rule, SAMPLES) for rule in RULES] + [(rule, MORE_SAMPLES) for rule in SAMPLED]
+    for rule, count in counts:
         if rule == "accurate":
             covered = _accurate(answer, exact, references)
         elif rule == "as a reference":
             covered = _as_one_of(answer, references)
         else:
-            covered = _among(answer, exact, [run[output] for run in judge.samples(rule)])
-        count = int((open_ & covered).sum())
-        if count:
-            explained[rule] = count
+            runs = judge.samples(rule, count)
+            covered = _among(answer, exact, [run[output] for run in runs])
+        if number := int((open_ & covered).sum()):
+            explained[rule] = explained.get(rule, 0) + number
         open_ = open_ & ~covered
         if not bool(open_.any()):
             break
@@ -145,12 +147,18 @@ def _among(
 
 
 def _among_floats(found: torch.Tensor, samples: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The same of floats: finite ones within reach, others where a sample leaves the dtype too."""
+    """The same of floats: finite ones within reach, others where a sample leaves the dtype too.
+
+    At the edge of a domain (asin, sqrt: some samples are NaN) a function moves by the square root
+    of what its argument does.
+    """
     finite, largest = samples.isfinite(), torch.finfo(dtype).max
     low = torch.where(finite, samples, torch.inf).amin(0)
     high = torch.where(finite, samples, -torch.inf).amax(0)
     middle, spread = (high + low) / 2, (high - low) / 2
     reach = WIDER * spread + ULPS * _epsilon(dtype) * middle.abs() + _floor_of(dtype)
+    is_edge = samples.isnan().any(0) & finite.any(0)
+    reach = reach + torch.where(is_edge, 4 * math.sqrt(_epsilon(dtype)) * middle.abs(), 0.0)
     pole = spread > UNDETERMINED * middle.abs()
     beyond = pole & (found.abs() >= samples.abs().nan_to_num(torch.inf).amin(0))
     number = ((found - middle).abs() <= reach) | beyond

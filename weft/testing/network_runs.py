@@ -126,7 +126,8 @@ def _gelu(node: Node) -> list[Node]:
     return [
         Node("Erf", lambda x: torch.erf(x / math.sqrt(2)), (x,), f"{y}_erf", ""),
         Node("Add", lambda erf: erf + 1, (f"{y}_erf",), f"{y}_add", ""),
-        Node("Mul", lambda x, add: x * add * 0.5, (x, f"{y}_add"), y, node.text),
+        Node("Mul", torch.mul, (x, f"{y}_add"), f"{y}_mul", ""),
+        Node("Mul", lambda twice: twice * 0.5, (f"{y}_mul",), y, node.text),
     ]
 
 
