@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.driver.build  # the modules whose values are looked at
 from weft import relax
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm import expr, kernel
