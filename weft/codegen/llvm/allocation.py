@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import views
 from weft.codegen.llvm.context import byte_text
-from weft.codegen.llvm.exact_index import exact_index
+from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.ir.expr import IntImm
@@ -74,11 +74,7 @@ def _heap(em: Emitter, stmt: Any) -> str:
         if factor[0] != "%" and size[0] != "%":
             size = str(int(size) * int(factor))
             continue
-        pair = em.b.call(
-            "llvm.umul.with.overflow.i64", "{ i64, i1 }", [("i64", size), ("i64", factor)]
-        )
-        size = em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
-        note(em.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+        size = checked(em, "umul", "i64", size, factor, note)
     text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
     if overflow:
         huge = em.b.op(f"icmp ugt i64 {size}, {1 << 47}")

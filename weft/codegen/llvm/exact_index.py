@@ -28,6 +28,19 @@ def exact_index(em: Emitter, expr: PrimExpr, wrapped: Callable[[str], None]) -> 
     return value if bits == 64 else em.b.op(f"sext i{bits} {value} to i64")
 
 
+def checked(
+    em: Emitter, operation: str, kind: str, a: str, b: str, wrapped: Callable[[str], None]
+) -> str:
+    """``sadd``, ``ssub``, ``smul`` or ``umul`` of two operands of an LLVM integer type.
+
+    ``wrapped`` takes the flag (i1) that says whether the result does not fit.
+    """
+    name = f"llvm.{operation}.with.overflow.{kind}"
+    pair = em.b.call(name, f"{{ {kind}, i1 }}", [(kind, a), (kind, b)])
+    wrapped(em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 1"))
+    return em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 0")
+
+
 def _may_wrap(expr: Any) -> bool:
     return (
         type(expr) in _CHECKED
@@ -41,9 +54,5 @@ def _checked(em: Emitter, expr: Any, wrapped: Callable[[str], None]) -> str:
     if not _may_wrap(expr):
         value: str = em.value(expr)
         return value
-    kind = f"i{expr.dtype.bits}"
-    args = [(kind, _checked(em, side, wrapped)) for side in (expr.a, expr.b)]
-    name = f"llvm.{_CHECKED[type(expr)]}.with.overflow.{kind}"
-    pair = em.b.call(name, f"{{ {kind}, i1 }}", args)
-    wrapped(em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 1"))
-    return em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 0")
+    a, b = [_checked(em, side, wrapped) for side in (expr.a, expr.b)]
+    return checked(em, _CHECKED[type(expr)], f"i{expr.dtype.bits}", a, b, wrapped)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.bounds import Poly, add_scaled, multiply
-from weft.codegen.llvm.exact_index import exact_index
+from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes
 from weft.ir.expr import PrimExpr
@@ -227,11 +227,7 @@ class _Reach:
 
     def checked(self, name: str, a: str, b: str) -> str:
         """A sum or product (sadd, smul) that must not overflow."""
-        args = [("i64", a), ("i64", b)]
-        b_ = self.em.b
-        pair = b_.call(f"llvm.{name}.with.overflow.i64", "{ i64, i1 }", args)
-        self.forbid(b_.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
-        return b_.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        return checked(self.em, name, "i64", a, b, self.forbid)
 
     def ends(self, layout: Layout) -> tuple[str, str, str]:
         """The first byte, the byte behind the last, and whether there is no element."""
