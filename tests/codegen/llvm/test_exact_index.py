@@ -41,3 +41,100 @@ def test_an_allocation_of_less_than_nothing_is_refused():
     text = ALLOCATION.replace("m * n", "-5").replace("DTYPE", "int64")
     with pytest.raises(TVMError, match="expected extents of 0 or more for B, got -5|extent -5"):
         weft.build(from_source(text))
+
+SYMBOLS = """
+@T.prim_func
+def f(p: T.handle, q: T.handle, C: T.Buffer((16,), "float32")):
+    m, n = T.int64(), T.int64()
+    X = T.match_buffer(p, (m, T.int64(0)), "int8")
+    Y = T.match_buffer(q, (n, T.int64(0)), "int8")
+"""
+EXTREME = """
+    B = T.alloc_buffer((T.max(m * n, T.int64(1)),), "float32")
+    for i, j in T.grid(m, n):
+        B[i * n + j] = C[0]
+    C[0] = B[0]
+"""
+CONDITION = """
+    if m * n <= T.int64(16):
+        for i, j in T.grid(m, n):
+            C[i * n + j] = T.float32(1)
+"""
+LET = """
+    with T.LetStmt(m * n) as x:
+        if x <= T.int64(16):
+            for i, j in T.grid(m, n):
+                C[i * n + j] = T.float32(1)
+"""
+
+
+@pytest.mark.parametrize("body", [EXTREME, CONDITION, LET])
+def test_a_proof_rests_on_no_product_that_wraps(body):
+    """Extents of arrays without elements may be so large that their product is 0."""
+    built = weft.build(from_source(SYMBOLS + body))["f"]
+    huge, big = np.empty((1 << 32, 0), "int8"), np.zeros(4096, "float32")
+    with pytest.raises(TVMError, match="cannot allocate|index 16 is out of bounds"):
+        built(huge, huge, big[2048:2064])
+    assert not np.flatnonzero(big[:2048]).size
+    assert not np.flatnonzero(big[2064:]).size
+    built(huge[:3], huge[:5], big[2048:2064])
+
+
+def test_extents_beyond_all_memory_are_refused():
+    built = weft.build(from_source(SYMBOLS + "    C[m - m] = T.float32(n)\n"))["f"]
+    huge = np.empty((1 << 47, 0), "int8")
+    with pytest.raises(TVMError, match="f: m is 140737488355328, expected less than"):
+        built(huge, huge, np.zeros(16, "float32"))
+
+
+NEGATIVE_STRIDE = """
+@T.prim_func
+def f(p: T.handle, C: T.Buffer((16,), "float32")):
+    n, s = T.int64(), T.int64()
+    X = T.match_buffer(p, (n,), "float32", strides=(s,))
+    C[s + T.int64(1)] = X[n - T.int64(1)]
+"""
+
+
+def test_a_stride_may_be_negative():
+    built = weft.build(from_source(NEGATIVE_STRIDE))["f"]
+    x, out = np.arange(8, dtype="float32"), np.zeros(16, "float32")
+    built(x[::-1], out)
+    assert out.tolist() == [0.0] * 16
+    x[0] = 5
+    built(x[::-1], out)
+    assert out[0] == 5
+    with pytest.raises(IndexError, match="index -1 is out of bounds for buffer C"):
+        built(x[::-2], out)
+
+FAR = """
+@T.prim_func
+def f(p: T.handle, C: T.Buffer((16,), "int32")):
+    n = T.int64()
+    A = T.match_buffer(p, (n,), "int32")
+    C[0] = A[n * T.int64(0x7FFFFFFFFFFFFFFC)]
+"""
+DIVISOR = """
+@T.prim_func
+def f(p: T.handle, C: T.Buffer((16,), "int32")):
+    n = T.int64()
+    A = T.match_buffer(p, (n,), "int32")
+    if n >= T.int64(1):
+        C[0] = T.Cast("int32", T.Cast("int64", A[0]) // (n * T.int64(0x4000000000000000)))
+"""
+
+
+def test_an_index_of_which_half_is_proved_is_tested_whole():
+    built = weft.build(from_source(FAR))["f"]
+    x, out = np.arange(16, dtype="int32"), np.zeros(16, "int32")
+    for n in (1, 2, 3, 8):
+        with pytest.raises(IndexError, match="is out of bounds for buffer A of extent"):
+            built(x[:n], out)
+
+
+def test_a_divisor_that_wraps_to_0_is_a_fault():
+    built = weft.build(from_source(DIVISOR))["f"]
+    x, out = np.arange(16, dtype="int32"), np.zeros(16, "int32")
+    with pytest.raises(TVMError, match="division by zero"):
+        built(x[:4], out)
+    built(x[:1], out)

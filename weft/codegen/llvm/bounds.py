@@ -90,14 +90,16 @@ class Bounds:
             self.facts.append(add_scaled({(): 1}, size, -1))
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
-        """``var`` is ``value``: both bounds are that value."""
+        """``var`` is ``value``: both bounds are that value, if no step of it may wrap."""
+        if not self.is_exact(value):
+            return
         poly = self.poly(value)
         self.loops.append((self._atom_of_var(var), poly, poly))
 
     def assume(self, condition: PrimExpr, holds: bool = True, promised: bool = False) -> None:
         """Add what ``condition`` (or its negation) says about integers.
 
-        A condition that was tested, not ``promised``, says nothing where data in it may wrap.
+        A condition that was tested, not ``promised``, says nothing where a step of it may wrap.
         """
         if isinstance(condition, e.Call) and getattr(condition.op, "name", "") == "tir.likely":
             self.assume(condition.args[0], holds, promised)
@@ -109,26 +111,17 @@ class Bounds:
         elif isinstance(condition, e.Broadcast):
             self.assume(condition.value, holds, promised)
         elif isinstance(condition, e.CompareExpr) and condition.a.dtype.is_int:
-            if promised or not self._may_wrap(condition):
+            if promised or self.is_exact(condition):
                 self._assume_compare(condition, holds)
 
-    def _may_wrap(self, condition: Any) -> bool:
-        """Whether 64-bit arithmetic on data (not on loop variables and sizes) may overflow."""
-        for term in collect(condition, (e.Add, e.Sub, e.Mul)):
-            if term.dtype.bits == 64 and self.ranges.exact(term) is None:
-                if collect(term, (e.BufferLoad, e.Call)):
-                    return True
-                if any(self._is_data(var) for var in collect(term, e.Var)):
-                    return True
-        return False
-
-    def _is_data(self, var: e.Var) -> bool:
-        """Whether a variable is a scalar argument or a let, neither a loop's nor a size."""
-        atom = self._atoms.get(id(var))
-        for known, low, high in self.loops:
-            if known == atom:
-                return low is high
-        return self.ranges.of(var)[0] < 0
+    def is_exact(self, expr: Any) -> bool:
+        """Whether no 64-bit sum or product in an expression may wrap: then its polynomial, which is
+        over all integers, is the number that native code computes.
+        """
+        for term in collect(expr, (e.Add, e.Sub, e.Mul)):
+            if term.dtype.bits == 64 and term.dtype.is_int and self.ranges.exact(term) is None:
+                return False
+        return True
 
     def _assume_compare(self, condition: Any, holds: bool) -> None:
         if condition.a.dtype.lanes != 1:
@@ -170,6 +163,8 @@ class Bounds:
 
     def positive(self, expr: PrimExpr) -> bool:
         """Whether expr >= 1 is proved."""
+        if not self.is_exact(expr):
+            return False
         negated = {key: -value for key, value in self.poly(expr).items()}
         return self._at_most(add_scaled(negated, {(): 1}, 1))
 
@@ -331,6 +326,8 @@ class Bounds:
     def _quotient(self, expr: Any) -> Poly:
         """x // c as an atom q, x % c as x - c*q."""
         divisor = expr.b
+        if not self.is_exact(expr.a):
+            return self._opaque(expr)
         truncating = isinstance(expr, e.Div | e.Mod)
         if not isinstance(divisor, IntImm) or divisor.value <= 0:
             return self._opaque(expr)
@@ -346,6 +343,8 @@ class Bounds:
         return add_scaled(numerator, {(atom,): 1}, -divisor.value)
 
     def _extreme(self, expr: Any) -> Poly:
+        if not self.is_exact(expr):
+            return self._opaque(expr)
         a, b = self.poly(expr.a), self.poly(expr.b)
         is_min = isinstance(expr, e.Min)
         key = (is_min, frozenset(a.items()), frozenset(b.items()))

@@ -14,7 +14,6 @@ from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
-from weft.codegen.llvm.ranges import size_range
 from weft.codegen.llvm.signature import (
     Signature,
     fixed_data,
@@ -23,6 +22,7 @@ from weft.codegen.llvm.signature import (
     signature_of,
 )
 from weft.ir.expr import integer_range
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.runtime.abi import FaultKind
 from weft.runtime.spec import FunctionSpec
@@ -31,10 +31,15 @@ from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
 """Symbols of int32 that come from shapes stay below, so that sums over them do not wrap."""
+
+LARGEST_INT64_SIZE: Final = 1 << 47
+"""Symbols of int64 likewise: no memory is larger, and an empty array has no use for more."""
+_LARGEST: Final = {32: LARGEST_INT32_SIZE, 64: LARGEST_INT64_SIZE}
 
 TABLES: Final = SimpleNamespace(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
@@ -110,8 +115,10 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         elif param.dtype.is_handle:
             em.function.handles.add(id(param))
         em.bind(param, Binding(operand))
+    shapes = [buffer.shape for buffer in func.buffer_map.values()]
+    extents = {id(var) for var in collect(shapes, Var)}
     for position, var in enumerate(signature.implicit):
-        _bind_symbol(em, var, f"%s{position}")
+        _bind_symbol(em, var, f"%s{position}", id(var) in extents)
     if signature.ret is None and parallel.leads_team(context, func):
         parallel.emit_in_team(em, func.body)
     else:
@@ -120,13 +127,13 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
 
 
-def _bind_symbol(em: Emitter, var: Any, operand: str) -> None:
-    """An implicit symbol arrives as i64; one of a narrower type is tested to fit."""
-    if var.dtype.bits == 64:
+def _bind_symbol(em: Emitter, var: Any, operand: str, is_extent: bool) -> None:
+    """An implicit symbol arrives as i64; an extent is tested to be one that sums do not wrap."""
+    if var.dtype.bits == 64 and not is_extent:  # a stride may be negative
         em.bind(var, Binding(None, operand))
-        em.bind_range(var, size_range(var.dtype))
+        em.bind_range(var, integer_range(var.dtype))
         return
-    limit = LARGEST_INT32_SIZE if var.dtype.bits == 32 else integer_range(var.dtype)[1] + 1
+    limit = _LARGEST.get(var.dtype.bits, integer_range(var.dtype)[1] + 1)
     good = em.b.op(f"icmp ult i64 {operand}, {limit}")
     text = f"{em.function.name}: {var.name} is {{a}}, expected less than {{b}} for {var.dtype}"
     em.b.raise_unless(good, FaultKind.INDEX, text, operand, str(limit))

@@ -11,21 +11,48 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.integer import constant_of
 from weft.ir.expr import PrimExpr
+from weft.runtime.abi import FaultKind
 from weft.tir import expr as e
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
 
+_MIXED: Final = (e.Min, e.Max, e.FloorDiv, e.FloorMod, e.Div, e.Mod)
 _CHECKED: Final[dict[type, str]] = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
 
 
 def exact_index(em: Emitter, expr: PrimExpr, wrapped: Callable[[str], None]) -> str:
-    """The operand of a size as i64; ``wrapped`` takes a flag (i1) for each step that may wrap."""
+    """The operand of a size as i64; ``wrapped`` takes a flag (i1) for each step that may wrap,
+    inside of quotients and extremes too.
+    """
     if not _may_wrap(expr):
+        for side in _sides(expr):
+            exact_index(em, side, wrapped)
         return em.index(expr)
     bits = expr.dtype.bits
     value = _checked(em, expr, wrapped)
     return value if bits == 64 else em.b.op(f"sext i{bits} {value} to i64")
+
+
+def exact_bound(em: Emitter, expr: PrimExpr) -> str:
+    """The operand of a loop's bound as i64; a sum or product in it that wraps is a fault."""
+    if expr.dtype.bits != 64 or em.bounds.is_exact(expr):
+        return em.index(expr)
+    flags: list[str] = []
+    value = exact_index(em, expr, flags.append)
+    for flag in flags:
+        text = f"{em.function.name}: a loop's bound does not fit in 64 bits"
+        em.b.raise_unless(em.b.op(f"xor i1 {flag}, true"), FaultKind.INDEX, text)
+    return value
+
+
+def _sides(expr: Any) -> list[PrimExpr]:
+    """What quotients, extremes and casts of integers are computed of."""
+    if isinstance(expr, _MIXED) and expr.dtype.is_int:
+        return [expr.a, expr.b]
+    if isinstance(expr, e.Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
+        return [expr.value]
+    return []
 
 
 def checked(
@@ -52,6 +79,8 @@ def _may_wrap(expr: Any) -> bool:
 
 def _checked(em: Emitter, expr: Any, wrapped: Callable[[str], None]) -> str:
     if not _may_wrap(expr):
+        for side in _sides(expr):
+            exact_index(em, side, wrapped)
         value: str = em.value(expr)
         return value
     a, b = [_checked(em, side, wrapped) for side in (expr.a, expr.b)]

@@ -342,6 +342,8 @@ def check_ramp(em: Emitter, buffer: Buffer, indices: Any, distance: int) -> None
         low_ok, high_ok = em.bounds.not_negative(low), em.bounds.below(high, extent)
         if low_ok and high_ok:
             continue
+        if not em.bounds.is_exact(high):  # what the one proof is of may wrap to where the test ends
+            low_ok = high_ok = False
         _refuse_certain(em, buffer, position, low, high, extent)
         size = em.index(extent)
         top = em.index(high)

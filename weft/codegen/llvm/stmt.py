@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import allocation, memory, parallel, views
 from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.exact_index import exact_bound
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
 from weft.runtime.abi import FaultKind
@@ -110,7 +111,7 @@ def _for(em: Emitter, stmt: Any) -> None:
 
 def serial_loop(em: Emitter, stmt: Any) -> None:
     """A counted loop; the body runs after one test when the extent may be 0."""
-    low, extent = em.index(stmt.min), em.index(stmt.extent)
+    low, extent = exact_bound(em, stmt.min), exact_bound(em, stmt.extent)
     size_range = em.ranges.of(stmt.extent)
     if size_range[1] <= 0:
         return
