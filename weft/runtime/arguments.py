@@ -276,6 +276,16 @@ def shape_error(
     )
 
 
+def division_error(spec: FunctionSpec, position: int) -> Exception:
+    """The error for an extent that divides by a symbol or a scalar that is 0."""
+    param = spec.params[position]
+    texts = [str(entry) for entry in (*param.shape, *(param.strides or ()))]
+    return IRValueError(
+        f"{spec.name}: argument {position} ({param.name}): its shape {_tuple_text(tuple(texts))} "
+        "divides by 0 for these arguments"
+    )
+
+
 def stride_mismatch(
     spec: FunctionSpec, position: int, found: tuple[int, ...], names: dict[str, int]
 ) -> Exception:

@@ -80,6 +80,7 @@ class WrapperWriter:
         self.names: dict[str, Any] = {
             "NDArray": NDArray, "spec": spec, "pop_fault": pop_fault, "name": spec.name,
             "count_error": arguments.count_error, "shape_error": arguments.shape_error,
+            "division_error": arguments.division_error,
             "stride_error": arguments.stride_mismatch, "overlap_error": arguments.overlap_error,
             "timed": _timed, "reach": reach, "partial": partial, "holding": holding,
             "byref": ctypes.byref, "addressof": ctypes.addressof,
@@ -175,13 +176,20 @@ class WrapperWriter:
 
     def _compare(self, i: int, param: ParamSpec) -> None:
         expected = "".join(f"{self._value(entry)}, " for entry in param.shape)
-        self.lines += [f"if s{i} != ({expected}):", f"    raise {self._error('shape', i)}"]
+        lines = [f"if s{i} != ({expected}):", f"    raise {self._error('shape', i)}"]
         for axis, entry in enumerate(param.strides or ()):
             # the stride of an axis of extent 1 or less means nothing
-            self.lines += [
+            lines += [
                 f"if t{i}[{axis}] != {self._value(entry)} and s{i}[{axis}] > 1:",
                 f"    raise {self._error('stride', i)}",
             ]
+        entries = [str(entry) for entry in (*param.shape, *(param.strides or ()))]
+        if any("/" in entry or "%" in entry for entry in entries):
+            lines = [
+                "try:", *[f"    {line}" for line in lines],
+                "except ZeroDivisionError:", f"    raise division_error(spec, {i}) from None",
+            ]  # fmt: skip
+        self.lines += lines
 
     def _error(self, what: str, i: int) -> str:
         known = "".join(f"{name!r}: {value}, " for name, value in self.bound.items())

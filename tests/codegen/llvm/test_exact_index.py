@@ -138,3 +138,55 @@ def test_a_divisor_that_wraps_to_0_is_a_fault():
     with pytest.raises(TVMError, match="division by zero"):
         built(x[:4], out)
     built(x[:1], out)
+
+
+CHOSEN = """
+@T.prim_func
+def f(p: T.int64, q: T.int64, a: T.handle, i: T.int64):
+    A = T.match_buffer(a, (EXTENT,), "int8")
+    A[i] = T.int8(1)
+"""
+EXTENTS = (
+    "T.max(p * q, T.int64(1))",
+    "T.Select(p * q < T.int64(0), T.int64(1), p * q)",
+    "(p * q + T.int64(20)) // T.int64(5) - T.int64(4)",
+)
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+def test_an_extent_that_wraps_here_and_not_for_the_caller(extent):
+    """p * q is 5 modulo 2**64; the caller's number is negative."""
+    built = weft.build(from_source(CHOSEN.replace("EXTENT", extent)))["f"]
+    big = np.zeros(64, "int8")
+    p, q = 11 * 59 * 98818999, -287630261
+    with pytest.raises(TVMError, match="extent of a parameter does not fit|expected shape"):
+        built(p, q, big[30:31], 4)
+    assert not big.any()
+
+
+def test_an_extent_that_divides_by_0_is_refused():
+    text = CHOSEN.replace("EXTENT", "T.int64(8) // p")
+    built = weft.build(from_source(text))["f"]
+    with pytest.raises(TVMError, match=r"argument 2 \(A\): its shape \(.8 // p.,\) divides by 0"):
+        built(0, 1, np.zeros(4, "int8"), 0)
+    built(2, 1, np.zeros(4, "int8"), 0)
+
+
+SHORT = """
+@T.prim_func
+def f(x: T.handle, a: T.handle, i: T.int64):
+    n = T.int32()
+    X = T.match_buffer(x, (n, 0), "int8")
+    A = T.match_buffer(a, (n + 70000,), "int8", strides=(0,))
+    A[i] = T.int8(1)
+"""
+
+
+def test_an_extent_beyond_32_bits_is_refused():
+    built = weft.build(from_source(SHORT))["f"]
+    n, memory = (1 << 31) - 70000, np.zeros(1, "int8")
+    for count in (n, n - 1):
+        x = np.empty((count, 0), "int8")
+        a = np.lib.stride_tricks.as_strided(memory, (count + 70000,), (0,))
+        with pytest.raises(TVMError, match="does not fit in its type|is out of bounds"):
+            built(x, a, 1 << 40)

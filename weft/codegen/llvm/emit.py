@@ -13,6 +13,7 @@ from weft.codegen.llvm import parallel, views
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
+from weft.codegen.llvm.exact_index import test_extent
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import (
     Signature,
@@ -119,6 +120,9 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
     extents = {id(var) for var in collect(shapes, Var)}
     for position, var in enumerate(signature.implicit):
         _bind_symbol(em, var, f"%s{position}", id(var) in extents)
+    for buffer in func.buffer_map.values() if context.checks else ():
+        for extent in (*buffer.shape, *buffer.strides):
+            test_extent(em, extent)
     if signature.ret is None and parallel.leads_team(context, func):
         parallel.emit_in_team(em, func.body)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.integer import constant_of
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.runtime.abi import FaultKind
 from weft.tir import expr as e
 
@@ -44,6 +44,40 @@ def exact_bound(em: Emitter, expr: PrimExpr) -> str:
         text = f"{em.function.name}: a loop's bound does not fit in 64 bits"
         em.b.raise_unless(em.b.op(f"xor i1 {flag}, true"), FaultKind.INDEX, text)
     return value
+
+
+def test_extent(em: Emitter, expr: PrimExpr) -> None:
+    """Raise where a sum or product inside an extent of a parameter wraps, if that matters.
+
+    Who calls the function compares the extent as numbers without width. Sums and products are the
+    same modulo 2**64 there and here; a quotient, an extreme or a choice of one that wraps is not:
+    ``max(p * q, 1)`` may be 1 for the caller and 5 here. In 32 bits, ``n + 70000`` may be negative.
+    """
+    is_short = _may_wrap(expr) and expr.dtype.bits < 64 and em.ranges.exact(expr) is None
+    for term in [expr] if is_short else _decisive(expr):
+        if not is_short and em.bounds.is_exact(term):
+            continue
+        flags: list[str] = []
+        _checked(em, term, flags.append)
+        for flag in flags:
+            text = f"{em.function.name}: an extent of a parameter does not fit in its type"
+            em.b.raise_unless(em.b.op(f"xor i1 {flag}, true"), FaultKind.INDEX, text)
+
+
+def _decisive(expr: Any, is_ring: bool = True) -> list[PrimExpr]:
+    """The largest sums and products whose number counts, not only its lowest 64 bits."""
+    if isinstance(expr, e.Var | IntImm):
+        return []
+    if type(expr) in _CHECKED and not is_ring:
+        return [expr]
+    below = is_ring and type(expr) in _CHECKED
+    found: list[PrimExpr] = []
+    for name in expr.CHILDREN:
+        child = getattr(expr, name)
+        for item in child if isinstance(child, tuple) else (child,):
+            if isinstance(item, PrimExpr):
+                found += _decisive(item, below)
+    return found
 
 
 def _sides(expr: Any) -> list[PrimExpr]:
