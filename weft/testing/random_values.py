@@ -43,6 +43,8 @@ class ValueGenerator:
         self.repeats = random.Random(f"repeats {seed}")  # apart: seeds keep their programs
         self.earlier: dict[Any, list[PrimExpr]] = {}
         """Values by type and by what they may use."""
+        self.kept: list[Any] = []
+        """What the keys of ``earlier`` name by ``id``, which a dead variable would pass on."""
 
     def name(self, stem: str) -> str:
         """A fresh name."""
@@ -56,6 +58,8 @@ class ValueGenerator:
     def value(self, dtype: DataType, variables: list[Var], depth: int) -> PrimExpr:
         """An expression of a type over variables and earlier buffers; it may be an earlier one."""
         key = (dtype, *map(id, (*variables, *self.sources)))
+        if key not in self.earlier:
+            self.kept.extend((*variables, *self.sources))
         earlier = self.earlier.setdefault(key, [])
         fresh = self.fresh(dtype, variables, depth)
         if earlier and self.repeats.random() < _REPEATED:

@@ -63,6 +63,16 @@ def test_a_let_in_two_places_is_one_let():
     assert len(collect(again, Let)) == 1
 
 
+def test_what_holds_a_let_is_in_two_places_as_one():
+    """``z * z`` for ``z = 1 + let``: z has the name, since the let has one place only."""
+    t, v = Var("t", "int32"), BufferLoad(A, [op.const(1)])
+    shared = Let(t, v, t * t) + 1
+    func = PrimFunc([A], stored(op.max(shared * 2, shared * 3), A))
+    again = from_source(func.script())
+    assert structural_equal(func, again)
+    assert len(collect(again, Let)) == 1
+
+
 def test_an_expression_alone_has_its_names_above_it():
     lines = str(squared(Var("x", "int32"), 9)).splitlines()
     assert lines[0] == "shared = T.meta_var(x * x)"

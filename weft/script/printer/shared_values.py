@@ -2,7 +2,8 @@
 
 The parser keeps the value of ``T.meta_var`` as it is: the name means that one expression wherever
 it stands, and no variable is bound. So a text that names what is shared gives the same graph again.
-There are names where the text would be long without, and for every Let: it defines a variable.
+There are names where the text would be long without, and for what holds a Let: that defines a
+variable, which a text may do only once.
 """
 
 from __future__ import annotations
@@ -45,11 +46,16 @@ def _to_name(roots: Iterable[Any], d: Docsifier) -> list[Any]:
     is_long = total > _LONG and total > 2 * len(order)
     named: list[Any] = []
     printed: dict[int, int] = {}
+    defining: set[int] = set()
     for node in order:
-        size = 1 + sum([printed.get(id(part), 1) for part in _expressions(node)])
-        if uses.get(id(node), 0) > 1 and ((is_long and size > _SHORT) or node.KIND == "Let"):
+        parts = _expressions(node)
+        size = 1 + sum([printed.get(id(part), 1) for part in parts])
+        defines = node.KIND == "Let" or any(id(part) in defining for part in parts)
+        if uses.get(id(node), 0) > 1 and ((is_long and size > _SHORT) or defines):
             named.append(node)
             size = 1
+        elif defines:
+            defining.add(id(node))
         printed[id(node)] = size
     return named
 
