@@ -209,7 +209,7 @@ def plus_multiple(context: Context, function: Operator, start: Expr, end: Expr, 
 
     As in torch alpha has the narrow type.
     """
-    dtype = context.dtype_of(end)
+    dtype = context.dtype  # ``end`` may be a symbolic number, which has none
     if is_narrow(dtype) and isinstance(alpha, int | float) and alpha != 1:
         factor = tir_op.const(_as_held(alpha, dtype), "float32")
         step = tir_op.add if function is op.add else tir_op.subtract
