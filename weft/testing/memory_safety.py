@@ -29,6 +29,7 @@ from weft.codegen.llvm.work import smallest_work
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import integer_range
 from weft.ir.module import IRModule
+from weft.runtime.faults import AllocationFault
 from weft.runtime.native import NativeFunction, NativeLibrary
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
 from weft.target.target import Target
@@ -47,6 +48,9 @@ _SECONDS: Final = 0.5
 """Of the processor, for the interpreter; what takes longer is not called."""
 _LONG: Final = 30
 """Seconds of the processor after which a call of native code ends its process: no finding."""
+_REFUSALS: Final = (IRTypeError, IRValueError, UnsupportedError, AllocationFault)
+"""What native code may say of a call that the interpreter carries out: its arrays have no types of
+layout, and pages that nothing touches cost it nothing."""
 _TOO_LARGE: Final = "expected less than"
 """What native code says of a symbol of int32 near the end of its type, which it does not take."""
 _TARGETS: Final = (
@@ -133,7 +137,7 @@ class Checker:
     ) -> str | None:
         """The difference from what the interpreter computed."""
         if result is not None:
-            refused = isinstance(result, IRTypeError | IRValueError | UnsupportedError)
+            refused = isinstance(result, _REFUSALS)
             if refused or _TOO_LARGE in str(result):
                 return None
             return f"native code faults, the interpreter does not: {result}\n{_shown(given)}"

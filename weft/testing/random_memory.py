@@ -227,6 +227,8 @@ class _ModuleGenerator(IndexGenerator):
         extent = self.loop_extent(kind)
         low: PrimExpr = op.const(0, extent.dtype)
         if self.chance(0.12):
+            if extent.dtype.bits < 32:  # so that the last of the loop has a number in its type
+                extent = op.cast("int32", extent)
             first: Any = self.size(1) if self.chance(0.5) else pick.choice((-2, 1, 2))
             low = op.cast(extent.dtype, first)
         var = Var(self.name("i"), extent.dtype)
@@ -303,6 +305,7 @@ class _ModuleGenerator(IndexGenerator):
         pick = self.random
         source = pick.choice(self.buffers)
         dtype = source.dtype if self.chance(0.75) else DataType(pick.choice(ELEMENTS))
+        self.reinterpreted(source, dtype)
         shape = self.view_shape(source)
         strides = self.computed_strides(shape) if shape and self.chance(0.25) else None
         offset: Any = None
@@ -313,6 +316,11 @@ class _ModuleGenerator(IndexGenerator):
             self.buffers += [view, view]
             body = self.body(depth - 1)
         return body if self.chance(0.3) else DeclBuffer(view, body)
+
+    def reinterpreted(self, source: Buffer, dtype: DataType) -> None:
+        """Bytes that are neither 0 nor 1 mean nothing as booleans."""
+        if source.dtype.is_bool != dtype.is_bool:
+            self.is_deterministic = False
 
     def view_offset(self) -> PrimExpr:
         """Where a view starts, in loops too."""
@@ -387,7 +395,10 @@ class _ModuleGenerator(IndexGenerator):
             source.dtype, BufferLoad(whole, [IntImm(dtype, 0)])
         )  # else nothing is stored
         body = seq(body, BufferStore(source, read, self.simple(source)))
-        return DeclBuffer(whole, body) if is_view else self.allocated(whole, body)
+        if is_view:
+            return DeclBuffer(whole, body)
+        self.is_deterministic = False  # loops of negative extents fill nothing
+        return self.allocated(whole, body)
 
     def matched(self, depth: int) -> Stmt:
         """A region of a buffer under another name, its strides and offset found or given."""
@@ -498,6 +509,7 @@ class _ModuleGenerator(IndexGenerator):
             return self.scalar(param.dtype)
         same = [buffer for buffer in self.buffers if buffer.dtype is wanted.dtype]
         given = pick.choice(same if same and self.chance(0.95) else self.buffers)
+        self.reinterpreted(given, wanted.dtype)
         style = pick.random()
         if style < 0.6:
             return given

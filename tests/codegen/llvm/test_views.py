@@ -296,3 +296,21 @@ def test_a_raw_handle_is_some_memory():
             built(wrong, c)
     built(a, c)
     np.testing.assert_array_equal(c, a)
+
+
+@T.prim_func
+def nowhere(n: T.int64, a: T.Buffer((4,), "int32")):
+    v = T.decl_buffer((n,), "int32", data=a.data, elem_offset=n * T.int64(4) + T.int64(1 << 62))
+    if T.int64(0) < n:
+        v[0] = 7
+
+
+def test_a_view_without_elements_may_lie_anywhere():
+    a = np.zeros(4, "int32")
+    built = weft.build(nowhere)
+    built(0, a)
+    interp.run(nowhere, 0, a)
+    for n in (1, -1):
+        with pytest.raises(IndexError, match="view v: reaches to byte"):
+            built(n, a)
+    assert not a.any()

@@ -238,3 +238,18 @@ def test_a_scalar_argument_is_rounded_to_its_type():
     y = np.zeros(1)
     run(main, 0.1, y)
     assert y[0] == float(np.float16(0.1))
+
+
+def test_a_view_that_nothing_declares_moves_with_its_offset():
+    @T.prim_func
+    def main(a: T.Buffer((4,), "int32")):
+        for i in range(5):
+            v = T.Buffer((1,), "int32", data=a.data, elem_offset=i)
+            v[0] = i + 1
+
+    a, b = np.zeros(4, "int32"), np.zeros(4, "int32")
+    with pytest.raises(RuntimeFault, match="reaches from element 4 to 4, its memory has 4"):
+        run(main, a)
+    with pytest.raises(IndexError, match="view v: reaches to byte 20 of a memory of 16 bytes"):
+        weft.build(main)(b)
+    assert a.tolist() == b.tolist() == [1, 2, 3, 4]

@@ -299,3 +299,35 @@ def test_a_loop_inside_of_another_may_have_its_variable():
     assert results[0][1].tolist() == [2] * 20 + [0] * 4
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_loop_whose_extent_the_body_changes_is_not_cut():
+    @T.prim_func
+    def before(a: T.Buffer((16,), "int64"), c: T.Buffer((4,), "int64")):
+        for i in range(T.min(a[2], T.int64(9))):
+            if i < T.int64(5):
+                a[i] = T.if_then_else(i < T.int64(3), c[i], T.int64(0))
+
+    results = [np.array([2, 3, 7] + [1] * 13) for _ in range(2)]
+    after = lower_tir()(weft.IRModule({"main": before}))["main"]
+    for func, a in zip((before, after), results, strict=True):
+        run(func, a, np.arange(4))
+    assert results[0].tolist() == [0, 1, 2, 0, 0] + [1] * 11
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("number", [-128, -3, 0, 3, 4, 5, 6, 7, 127])
+def test_a_loop_of_negative_extent_has_no_parts(number):
+    @T.prim_func
+    def before(p: T.int8, a: T.Buffer((3,), "int32"), c: T.Buffer((3,), "int32")):
+        for i in range(T.Cast("int32", p) - 4):
+            if i < 3 and i - 1 >= 0:
+                a[i] = c[i - 1]
+            if i < 1:
+                a[i // 2] = c[i]
+
+    results = [np.zeros(3, "int32") for _ in range(2)]
+    after = lower_tir()(weft.IRModule({"main": before}))["main"]
+    for func, a in zip((before, after), results, strict=True):
+        run(func, number, a, np.arange(5, 8, dtype="int32"))
+    np.testing.assert_array_equal(*results)

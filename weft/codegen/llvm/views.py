@@ -216,6 +216,8 @@ class _Reach:
     def __init__(self, em: Emitter) -> None:
         self.em = em
         self.good = ""
+        self.sized = ""
+        """What must hold for the extents, and so for whether there is an element at all."""
 
     def need(self, flag: str) -> None:
         """One more condition."""
@@ -238,6 +240,7 @@ class _Reach:
             self.need(b.op(f"icmp sge i64 {size}, 0"))
             none = b.op(f"icmp eq i64 {size}, 0")
             empty = b.op(f"or i1 {empty}, {none}")
+        self.sized, self.good = self.good, ""
         low, high = "0", "1"
         if not layout.strides:
             for size in sizes:
@@ -277,7 +280,8 @@ def _test_at_run_time(em: Emitter, view: Layout, memory: Layout, what: str) -> N
     low, high = reach_at_run_time(em, memory)  # it exists, so that its size does not overflow
     inside = b.op(f"icmp sle i64 {low}, {first}")
     inside = b.op(f"and i1 {inside}, {b.op(f'icmp sle i64 {last}, {high}')}")
-    good = b.op(f"or i1 {inside}, {empty}")
-    good = b.op(f"and i1 {good}, {reach.good}") if reach.good else good
+    good = b.op(f"and i1 {inside}, {reach.good}") if reach.good else inside
+    good = b.op(f"or i1 {good}, {empty}")
+    good = b.op(f"and i1 {good}, {reach.sized}") if reach.sized else good
     text = f"{what}: reaches to byte {{a}} of a memory of {{b}} bytes, or before it"
     b.raise_unless(good, FaultKind.INDEX, text, last, high)

@@ -131,6 +131,7 @@ def _lay(buffer: Buffer, pointer: Any, state: State) -> tuple[int, int]:
         )
     start = min(pointer.nbytes, whole.size) if first != last else 0
     state.memory[id(buffer.data)] = whole[start : max(end, start)].view(buffer.dtype.element.numpy)
+    state.starts[id(buffer.data)] = first * size if first != last else 0
     state.declare(buffer)
     return whole.ctypes.data + begin, whole.ctypes.data + end
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.support.errors import RuntimeFault
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -68,6 +68,8 @@ class State:
         self.machine = machine
         self.values: dict[int, Any] = {}
         self.memory: dict[int, np.ndarray] = {}
+        self.starts: dict[int, int] = {}
+        """The byte of its memory at which what a data variable reaches starts, where not 0."""
         self.scopes: dict[int, str] = {}
         self.buffers: dict[int, Bound] = {}
         self.thread: Thread | None = None
@@ -75,7 +77,13 @@ class State:
     def bound(self, buffer: Buffer) -> Bound:
         """The buffer over its memory; one that was never declared is a view of its data."""
         found = self.buffers.get(id(buffer))
-        return self.declare(buffer) if found is None else found
+        if found is not None:
+            return found
+        made = self.declare(buffer)
+        terms = (*buffer.shape, *buffer.strides, op.convert(buffer.elem_offset))
+        if not all(isinstance(term, IntImm) for term in terms):
+            del self.buffers[id(buffer)]  # it lies elsewhere when a variable has another value
+        return made
 
     def evaluate(self, expr: PrimExpr) -> Any:
         """The value of an expression now."""
@@ -90,7 +98,9 @@ class State:
         flat = memory if memory.dtype == kind else _seen_as(memory, kind)
         shape, strides, offset = self.layout(buffer)
         first, last = _reach(shape, strides)
-        if first != last and (first + offset < 0 or last + offset > flat.size):
+        least = self.starts.get(id(buffer.data), 0)
+        low = (first + offset) * flat.itemsize
+        if first != last and (low < least or last + offset > flat.size):
             raise RuntimeFault(
                 f"buffer {buffer.name}: shape {tuple(shape)} at offset {offset} reaches from "
                 f"element {first + offset} to {last + offset - 1}, its memory has {flat.size}"

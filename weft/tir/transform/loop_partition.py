@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.data import may_change
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
 from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -101,6 +102,8 @@ class _Finder(Visitor):
         """Whether single values are looked for as well: nothing but a branch is in the loop."""
 
     def visit_For(self, loop: For) -> None:
+        if may_change(loop.min) or may_change(loop.extent):
+            return
         mentioned = collect([loop.min, loop.extent], Var)
         for var in mentioned:
             if var is self.var or var in self.inner or id(var) in self.local:
@@ -293,6 +296,8 @@ class _Partition(StmtMutator):
         return not [c for c in collect(loop.body, Call) if is_call(c, "tvm_thread_allreduce")]
 
     def partitioned(self, loop: For) -> Stmt | None:
+        if may_change(loop.min) or may_change(loop.extent):
+            return None  # the parts before a cut may change what the ones behind it go by
         hinted = id(loop.loop_var) in self.hinted
         finder = _Finder(loop.loop_var, self.settings, hinted, self.analyzer)
         finder.points = _only_a_branch(loop.body)
@@ -387,6 +392,8 @@ class _Partition(StmtMutator):
                 cut.again_before = False
             if not prove(LE(begin, stop)):  # the middle may lie behind the loop's range
                 begin = simple(fold.min_(begin, stop))
+                if not prove(GE(begin, low)):  # a range of negative extent ends before it begins
+                    begin = simple(fold.max_(begin, low))
             cut.before = not prove(LE(size, fold.const(low.dtype, 0)))
         if middle.max_value is not pos_inf():
             end = simple(fold.add(middle.max_value, one))

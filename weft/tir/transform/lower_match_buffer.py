@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.arith.data import may_change
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
 from weft.ir.transform import Pass
@@ -18,7 +19,16 @@ from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BufferRegion, BufferStore, MatchBufferRegion
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    IfThenElse,
+    LetStmt,
+    MatchBufferRegion,
+    Stmt,
+)
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 
@@ -30,6 +40,29 @@ class _Lower(Mutator):
 
     def visit_Var(self, var: Var) -> Any:
         return self.values.get(id(var), var)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        """What a region reads from memory has one value in its block, whatever the block stores."""
+        block, lets = realize.block, []
+        matches = []
+        for match in block.match_buffers:
+            ranges = []
+            for item in match.source.region:
+                low, let = _named(item.min, match.buffer.name)
+                extent, other = _named(item.extent, match.buffer.name)
+                lets += [pair for pair in (let, other) if pair is not None]
+                ranges.append(Range.from_min_extent(low, extent))
+            matches.append(match.with_(source=BufferRegion(match.source.buffer, ranges)))
+        if not lets:
+            return self.visit_default(realize)
+        inner = realize.with_(
+            predicate=IntImm("bool", 1), block=block.with_(match_buffers=Array(matches))
+        )
+        body: Stmt = self.visit_default(inner)
+        for var, value in reversed(lets):
+            body = LetStmt(var, self.visit(value), body)
+        always = isinstance(realize.predicate, IntImm) and realize.predicate.value
+        return body if always else IfThenElse(self.visit(realize.predicate), body)
 
     def visit_Block(self, block: Block) -> Block:
         for match in block.match_buffers:
@@ -94,6 +127,14 @@ class _Lower(Mutator):
             for base, mine in zip(source.region[lead:], inner, strict=True)
         ]
         return BufferRegion(source.buffer, [*source.region[:lead], *moved])
+
+
+def _named(expr: PrimExpr, name: str) -> tuple[PrimExpr, tuple[Var, PrimExpr] | None]:
+    """An expression, or a new variable for what is read from memory, with its value."""
+    if not may_change(expr):
+        return expr, None
+    var = Var(f"{name}_start", expr.dtype)
+    return var, (var, expr)
 
 
 def _shift(source: BufferRegion, indices: Any) -> list[PrimExpr]:
