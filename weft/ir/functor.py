@@ -28,18 +28,21 @@ _EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR = range(4)
 """How objects of a class are visited: at each place, or once in an expression or by a mutator."""
 
 
+class _Handlers(dict[type, tuple[str, int]]):
+    """Node class -> its method, and how objects of it are visited: a memo that grows with use."""
+
+
 class _Dispatcher:
     """Finds the handler of a node class: nearest class of its MRO with a ``visit_`` method."""
 
-    _handlers: ClassVar[dict[type, tuple[str, int]]] = {}
-    """Node class -> its method, and how objects of it are visited."""
+    _handlers: ClassVar[_Handlers] = _Handlers()
     MEMOISED: ClassVar[frozenset[str]] = frozenset()
     _walk: Walk | None = None
     """What was visited of the outermost expression; None outside of one."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._handlers = {}
+        cls._handlers = _Handlers()
         for name in cls.__dict__:
             if name.startswith("visit_") and name not in _FRAMEWORK:
                 kind = name.removeprefix("visit_")
