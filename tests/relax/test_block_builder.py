@@ -454,3 +454,30 @@ def test_the_builder_can_go_on_after_such_an_error():
     with bb.function("main", [x]):
         bb.emit_func_output(x)
     assert [gvar.name_hint for gvar in bb.get().functions] == ["main"]
+
+
+def test_an_object_in_many_places_is_bound_once():
+    """``y = y * y`` 40 times, never emitted: 40 bindings, not 2**40."""
+    x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        value = x
+        for _ in range(40):
+            value = relax.op.multiply(value, value)
+        builder.emit_func_output(builder.emit(value))
+    [block] = builder.get()["main"].body.blocks
+    assert len(block.bindings) == 40
+
+
+def test_an_object_on_both_sides_of_a_condition_is_bound_on_each():
+    x = relax.Var("x", relax.TensorStructInfo((), "float32"))
+    c = relax.Var("c", relax.TensorStructInfo((), "bool"))
+    shared = relax.op.exp(x)
+    builder = relax.BlockBuilder()
+    with builder.function("main", [c, x]):
+        choice = relax.If(c, relax.op.add(shared, shared), relax.op.negative(shared))
+        builder.emit_func_output(builder.emit(choice))
+    function = builder.get()["main"]
+    assert relax.analysis.well_formed(builder.get())
+    text = function.script()
+    assert text.count("R.exp(x)") == 2

@@ -95,6 +95,8 @@ class Normalizer:
     def __init__(self, builder: Scopes) -> None:
         self.builder = builder
         self.normal: set[Any] = set()
+        self.bound: dict[Any, Any] | None = None
+        """What the arguments of the outermost expression became: an object is computed once."""
 
     def visit(self, expr: Any) -> Any:
         """The expression in normal form.
@@ -106,7 +108,14 @@ class Normalizer:
             return self.leaf(expr)
         if expr in self.normal:
             return expr
-        made = self.handler(expr)(self, expr)
+        outermost = self.bound is None
+        if outermost:
+            self.bound = {}
+        try:
+            made = self.handler(expr)(self, expr)
+        finally:
+            if outermost:
+                self.bound = None
         if made.struct_info is not None and not _has_unknown_callee(made):
             self.normal.add(made)
         return made
@@ -131,13 +140,15 @@ class Normalizer:
         return expr
 
     def argument(self, arg: Any) -> Any:
-        """A leaf, or a tuple of such."""
+        """A leaf, or a tuple of such; the same for each place of an object."""
         if isinstance(arg, LEAVES):
             return self.leaf(arg)
-        made = self.visit(arg)
-        if isinstance(made, LEAVES) or isinstance(made, Tuple):
-            return made
-        return self.bind(made)
+        bound = self.bound if self.bound is not None else {}
+        if arg not in bound:
+            value = self.visit(arg)
+            is_argument = isinstance(value, LEAVES) or isinstance(value, Tuple)
+            bound[arg] = value if is_argument else self.bind(value)
+        return bound[arg]
 
     def leaf_argument(self, arg: Any) -> Any:
         """A leaf: tuples are bound too."""
@@ -204,6 +215,14 @@ class Normalizer:
             self.builder.end_scope()
 
     def seq(self, expr: SeqExpr) -> SeqExpr:
+        """A sequence in blocks of its own: their variables are not those of what is around."""
+        around, self.bound = self.bound, None
+        try:
+            return self.own_blocks(expr)
+        finally:
+            self.bound = around
+
+    def own_blocks(self, expr: SeqExpr) -> SeqExpr:
         blocks = self.blocks(expr.blocks)
         self.builder.begin_binding_block()
         body = self.visit(expr.body)
