@@ -63,6 +63,30 @@ def test_strict_bound(starts, expected):
         assert ends(found) == expected
 
 
+N = Var("n", "int32")
+CONDITIONS = [
+    ("the first iteration", J < 1, [(0, 7)]),
+    ("the last iteration", J > 2, [(0, 7)]),
+    ("never", J < 0, None),
+    ("not for every n", J + N * 4 < 1, None),
+    ("of what is named", I < 5, [(0, 4)]),
+]
+
+
+@pytest.mark.parametrize(("condition", "expected"), [row[1:] for row in CONDITIONS])
+def test_conditions_on_loops_that_no_start_names(condition, expected):
+    """A store to A[i] under ``j + n * 4 < 1`` writes nothing where n is 1."""
+    found = estimate_region_strict_bound(regions((I, 1)), LOOPS, condition)
+    assert (None if found is None else ends(found)) == expected
+
+
+def test_conditions_on_loops_that_no_start_names_hold_for_known_numbers():
+    analyzer = Analyzer()
+    analyzer.bind(N, Range(-3, 1))
+    found = estimate_region_strict_bound(regions((I, 1)), LOOPS, J + N * 4 < 1, analyzer)
+    assert ends(found) == [(0, 7)]
+
+
 def test_symbolic_extent():
     n = Var("n", "int32")
     (found,) = estimate_region_strict_bound(regions((I * n, n)), {I: Range(0, 8)})

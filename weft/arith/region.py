@@ -7,15 +7,17 @@ combination), and where in each dimension the steps leave no hole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, IterSumExpr, detect_iter_map
-from weft.arith.iter_map.constraint import uses
+from weft.arith.iter_map.constraint import conjuncts, uses
 from weft.arith.iter_map.integer import add, const_like, is_value, mul, sub
-from weft.ir.expr import Range, as_prim_expr
+from weft.ir.expr import PrimExpr, Range, as_prim_expr
+from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import GE, LT, Var
@@ -29,11 +31,23 @@ def estimate_region_strict_bound(
     predicate: Any = True,
     analyzer: Analyzer | None = None,
 ) -> Array | None:
-    """The exact set of each dimension, or None where the region is no independent product."""
-    for rng in region:
-        if uses(rng.extent, var_dom):
-            return None
+    """The exact set of each dimension, or None where the region is no independent product.
+
+    The conditions of ``predicate`` on loops that no start names decide whether anything is touched
+    at all: None where they may never hold, as ``f < n`` for a loop f and an unknown n.
+    """
     analyzer = analyzer or Analyzer()
+    if not _hold_once(predicate, [rng.min for rng in region], var_dom, analyzer):
+        return None
+    return _touched_if_any(region, var_dom, predicate, analyzer)
+
+
+def _touched_if_any(
+    region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any, analyzer: Analyzer
+) -> Array | None:
+    """The exact set of each dimension where the conditions on unnamed loops hold at least once."""
+    if any(uses(rng.extent, var_dom) for rng in region):
+        return None
     starts = [rng.min for rng in region]
     found = detect_iter_map(starts, var_dom, predicate, IterMapLevel.Surjective, analyzer=analyzer)
     if len(found.indices) != len(region):
@@ -45,6 +59,32 @@ def estimate_region_strict_bound(
             return None
         sets.append(exact)
     return Array(sets)
+
+
+def _hold_once(
+    predicate: Any, starts: Sequence[PrimExpr], var_dom: Mapping[Var, Range], analyzer: Analyzer
+) -> bool:
+    """Whether conditions on loops that no start names surely hold in the first or last iteration.
+
+    The loops are taken to run: where one of them has no iteration, the bound is empty anyway.
+    """
+    named = {var for start in starts for var in collect(start, Var)}
+    parts = []
+    for part in conjuncts(predicate):
+        loops = [var for var in collect(part, Var) if var in var_dom]
+        if loops and not any(var in named for var in loops):
+            parts.append(part)
+    if not parts:
+        return True
+    first = {var: dom.min for var, dom in var_dom.items()}
+    last = {var: sub(add(dom.min, dom.extent), 1) for var, dom in var_dom.items()}
+    with ExitStack() as runs:
+        for dom in var_dom.values():
+            runs.enter_context(analyzer.constraint_scope(dom.extent >= const_like(dom.extent, 1)))
+        return any(
+            all(analyzer.can_prove(substitute(part, corner)) for part in parts)
+            for corner in (first, last)
+        )
 
 
 def _exact(total: IterSumExpr, extent: Any, analyzer: Analyzer) -> IntervalSet | None:
@@ -86,7 +126,7 @@ def estimate_region_upper_bound(
     analyzer: Analyzer | None = None,
 ) -> Array:
     """Sets that hold everything touched: exact where possible, in each dimension for itself."""
-    exact = estimate_region_strict_bound(region, var_dom, predicate, analyzer)
+    exact = _touched_if_any(region, var_dom, predicate, analyzer or Analyzer())
     if exact is not None:
         return exact
     if analyzer is None:
@@ -96,7 +136,7 @@ def estimate_region_upper_bound(
     sets = []
     with analyzer.constraint_scope(as_prim_expr(predicate)):
         for rng in region:
-            alone = estimate_region_strict_bound([rng], var_dom, predicate, analyzer)
+            alone = _touched_if_any([rng], var_dom, predicate, analyzer)
             if alone is not None:
                 sets.append(alone[0])
             else:

@@ -452,6 +452,29 @@ def test_a_result_that_is_written_in_part_is_not_overwritten():
             schedule(func).cache_write("A", 0, "local")
 
 
+def test_a_condition_on_a_loop_that_no_index_names_may_leave_all_as_it_was():
+    """Where i0 is 1 the condition holds for no f: nothing is written, so nothing may be copied."""
+
+    @T.prim_func
+    def guarded(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (16,))
+        B = T.match_buffer(b, (16,))
+        C = T.match_buffer(c, (16,))
+        for i0 in range(2):
+            for f, i1 in T.grid(4, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i0 * 8 + i1)
+                    T.where(i0 * 4 + f < 1)
+                    B[vi] = A[vi] + T.float32(1)
+            for i1 in range(8):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i0 * 8 + i1)
+                    C[vi] = B[vi]
+
+    with pytest.raises(cache_checks.PartialWriteError, match="may leave parts of B"):
+        schedule(guarded).cache_write("B", 0, "global")
+
+
 def test_an_accumulation_on_the_callers_values_is_kept():
     with pytest.raises(cache_checks.PreviousContentError, match="reads what A held before"):
         schedule(increment).cache_write("inc", 0, "local")

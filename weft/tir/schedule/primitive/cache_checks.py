@@ -281,7 +281,8 @@ def check_surely_written(
     The copy must be made under the block's ``outer_conditions`` only.
     """
     loops = tree.domains(tree.loops_above(sref, stop=place))
-    exact = surely_written(state, sref, region, loops, under_outer_conditions=True)
+    around = tree.analyzer_above(place)
+    exact = surely_written(state, sref, region, loops, around, under_outer_conditions=True)
     if tree.is_conditional(sref, place) or exact is None or not covers(exact, copied):
         raise PartialWriteError(
             state,
@@ -296,17 +297,18 @@ def surely_written(
     sref: StmtSRef,
     region: BufferRegion,
     loops: dict[Var, Range],
+    around: Analyzer | None = None,
     *,
     under_outer_conditions: bool = False,
 ) -> Any:
     """What a block writes of a region over some loops, exactly; None where that is not known.
 
     With ``under_outer_conditions`` the part of its predicate that uses none of the loops is taken
-    to hold.
+    to hold. ``around`` knows the loops that are around these.
     """
     realize = tree.realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))
-    exact = _exact(ranges, loops, realize.predicate, under_outer_conditions)
+    exact = _exact(ranges, loops, realize.predicate, under_outer_conditions, around)
     return exact if exact is not None and _writes_all(realize.block, region) else None
 
 
@@ -324,6 +326,7 @@ def _exact(
     loops: dict[Var, Range],
     predicate: PrimExpr,
     outer_holds: bool = False,
+    around: Analyzer | None = None,
 ) -> Any:
     inner: list[PrimExpr] = []
     for condition in conjuncts(predicate):
@@ -335,7 +338,7 @@ def _exact(
     if not loops:
         return None if inner else ranges
     true = op.const(True, "bool")
-    return estimate_region_strict_bound(ranges, loops, op.all(true, *inner), Analyzer())
+    return estimate_region_strict_bound(ranges, loops, op.all(true, *inner), around)
 
 
 def _writes_all(block: Block, region: BufferRegion) -> bool:
