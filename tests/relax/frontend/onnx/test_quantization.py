@@ -20,6 +20,21 @@ def test_to_integers_and_back(dtype):
     check(proto, x)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_nan_is_the_least_integer_and_infinities_are_the_ends(dtype, kind):
+    """A causal mask of -inf that calibration saw gives such scales: inf / inf is NaN."""
+    limits = np.iinfo(dtype)
+    for scale in (0.5, np.inf):
+        proto = model([node("QuantizeLinear", "x s z", "y")], [info("x", kind, [4])], ["y"],
+                      constants={"s": np.array(scale, kind), "z": np.array(3, dtype)})  # fmt: skip
+        x = np.array([np.nan, np.inf, -np.inf, 0.25], kind)
+        wanted = [limits.min, limits.max, limits.min, 3]
+        if scale == np.inf:
+            wanted = [limits.min] * 3 + [3]
+        assert run(from_onnx(proto), x).tolist() == wanted
+
+
 @pytest.mark.parametrize(("block", "shape"), [(0, (3,)), (2, (4, 2, 2))])
 def test_scales_of_an_axis_and_of_blocks(block, shape):
     scale = uniform(*shape, low=0.1, high=0.5)

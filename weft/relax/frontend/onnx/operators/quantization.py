@@ -81,7 +81,10 @@ def spread(context: Context, x: Value, parameter: Expr, axis: int, block: int) -
 def quantized(
     context: Context, scaled: Expr, zero: Expr | None, elem: int, saturate: bool = True
 ) -> Value:
-    """What has been divided by the scale: rounded, moved by the zero point, kept in range."""
+    """What has been divided by the scale: rounded, moved by the zero point, kept in range.
+
+    NaN becomes the least integer, as in ONNX Runtime; ONNX does not say what.
+    """
     if elem in SMALL_FLOATS:
         return context.value(encode(context, scaled, elem, saturate), elem)
     emit = context.emit
@@ -89,6 +92,9 @@ def quantized(
     if zero is not None:
         made = emit(op.add(made, zero))
     low, high = bounds(elem)
+    if low < 0:  # 0 is what a cast makes of NaN
+        least = context.constant(low, "float32").expr
+        made = emit(op.where(emit(op.greater(made, least)), made, least))
     made = emit(op.clip(made, low, high))
     made = emit(op.astype(emit(op.astype(made, "int32")), STORAGE[elem]))
     return context.value(made, elem if elem in SMALL else None)
