@@ -100,3 +100,17 @@ def test_symbolic_images_are_left_to_others():
     _, expected, interpreted, native = results_of(func, [floats(1, 2, 5, 7, 4)], (1, 2, 4, 6, 4))
     np.testing.assert_array_equal(interpreted, expected)
     np.testing.assert_array_equal(native, expected)
+
+
+def test_a_condition_without_axes_is_read_beside_windows():
+    """It has no last index that could be the channel."""
+    flag, shape = te.placeholder((), "bool", name="flag"), (2, 2, 1, 2, 2)
+    x, y = te.placeholder((2, 1, 1, 2, 2), name="x"), te.placeholder((2, 2, 1, 2, 1), name="y")
+    where = te.compute(
+        shape,
+        lambda a, b, c, d, e: tir.if_then_else(flag(), x[a, 0, c, d, e], y[a, b, c, d, 0]),
+        name="where",
+    )
+    sch = tir.Schedule(te.create_prim_func([flag, x, y, topi.max(where, 4)]))
+    sch.compute_inline(sch.get_block("where"))
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))

@@ -52,7 +52,7 @@ class Access:
 
     def stride_one(self, axis: Var) -> bool:
         """Whether the next value of the axis is the next element: ``x[i, axis + k]``."""
-        if any(axis in collect(index, Var) for index in self.indices[:-1]):
+        if not self.indices or any(axis in collect(index, Var) for index in self.indices[:-1]):
             return False
         rest = Analyzer().simplify(op.subtract(self.indices[-1], axis))
         return axis not in collect(rest, Var)
