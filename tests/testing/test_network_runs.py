@@ -82,3 +82,17 @@ def test_complex_networks_go_through_real_views():
     given = Drawn(Network(("x",), nodes, ("a",)).eval(), (torch.tensor([1 + 2j, 3 - 1j]),))
     (answer,) = by_weft(given)
     assert torch.allclose(torch.view_as_complex(answer), given.arguments[0] ** 2)
+
+
+def test_a_network_that_takes_too_long_to_draw_is_given_up(monkeypatch):
+    def random_network(_):
+        while True:
+            pass
+
+    monkeypatch.setattr(network_runs, "random_network", random_network)
+    monkeypatch.setattr(network_runs, "DRAWING", 0.05)
+    told = network_runs.outcome(3)
+    assert told["seed"] == 3
+    assert told["ways"] == {
+        "torch": {"status": "none", "message": "DrawingTooLong: not drawn in 0.05 seconds"}
+    }

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +38,12 @@ from weft.testing.random_networks import Drawn, Network, Node, prepare, random_n
 OPSETS: Final = (14, 15, 16, 17)
 """Operator sets of the exported models, by seed."""
 FAILURES: Final = ("wrong", "crashed")
+DRAWING: Final = 120.0
+"""Seconds of this process that drawing a network may take: some solver queries go on for hours."""
+
+
+class DrawingTooLong(BaseException):  # of no class that NNSmith would catch
+    """A network was given up before it was drawn."""
 
 
 def outcome(seed: int) -> dict[str, Any]:
@@ -45,10 +53,14 @@ def outcome(seed: int) -> dict[str, Any]:
     "right", "rules": {"accurate": 64}}, "onnx": {"status": "refused", "message": "..."}}}``.
     The statuses are ``right``, ``wrong`` (with ``nodes``, the shortest program that shows it),
     ``refused`` (a TVMError), ``crashed`` (another error) and ``none`` (there is nothing to judge:
-    PyTorch does not run or export the network).
+    PyTorch does not run or export the network, or NNSmith draws none in ``DRAWING`` seconds).
     """
     warnings.simplefilter("ignore")
-    drawn = random_network(seed)
+    try:
+        with processor_time(DRAWING):
+            drawn = random_network(seed)
+    except DrawingTooLong as error:
+        return {"seed": seed, "operators": {}, "dtypes": [], "ways": {"torch": _none(error)}}
     operators = Counter(node.kind for node in drawn.network.nodes)
     found: dict[str, Any] = {"seed": seed, "operators": dict(operators)}
     try:
@@ -57,6 +69,22 @@ def outcome(seed: int) -> dict[str, Any]:
         return {**found, "dtypes": [], "ways": {"torch": _none(error)}}
     dtypes = sorted({str(value.dtype).removeprefix("torch.") for value in values.values()})
     return {**found, "dtypes": dtypes, "ways": _ways(drawn, values, seed)}
+
+
+@contextlib.contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """Raises DrawingTooLong in a block that computes for longer; in the main thread only."""
+
+    def stop(*_: object) -> None:
+        raise DrawingTooLong(f"not drawn in {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _ways(drawn: Drawn, values: Mapping[str, torch.Tensor], seed: int) -> dict[str, Any]:
