@@ -133,3 +133,44 @@ def test_a_constant_image_of_integers_stays_one(dtype, mode, antialias):
             constants={"scales": np.array([1, 1, 0.7, 1.9], "float32")},
         )  # fmt: skip
         assert (run(from_onnx(proto), x) == value).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_bytes_with_antialias_are_rounded_half_up(dtype):
+    """Quarters: 0.5 and 1.5 are ties, and so are -0.5 and -1.5."""
+    start = np.array([[[0, 2, 4, 0]]], dtype)
+    x = start if dtype == "uint8" else start - 4
+    proto = model([node("Resize", "x - scales", "y", mode="linear", antialias=1)],
+                  [info("x", dtype, x.shape)], ["y"],
+                  constants={"scales": np.array([1, 1, 2], "float32")})  # fmt: skip
+    wanted = np.array([[[0, 1, 2, 3, 4, 3, 1, 0]]]) - (0 if dtype == "uint8" else 4)
+    assert run(from_onnx(proto), x).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("scales", [(0.37, 0.61), (1.7, 0.5), (2.0, 2.3)])
+def test_signed_bytes_with_antialias_are_unsigned_ones_moved(mode, scales):
+    x = np.random.default_rng(0).integers(0, 256, (1, 2, 9, 12))
+    given = [x.astype("uint8"), (x - 128).astype("int8")]
+    factors = {"scales": np.array([1, 1, *scales], "float32")}
+    unsigned, signed = [
+        run(from_onnx(model(
+            [node("Resize", "x - scales", "y", mode=mode, antialias=1)],
+            [info("x", str(value.dtype), value.shape)], ["y"], constants=factors,
+        )), value)
+        for value in given
+    ]  # fmt: skip
+    assert signed.dtype == np.int8
+    np.testing.assert_array_equal(unsigned.astype(int) - 128, signed)
+
+
+def test_bytes_with_antialias_and_a_coefficient_of_large_sums():
+    """Weights of 400 and more times a byte leave int32."""
+    x = np.array([[[255, 0, 255, 255, 0, 255]]], "uint8")
+    nodes = [node("Resize", "x - scales", "y", mode="cubic", antialias=1, cubic_coeff_a=-40.0)]
+    constants = {"scales": np.array([1, 1, 2], "float32")}
+    proto = model(nodes, [info("x", "uint8", x.shape)], ["y"], constants=constants)
+    wide = model(nodes, [info("x", "float64", x.shape)], ["y"], constants=constants)
+    exact = run(from_onnx(wide), x.astype("float64"))
+    wanted = np.clip(np.floor(exact + 0.5), 0, 255)
+    assert np.abs(run(from_onnx(proto), x).astype(float) - wanted).max() <= 1

@@ -111,13 +111,13 @@ KERNELS: Final[dict[str, tuple[int, Callable[[Array, float], Array]]]] = {
 """Mode -> how far the kernel reaches, the kernel."""
 
 
-def static_positions(axis: Axis, method: Method) -> Array:
-    """The positions of all output indices."""
-    places = np.arange(axis.count, dtype="float64")
+def static_positions(axis: Axis, method: Method, dtype: str = "float64") -> Array:
+    """The positions of all output indices, computed in a type."""
+    places = np.arange(axis.count, dtype=dtype)
     made = position(
         places, axis.extent, axis.count, float(axis.scale), (method.positions, axis.part)
     )
-    return np.asarray(made, "float64")
+    return np.asarray(made, dtype)
 
 
 def nearest_indices(axis: Axis, method: Method) -> Array:
@@ -131,13 +131,13 @@ def nearest_indices(axis: Axis, method: Method) -> Array:
     return np.clip(whole, 0, axis.extent - 1).astype("int64")
 
 
-def weighted_taps(axis: Axis, method: Method) -> tuple[Array, Array]:
-    """(indices, weights), both (outputs, taps)."""
-    at = static_positions(axis, method)
+def weighted_taps(axis: Axis, method: Method, dtype: str = "float64") -> tuple[Array, Array]:
+    """(indices, weights), both (outputs, taps); positions and weights are computed in a type."""
+    at = static_positions(axis, method, dtype)
     reach, kernel = KERNELS[method.mode]
     shrink = min(float(axis.scale), 1.0) if method.antialias else 1.0
     first = int(np.floor(-reach / shrink)) + 1
-    offsets = np.arange(first, 2 - first)
+    offsets = np.arange(first, 2 - first, dtype=dtype)
     base = np.floor(at)
     indices = base[:, None] + offsets
     weights = kernel((indices - at[:, None]) * shrink, method.cubic)

@@ -174,6 +174,8 @@ def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) 
     kind = DataType(x.dtype)
     wide = "float64" if kind.bits > (32 if kind.is_float else 8) else "float32"
     made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
+    if kind.bits == 8 and method.antialias and method.positions != "tf_crop_and_resize":
+        return _by_whole_weights(context, x.expr, work[::-1], method)
     if not kind.is_float and method.antialias:
         return _rounded_by_axis(context, made, work[::-1], method, x.dtype)
     for axis in work:
@@ -193,6 +195,34 @@ def _rounded_by_axis(
         whole = emit(op.astype(emit(op.round(sums)), dtype))
         data = emit(op.astype(whole, wide))
     return whole
+
+
+_FRACTION: Final = 22
+"""Bits of the fraction of whole weights: sums of bytes with them fit in int32."""
+
+
+def _by_whole_weights(context: Context, data: Expr, work: Sequence[Axis], method: Method) -> Expr:
+    """Bytes with antialias: rows first, each axis summed in integers and rounded half up.
+
+    As ONNX Runtime and Pillow do it: weights are float32, then whole numbers of 2 ** -22. (ONNX
+    Runtime limits int8 to 0 to 255 as well, which is a fault; here it keeps to its own range.)
+    """
+    emit, dtype = context.emit, str(data.struct_info.dtype)
+    limits = np.iinfo(dtype)
+    for axis in work:
+        indices, weights = weighted_taps(axis, method, "float32")
+        whole = np.floor(weights.astype("float64") * (1 << _FRACTION) + 0.5)
+        largest = np.abs(whole).sum(-1).max() * 256 + (1 << _FRACTION)
+        wide = "int32" if largest < 1 << 31 else "int64"
+        tables = [context.constant(indices).expr, context.constant(whole.astype(wide)).expr]
+        wider = emit(op.astype(data, wide))
+        sums = context.te(topi.image.weighted_taps, wider, *tables, axis.axis)
+        half, bits = (
+            context.constant(number, wide).expr for number in (1 << _FRACTION - 1, _FRACTION)
+        )
+        rounded = emit(op.right_shift(emit(op.add(sums, half)), bits))
+        data = emit(op.astype(emit(op.clip(rounded, int(limits.min), int(limits.max))), dtype))
+    return data
 
 
 def _whole(context: Context, sums: Expr) -> Expr:
