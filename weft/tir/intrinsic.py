@@ -37,7 +37,7 @@ class CallEffectKind(IntEnum):
 
 UNARY_FLOAT: Final = (
     "exp exp2 exp10 erf tanh sigmoid log log2 log10 log1p tan cos cosh acos acosh sin sinh asin "
-    "asinh atan atanh sqrt rsqrt floor ceil trunc round nearbyint expm1 gelu gelu_tanh"
+    "asinh atan atanh sqrt rsqrt floor ceil trunc round nearbyint expm1 gelu gelu_tanh silu"
 ).split()
 BINARY_FLOAT: Final = "atan2 copysign fmod hypot ldexp nextafter".split()
 
@@ -137,7 +137,7 @@ log, log2, log10, log1p = (_unary(n) for n in UNARY_FLOAT[6:10])
 tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in UNARY_FLOAT[10:19])
 atan, atanh, sqrt, rsqrt = (_unary(n) for n in UNARY_FLOAT[19:23])
 floor, ceil, trunc, round, nearbyint = (_unary(n) for n in UNARY_FLOAT[23:28])  # noqa: A001 - TVM's
-expm1, gelu, gelu_tanh = (_unary(n) for n in UNARY_FLOAT[28:])
+expm1, gelu, gelu_tanh, silu = (_unary(n) for n in UNARY_FLOAT[28:])
 atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
 
 

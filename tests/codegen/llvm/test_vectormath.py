@@ -89,6 +89,14 @@ def test_exp_of_any_number_of_lanes(lanes, elementwise):
         assert ulps(got, np.exp(x.astype(np.float64))).max() <= 1
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 8, 12, 16, 24, 48, 64])
+def test_gelu_looks_up_its_pieces_in_any_number_of_lanes(lanes, elementwise):
+    x = np.resize(np.linspace(-13.1, 13.1, 1009, dtype=np.float32), 64 * lanes)
+    got = elementwise(lambda v: Call(v.dtype, "tir.gelu", [v]), "float32", x, lanes=lanes)
+    exact = [value * math.erfc(-value * math.sqrt(0.5)) / 2 for value in x.tolist()]
+    assert ulps(got, np.array(exact)).max() <= 2
+
+
 @pytest.mark.parametrize("name", LIBRARY)
 def test_library_functions_work_on_vectors(name, elementwise):
     x = np.linspace(-3, 3, 256, dtype=np.float32)

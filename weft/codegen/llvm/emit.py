@@ -84,7 +84,7 @@ def emit_module(
     cores = machine.num_cores or 0
     context = ModuleContext(
         checks, contract, num_cores=cores, vector_bits=bits, scales=is_avx512, masked=is_avx512,
-        any_bits=is_avx512, has_maximum=has_maximum, fuses=fuses,
+        any_bits=is_avx512, has_maximum=has_maximum, looks_up=is_avx512, fuses=fuses,
     )  # fmt: skip
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}

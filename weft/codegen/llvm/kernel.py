@@ -146,6 +146,23 @@ class Kernel:
             )
             for at in range(0, self.lanes, width)
         ]  # fmt: skip
+        return self._joined(parts, width)
+
+    def lookup(self, table: Sequence[float], places: str) -> str:
+        """``table[place % 16]`` of sixteen numbers: AVX-512's vpermps. Ask ``context.looks_up``."""
+        numbers = ", ".join([f"{self.real} {float_constant(n, self.real)}" for n in table])
+        kind, index = f"<16 x {self.real}>", f"<16 x {self.int_element}>"
+        parts = [
+            self.b.call(
+                "llvm.x86.avx512.permvar.sf.512", kind,
+                [(kind, f"<{numbers}>"), (index, self._part(places, at, 16, self.int_element))],
+            )
+            for at in range(0, self.lanes, 16)
+        ]  # fmt: skip
+        return self._joined(parts, 16)
+
+    def _joined(self, parts: list[str], width: int) -> str:
+        """The lanes of vectors of ``width`` lanes, one after the other."""
         while len(parts) > 1:
             odd = ["poison"] * (len(parts) % 2)
             pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)

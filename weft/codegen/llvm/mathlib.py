@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import activations, vectormath
+from weft.codegen.llvm import activations, gelu, vectormath
 from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.kernel import Kernel
@@ -28,7 +28,7 @@ POLYNOMIALS: Final[dict[str, Callable[..., str]]] = {
     "log1p": vectormath.log1p, "tanh": vectormath.tanh, "sigmoid": vectormath.sigmoid,
     "erf": vectormath.erf, "sin": vectormath.sin, "cos": vectormath.cos,
     "rsqrt": vectormath.rsqrt, "pow": vectormath.power, "expm1": activations.expm1,
-    "gelu": activations.gelu, "gelu_tanh": activations.gelu_tanh,
+    "gelu": gelu.gelu, "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,
 }  # fmt: skip
 """Intrinsic -> its float32 kernel."""
 
@@ -62,7 +62,7 @@ def call(em: Emitter, name: str, expr: Any) -> str:
 
 def _call_wide(em: Emitter, name: str, dtype: DataType, args: list[str]) -> str:
     kind = llvm_type(dtype)
-    if dtype.bits == 64 and name in ("sigmoid", "rsqrt", "gelu", "gelu_tanh"):
+    if dtype.bits == 64 and name in ("sigmoid", "rsqrt", "gelu", "gelu_tanh", "silu"):
         return _composed(em, name, dtype, args[0])
     if dtype.bits == 32 and name in POLYNOMIALS:
         operand = _kernel(em, name, dtype.lanes)
@@ -90,6 +90,8 @@ def _composed(em: Emitter, name: str, dtype: DataType, x: str) -> str:
     k.b = em.b
     if name == "rsqrt":
         return k.div(1.0, k.call("sqrt", x))
+    if name != "sigmoid":  # of which the share below is 0, and -inf times that is no number
+        x = k.select(k.compare("olt", x, -800.0), -800.0, x)
     if name == "gelu":
         below = vectormath.library_lanes(k, "erfc", [k.mul(x, -math.sqrt(0.5))])
         return k.mul(k.mul(x, 0.5), below)
@@ -97,7 +99,7 @@ def _composed(em: Emitter, name: str, dtype: DataType, x: str) -> str:
     if name == "gelu_tanh":
         x = activations.inside_tanh(k, x)
     share = _logistic(k, x)
-    return k.mul(given, share) if name == "gelu_tanh" else share
+    return share if name == "sigmoid" else k.mul(given, share)
 
 
 def _logistic(k: Kernel, x: str) -> str:

@@ -46,7 +46,7 @@ _EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
 
 _TANH_ONE: Final = 9.5
 """From where tanh is one."""
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+_LN2_HIGH, _LN2_LOW = LN2_PARTS = 0.693145751953125, 1.42860682030941723212e-6
 _ROOT_HALF_BITS: Final = 0x3F3504F3
 _LARGE_ANGLE: Final = 32768.0
 _PIO2_HIGH, _PIO2_LOW = 1.5707963267341256, 6.0771005065061922e-11
@@ -76,11 +76,6 @@ def power_of_two(k: Kernel, x: str, factor: float, plus: int = 0) -> tuple[str, 
 def reduced(k: Kernel, x: str, n: str) -> str:
     """x - n * log(2)."""
     return k.fma(n, -_LN2_LOW, k.fma(n, -_LN2_HIGH, x))
-
-
-def parted(k: Kernel, x: str, n: str, rest: str) -> tuple[str, str]:
-    """x - n * log(2), which is exact where x is near that, and ``rest`` less what log(2) lacks."""
-    return k.fma(n, -_LN2_HIGH, x), k.fma(n, -_LN2_LOW, rest)
 
 
 def _exp_of_rest(k: Kernel, x: str, n: str, coefficients: Sequence[float]) -> str:
@@ -131,17 +126,17 @@ def _exp_in_two_steps(k: Kernel, x: str) -> str:
 def exp2(k: Kernel, x: str) -> str:
     """2**x, through float64."""
     d = k.double()
-    return d.narrow(_exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
+    return d.narrow(exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
 
 
 def exp10(k: Kernel, x: str) -> str:
     """10**x, through float64."""
     d = k.double()
     wide = d.mul(d.widen(k.clamp(x, -46.0, 39.0)), math.log2(10))
-    return d.narrow(_exp2_64(d, wide))
+    return d.narrow(exp2_64(d, wide))
 
 
-def _exp2_64(d: Kernel, x: str) -> str:
+def exp2_64(d: Kernel, x: str) -> str:
     """2**x in float64 for |x| < 1000, to 1e-13."""
     n, power = d.nearest(x)
     r = d.sub(x, n)
@@ -370,7 +365,7 @@ def power(k: Kernel, x: str, y: str) -> str:
     log = d.select(d.compare("oeq", wide, 0.0), -math.inf, log)
     log = d.select(d.compare("oeq", wide, math.inf), math.inf, log)
     exponent = d.clamp(d.mul(log, d.widen(y)), -152.0, 129.0)
-    value = d.narrow(_exp2_64(d, exponent))
+    value = d.narrow(exp2_64(d, exponent))
     value = k.select(k.compare("uno", x, x), x, value)
     half = k.mul(y, 0.5)
     whole = k.compare("oeq", k.call("trunc", y), y)

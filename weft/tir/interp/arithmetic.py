@@ -189,12 +189,22 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _gelu(x: float) -> float:
+    x = max(x, _NO_SHARE)
     return x * 0.5 * math.erfc(-x * math.sqrt(0.5))
 
 
 def _gelu_tanh(x: Any) -> Any:
+    x = max(x, _NO_SHARE)
     return x * _sigmoid(math.sqrt(8 / math.pi) * x * (1.0 + 0.044715 * x * x))
 
+
+def _silu(x: Any) -> Any:
+    x = max(x, _NO_SHARE)
+    return x * _sigmoid(x)
+
+
+_NO_SHARE: Final = -800.0
+"""From here down gelu and silu keep no share of x in float64; -inf times 0 is no number."""
 
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": _erf,
@@ -204,6 +214,7 @@ UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
     "round": np.rint, "fabs": np.abs, "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh,
+    "silu": _silu,
 }  # fmt: skip
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 

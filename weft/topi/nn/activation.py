@@ -12,6 +12,7 @@ from weft.tir import op
 from weft.tir.intrinsic import expm1
 from weft.tir.intrinsic import gelu as gelu_of
 from weft.tir.intrinsic import gelu_tanh as gelu_tanh_of
+from weft.tir.intrinsic import silu as silu_of
 from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
@@ -122,7 +123,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x)."""
-    return _in_float32(x, lambda v: v * op.sigmoid(v))
+    return elementwise(x, silu_of)
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -166,14 +167,17 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 
 
 def mish(x: Tensor) -> Tensor:
-    """x * tanh(log(1 + exp(x))), which is x * n / (n + 2) with n = e * (e + 2), e = exp(x)."""
+    """x * tanh(log(1 + exp(x))), which is x * n / (n + 2) with n = e * (e + 2), e = exp(x).
+
+    Of float32 all but e in float64: five roundings would add up.
+    """
 
     def curve(value: PrimExpr) -> Any:
-        power = op.exp(op.minimum(value, _const(20, value)))
-        n = power * power + (power + power)  # rounded once, as one fused operation
-        curved = op.div(value * n, n + _const(2, value))
-        # from there on n / (n + 2) is 1, and the product might overflow
-        return op.select(value > _const(20, value), value, curved)
+        power = op.cast("float64", op.exp(op.minimum(value, _const(20, value))))
+        n = power * (power + _const(2, power))
+        curved = op.cast("float64", value) * op.div(n, n + _const(2, power))
+        # from there on n / (n + 2) is 1
+        return op.select(value > _const(20, value), value, op.cast(value.dtype, curved))
 
     return _in_float32(x, curve)
 
