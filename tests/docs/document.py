@@ -54,7 +54,7 @@ def run(block: Block, name: str, folder: Path, namespace: dict[str, object]) -> 
     linecache.checkcache(str(file))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block.code, str(file), "exec"), namespace)
+        exec(compile(block.code, str(file), "exec", dont_inherit=True), namespace)
     return printed.getvalue()
 
 

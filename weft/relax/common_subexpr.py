@@ -11,10 +11,10 @@ What a scope adds to the table is taken out again at its end by a log, so the co
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from weft.ir.op import Op
 from weft.ir.structural import structural_equal, structural_key
+from weft.ir.traits import ALLOCATES, WRITES, has
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.written import written_variables
 from weft.relax.expr import (
@@ -31,14 +31,6 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
-
-_OWN_MEMORY: Final = frozenset(
-    Op.get(f"relax.{name}")
-    for name in (
-        "builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage",
-        "vm.alloc_tensor", "call_tir_inplace", "call_inplace_packed",
-    )
-)  # fmt: skip
 
 
 class _Eliminator(PyExprMutator):
@@ -127,7 +119,7 @@ class _Eliminator(PyExprMutator):
         """Whether a value computed twice may be computed once."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
             return False
-        return not (isinstance(value, Call) and value.op in _OWN_MEMORY)
+        return not (isinstance(value, Call) and has(value.op, ALLOCATES | WRITES))
 
     def lookup(self, key: Any, value: Any, info: Any) -> Var | None:
         """The variable of an equal value, or None."""

@@ -59,6 +59,9 @@ RULES = {
     "sum kept": (lambda x: op.sum(x, 0, keepdims=True), [COLUMNS],
                  dtensor((1, 16), "R, S[1]")),
     "sum of all": (op.sum, [ROWS], dtensor((), "R, R")),
+    "sum along a whole axis": (lambda x: op.cumsum(x, 1), [dtensor((8, 16), "S[0], S[1]")], ROWS),
+    "sum along all": (lambda x: op.cumsum(x), [ROWS], dtensor((128,), "R, R")),
+    "activation": (op.nn.mish, [ROWS], ROWS),
     "softmax": (lambda x: op.nn.softmax(x, 1), [dtensor((8, 16), "S[0], S[1]")], ROWS),
     "split heads": (lambda x: op.reshape(x, (8, 4, 4)), [dtensor((8, 16), "S[0], S[1]")],
                     dtensor((8, 4, 4), "S[0], S[1]")),
@@ -105,8 +108,8 @@ ERRORS = [
      "relax.add: the operands lie on two device meshes"),
     (op.add, [ROWS, dtensor((8, 16), "S[1], R")], IRValueError,
      "dimension 0 of the mesh divides two different axes, by 'S[0], R' and 'S[1], R'"),
-    (lambda x: op.cumsum(x, 0), [ROWS], IRTypeError,
-     "relax.cumsum: nothing says how it goes on with parts of tensors; redistribute its operands "
+    (lambda x: op.repeat(x, 2, 0), [ROWS], IRTypeError,
+     "relax.repeat: nothing says how it goes on with parts of tensors; redistribute its operands "
      "to 'R, R' first"),
     (op.add, [ROWS, dtensor((8, 15), "R, R")], IRValueError, "cannot broadcast"),
     (lambda x: op.distributed.redistribute(x, MESH, "R, R"), [TensorStructInfo((8,))], IRTypeError,

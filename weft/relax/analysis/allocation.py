@@ -19,6 +19,7 @@ from typing import Any, Final
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.ir.traits import KILLS, VIEW, has
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -41,11 +42,7 @@ from weft.relax.struct_info import (
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 
-VIEWS: Final = frozenset({"relax.reshape", "relax.memory.view", "relax.memory.ensure_zero_offset"})
-"""Operators whose result may be the memory of their first argument."""
 CALL_TIR_DYN: Final = "relax.vm.call_tir_dyn"
-KILLS: Final = frozenset({"relax.memory.kill_tensor", "relax.vm.kill_object"})
-"""Operators that end a life; they are no use of it."""
 
 Alias = Any
 """What memory a value may be: a frozenset of roots, or a tuple of such for a tuple."""
@@ -143,9 +140,9 @@ class _Walk:
         """Record what a call uses; what its result may be."""
         target = call.op
         name = target.name if isinstance(target, Op) else ""
-        if name in VIEWS:
+        if has(target, VIEW):
             return self.alias(call.args[0])
-        if name in KILLS:
+        if has(target, KILLS):
             return NOTHING
         roots = _ordered_roots([self.alias(arg) for arg in call.args])
         foreign = isinstance(target, ExternFunc)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.op import Op
-from weft.relax.analysis.allocation import VIEWS
+from weft.ir.traits import ELEMENTWISE, OPAQUE, SAME_VALUE, VIEW, has
 from weft.relax.analysis.variables import all_vars, free_vars
 from weft.relax.expr import (
     Binding,
@@ -35,31 +35,13 @@ from weft.relax.shape_arith import constant_value, product, same_dims
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
 OUTSIDE: Final = -1
-ELEMENT_WISE: Final = frozenset(
-    {"relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.maximum",
-     "relax.minimum", "relax.negative", "relax.abs", "relax.exp", "relax.sqrt", "relax.tanh",
-     "relax.sigmoid", "relax.nn.silu", "relax.nn.relu", "relax.nn.gelu"}
-)  # fmt: skip
-"""Operators whose kernels read each element of an argument before they write that of the result."""
-_IDENTITIES: Final = frozenset(
-    {*VIEWS, "relax.builtin.stop_lift_params", "relax.hint_on_device", "relax.to_vdevice"}
-)
-"""Operators whose result may be their first argument."""
-_UNKNOWN: Final = frozenset(
-    {"relax.call_packed", "relax.call_pure_packed", "relax.call_inplace_packed",
-     "relax.call_builtin_with_ctx", "relax.make_closure", "relax.invoke_closure",
-     "relax.invoke_pure_closure"}
-)  # fmt: skip
-"""Operators that return what a function returns."""
-
 Candidates = Callable[[Call], Sequence[tuple[int, Any]]]
 """The arguments, by their positions, that a kernel might write its result over."""
 
 
 def operands(call: Call) -> Sequence[tuple[int, Any]]:
     """The candidates of an operator that is computed element by element."""
-    is_known = getattr(call.op, "name", "") in ELEMENT_WISE
-    return tuple(enumerate(call.args)) if is_known else ()
+    return tuple(enumerate(call.args)) if has(call.op, ELEMENTWISE) else ()
 
 
 def liveness(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
@@ -154,14 +136,14 @@ class _Aliases:
 
         What others return may be what they got, a constant, or what they keep for themselves.
         """
-        name = call.op.name if isinstance(call.op, Op) else ""
-        if name in _IDENTITIES:
+        if has(call.op, VIEW | SAME_VALUE):
             return self.of(call.args[0], call.args[0].struct_info)
         if call.op is CALL_TIR_INPLACE:
             return self.in_place(call, info)
-        if name and name not in _UNKNOWN:
+        is_operator = isinstance(call.op, Op)
+        if is_operator and not has(call.op, OPAQUE):
             return {self.fresh_of(info)}
-        arguments = [call.op, *call.args] if not name else call.args
+        arguments = call.args if is_operator else [call.op, *call.args]
         number = self.fresh_of(info)
         found = self.reached(number) | {OUTSIDE}
         for arg in arguments:

@@ -16,7 +16,9 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from weft.ir.operator_rules import OperatorRules
 from weft.ir.structural import structural_equal
+from weft.ir.traits import ALONG_AXIS, ELEMENTWISE, REDUCTION, SAME_VALUE
 from weft.relax.distributed.struct_info import (
     DTensorStructInfo,
     Placement,
@@ -74,7 +76,7 @@ def _infer_distributed(call: Call, rule: Infer) -> StructInfo:
     whole = rule(Call(call.op, [_whole_operand(arg) for arg in call.args], call.attrs))
     if all(spec.axis == -1 for info in infos for spec in info.placement.dim_specs):
         return _replicated(whole, mesh)
-    labels = LABELS.get(name)
+    labels = LABELS.get(call.op)
     if labels is None or not isinstance(whole, TensorStructInfo):
         placement = Placement([PlacementSpec.replica()] * len(mesh.shape)).to_text()
         raise IRTypeError(
@@ -147,6 +149,9 @@ def _placement(
 
 # ---- labels by family
 
+LABELS: Final = OperatorRules[LabelRule]("relax.")
+"""How the axes of an operator's operands and of its result belong together."""
+
 
 def _broadcast_labels(
     infos: Sequence[DTensorStructInfo], whole: TensorStructInfo
@@ -166,6 +171,7 @@ def _broadcast_labels(
     return operands, list(range(whole.ndim))
 
 
+@LABELS.of(ELEMENTWISE, SAME_VALUE, "ccl.allreduce")
 def _elementwise(
     call: Call,  # noqa: ARG001 - a LabelRule
     infos: list[DTensorStructInfo],
@@ -174,6 +180,7 @@ def _elementwise(
     return _broadcast_labels(infos, whole)
 
 
+@LABELS.of("matmul")
 def _matmul(
     call: Call,  # noqa: ARG001 - a LabelRule
     infos: list[DTensorStructInfo],
@@ -188,6 +195,7 @@ def _matmul(
     return [[*above, *lhs], [*below, *rhs]], [*range(batch), *own]
 
 
+@LABELS.of("permute_dims")
 def _permutation(
     call: Call, infos: list[DTensorStructInfo], whole: TensorStructInfo
 ) -> tuple[list[Labels], Labels]:
@@ -197,6 +205,7 @@ def _permutation(
     return [list(range(whole.ndim))], list(order)
 
 
+@LABELS.of(REDUCTION)
 def _reduction(
     call: Call, infos: list[DTensorStructInfo], whole: TensorStructInfo
 ) -> tuple[list[Labels], Labels]:
@@ -206,16 +215,20 @@ def _reduction(
     return [labels], labels if whole.ndim == ndim else [axis for axis in labels if axis is not None]
 
 
-def _softmax(
+@LABELS.of(ALONG_AXIS)
+def _along_axis(
     call: Call,
     infos: list[DTensorStructInfo],
     whole: TensorStructInfo,  # noqa: ARG001 - a LabelRule
 ) -> tuple[list[Labels], Labels]:
     ndim = infos[0].tensor_sinfo.ndim
-    labels: Labels = [None if axis == call.attrs["axis"] % ndim else axis for axis in range(ndim)]
+    chosen = call.attrs["axis"]
+    axes = range(ndim) if chosen is None else [chosen % ndim]
+    labels: Labels = [None if axis in axes else axis for axis in range(ndim)]
     return [labels], labels
 
 
+@LABELS.of("reshape")
 def _reshape(
     call: Call,  # noqa: ARG001 - a LabelRule
     infos: list[DTensorStructInfo],
@@ -246,26 +259,3 @@ def _reshape(
         if all(count is not None and count % devices == 0 for count in rows):
             source[start] = result[start] = start
     return [source], result
-
-
-_ELEMENTWISE: Final = (
-    "abs acos acosh add asin asinh astype atan atanh bitwise_and bitwise_not bitwise_or "
-    "bitwise_xor builtin.stop_lift_params ccl.allreduce ceil cos cosh divide equal erf ewise_fma "
-    "exp floor floor_divide floor_mod greater "
-    "greater_equal isfinite isinf isnan left_shift less less_equal log logical_and logical_not "
-    "logical_or logical_xor maximum minimum mod multiply negative nn.gelu nn.gelu_tanh nn.relu "
-    "nn.silu not_equal power right_shift round rsqrt sigmoid sign sin sinh sqrt square subtract "
-    "tan tanh trunc where"
-).split()
-_REDUCTIONS: Final = ("max", "mean", "min", "prod", "std", "sum", "variance")
-
-LABELS: Final[dict[str, LabelRule]] = {
-    **dict.fromkeys([f"relax.{name}" for name in _ELEMENTWISE], _elementwise),
-    **dict.fromkeys([f"relax.{name}" for name in _REDUCTIONS], _reduction),
-    "relax.matmul": _matmul,
-    "relax.permute_dims": _permutation,
-    "relax.reshape": _reshape,
-    "relax.nn.softmax": _softmax,
-    "relax.nn.log_softmax": _softmax,
-}
-"""How the axes of an operator's operands and of its result belong together."""

@@ -21,6 +21,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
+from weft.ir.traits import COMMUTATIVE, has
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.dpl.edge import Edge, PatternSeq, SameShapeConstraint, record, sequence
 from weft.relax.dpl.matcher import Alternative, Matcher, Site
@@ -297,14 +298,10 @@ class ConstantPattern(DFPattern):
         return HOLDS if isinstance(at.value, Constant) else FAILS
 
 
-COMMUTATIVE = frozenset({"relax.add", "relax.multiply"})
-"""Operators whose two arguments match in both orders."""
-
-
 class CallPattern(DFPattern):
     """A call: callee and arguments; ``varg_default_wildcard`` lets further arguments be anything.
 
-    The arguments of ``relax.add`` and ``relax.multiply`` match in either order. In a
+    The arguments of commutative operators, as ``relax.add``, match in either order. In a
     PatternContext the arguments are recorded as used by the call, unless ``add_constraint=False``.
     """
 
@@ -333,7 +330,7 @@ class CallPattern(DFPattern):
             return FAILS
         callee = (self.op, at.value.op)
         straight = (callee, *zip(self.args, at.value.args, strict=False))
-        if isinstance(at.value.op, Op) and at.value.op.name in COMMUTATIVE and given == wanted == 2:
+        if has(at.value.op, COMMUTATIVE) and given == wanted == 2:
             return straight, (callee, *zip(self.args, reversed(at.value.args), strict=True))
         return (straight,)
 

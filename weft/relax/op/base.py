@@ -12,6 +12,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.op import Op
+from weft.ir.traits import OPAQUE, SAME_VALUE, WRITES, Trait
 from weft.relax.expr import Call, Expr, ExternFunc, StringImm, Tuple, as_relax_expr
 from weft.relax.lattice import combined
 from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
@@ -44,10 +45,17 @@ def infer_any(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of ever
     return ObjectStructInfo()
 
 
-def _register(name: str, infer: Any, function: Any, pure: bool = True, params: Any = ()) -> None:
+def _register(
+    name: str,
+    infer: Any,
+    function: Any,
+    pure: bool = True,
+    params: Any = (),
+    traits: Trait = Trait.NONE,
+) -> None:
     Op.register(
         f"relax.{name}", infer_struct_info=infer, function=function, pure=pure,
-        params=tuple(params), attrs=(),
+        params=tuple(params), attrs=(), traits=traits,
     )  # fmt: skip
     FUNCTIONS[name] = function
 
@@ -312,12 +320,12 @@ def _infer_to_vdevice(call: Call) -> StructInfo:
     return TensorStructInfo(info.shape, info.dtype, call.attrs["dst_vdevice"], info.ndim)
 
 
-@operator("relax.to_vdevice", _infer_to_vdevice)
+@operator("relax.to_vdevice", _infer_to_vdevice, traits=SAME_VALUE)
 def to_vdevice(data: Expr, dst_vdevice: Any) -> Any:
     """The tensor copied to a virtual device."""
 
 
-@operator("relax.hint_on_device", lambda call: tensor(call, 0))
+@operator("relax.hint_on_device", lambda call: tensor(call, 0), traits=SAME_VALUE)
 def hint_on_device(data: Expr, dst_vdevice: Any) -> Any:
     """The tensor, known to live on a virtual device."""
 
@@ -328,13 +336,19 @@ call_tir_with_grad = _or_legacy("relax.op.call_tir_with_grad", _call_tir_with_gr
 call_dps_packed = _or_legacy("relax.op.call_dps_packed", _call_dps_packed)
 for _name in ("call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_packed"):
     globals()[_name].__name__ = _name
-    _register(_name, infer_from_args, globals()[_name], params=("func", "args", "tir_vars"))
-for _function, _is_pure in (
-    (call_pure_packed, True), (call_inplace_packed, True), (call_builtin_with_ctx, True),
-    (invoke_closure, False), (invoke_pure_closure, True),
-):  # fmt: skip
-    _register(_function.__name__, infer_from_args, _function, _is_pure)
-_register("make_closure", infer_any, make_closure)
+    _register(
+        _name, infer_from_args, globals()[_name], params=("func", "args", "tir_vars"),
+        traits=WRITES if _name == "call_tir_inplace" else Trait.NONE,
+    )  # fmt: skip
+for _function, _is_pure, _traits in (
+    (call_pure_packed, True, OPAQUE),
+    (call_inplace_packed, True, OPAQUE | WRITES),
+    (call_builtin_with_ctx, True, OPAQUE),
+    (invoke_closure, False, OPAQUE),
+    (invoke_pure_closure, True, OPAQUE),
+):
+    _register(_function.__name__, infer_from_args, _function, _is_pure, traits=_traits)
+_register("make_closure", infer_any, make_closure, traits=OPAQUE)
 _register("null_value", infer_any, null_value)
 _register("print", infer_none, print, False)
 _register("assert_op", _infer_assert, assert_op, False, ("condition", "format"))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.traits import COMMUTATIVE, ELEMENTWISE
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import match_scalars, operator
+from weft.relax.op.definition import elementwise, match_scalars, operator
 from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
 from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
@@ -72,151 +73,151 @@ def operands(x1: Any, x2: Any) -> dict[str, Expr]:
     return {"x1": lhs, "x2": rhs}
 
 
-@operator("relax.add", infer_arithmetic)
+@operator("relax.add", infer_arithmetic, traits=ELEMENTWISE | COMMUTATIVE)
 def add(x1: Expr, x2: Expr) -> Any:
     """x1 + x2."""
     return operands(x1, x2)
 
 
-@operator("relax.subtract", infer_arithmetic)
+@elementwise("relax.subtract", infer_arithmetic)
 def subtract(x1: Expr, x2: Expr) -> Any:
     """x1 - x2."""
     return operands(x1, x2)
 
 
-@operator("relax.multiply", infer_arithmetic)
+@operator("relax.multiply", infer_arithmetic, traits=ELEMENTWISE | COMMUTATIVE)
 def multiply(x1: Expr, x2: Expr) -> Any:
     """x1 * x2."""
     return operands(x1, x2)
 
 
-@operator("relax.divide", infer_arithmetic)
+@elementwise("relax.divide", infer_arithmetic)
 def divide(x1: Expr, x2: Expr) -> Any:
     """x1 / x2."""
     return operands(x1, x2)
 
 
-@operator("relax.floor_divide", infer_arithmetic)
+@elementwise("relax.floor_divide", infer_arithmetic)
 def floor_divide(x1: Expr, x2: Expr) -> Any:
     """The quotient rounded down."""
     return operands(x1, x2)
 
 
-@operator("relax.power", infer_arithmetic)
+@elementwise("relax.power", infer_arithmetic)
 def power(x1: Expr, x2: Expr) -> Any:
     """x1 to the power of x2."""
     return operands(x1, x2)
 
 
-@operator("relax.mod", infer_arithmetic)
+@elementwise("relax.mod", infer_arithmetic)
 def mod(x1: Expr, x2: Expr) -> Any:
     """The remainder of truncated division."""
     return operands(x1, x2)
 
 
-@operator("relax.floor_mod", infer_arithmetic)
+@elementwise("relax.floor_mod", infer_arithmetic)
 def floor_mod(x1: Expr, x2: Expr) -> Any:
     """The remainder of floor division."""
     return operands(x1, x2)
 
 
-@operator("relax.maximum", infer_arithmetic)
+@elementwise("relax.maximum", infer_arithmetic)
 def maximum(x1: Expr, x2: Expr) -> Any:
     """The larger of both."""
     return operands(x1, x2)
 
 
-@operator("relax.minimum", infer_arithmetic)
+@elementwise("relax.minimum", infer_arithmetic)
 def minimum(x1: Expr, x2: Expr) -> Any:
     """The smaller of both."""
     return operands(x1, x2)
 
 
-@operator("relax.log_add_exp", infer_arithmetic)
+@elementwise("relax.log_add_exp", infer_arithmetic)
 def log_add_exp(x1: Expr, x2: Expr) -> Any:
     """log(exp(x1) + exp(x2)), stable."""
     return operands(x1, x2)
 
 
-@operator("relax.equal", infer_comparison)
+@operator("relax.equal", infer_comparison, traits=ELEMENTWISE | COMMUTATIVE)
 def equal(x1: Expr, x2: Expr) -> Any:
     """x1 == x2."""
     return operands(x1, x2)
 
 
-@operator("relax.not_equal", infer_comparison)
+@operator("relax.not_equal", infer_comparison, traits=ELEMENTWISE | COMMUTATIVE)
 def not_equal(x1: Expr, x2: Expr) -> Any:
     """x1 != x2."""
     return operands(x1, x2)
 
 
-@operator("relax.less", infer_comparison)
+@elementwise("relax.less", infer_comparison)
 def less(x1: Expr, x2: Expr) -> Any:
     """x1 < x2."""
     return operands(x1, x2)
 
 
-@operator("relax.less_equal", infer_comparison)
+@elementwise("relax.less_equal", infer_comparison)
 def less_equal(x1: Expr, x2: Expr) -> Any:
     """x1 <= x2."""
     return operands(x1, x2)
 
 
-@operator("relax.greater", infer_comparison)
+@elementwise("relax.greater", infer_comparison)
 def greater(x1: Expr, x2: Expr) -> Any:
     """x1 > x2."""
     return operands(x1, x2)
 
 
-@operator("relax.greater_equal", infer_comparison)
+@elementwise("relax.greater_equal", infer_comparison)
 def greater_equal(x1: Expr, x2: Expr) -> Any:
     """x1 >= x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_and", infer_logic)
+@operator("relax.logical_and", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
 def logical_and(x1: Expr, x2: Expr) -> Any:
     """x1 and x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_or", infer_logic)
+@operator("relax.logical_or", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
 def logical_or(x1: Expr, x2: Expr) -> Any:
     """x1 or x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_xor", infer_logic)
+@operator("relax.logical_xor", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
 def logical_xor(x1: Expr, x2: Expr) -> Any:
     """Either, not both."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_and", infer_bits)
+@operator("relax.bitwise_and", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
 def bitwise_and(x1: Expr, x2: Expr) -> Any:
     """The bitwise and."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_or", infer_bits)
+@operator("relax.bitwise_or", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
 def bitwise_or(x1: Expr, x2: Expr) -> Any:
     """The bitwise or."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_xor", infer_bits)
+@operator("relax.bitwise_xor", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
 def bitwise_xor(x1: Expr, x2: Expr) -> Any:
     """The bitwise exclusive or."""
     return operands(x1, x2)
 
 
-@operator("relax.left_shift", infer_bits)
+@elementwise("relax.left_shift", infer_bits)
 def left_shift(x1: Expr, x2: Expr) -> Any:
     """x1 * 2**x2."""
     return operands(x1, x2)
 
 
-@operator("relax.right_shift", infer_bits)
+@elementwise("relax.right_shift", infer_bits)
 def right_shift(x1: Expr, x2: Expr) -> Any:
     """x1 shifted right by x2 bits, the sign kept."""
     return operands(x1, x2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.op import Op
+from weft.ir.traits import ALLOCATES, SAME_VALUE
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import as_shape
 from weft.relax.op.memory import (
@@ -33,5 +34,9 @@ def stop_lift_params(x: Expr) -> Call:
     return Call(Op.get("relax.builtin.stop_lift_params"), [x])
 
 
-register("relax.builtin.alloc_tensor", infer_alloc_tensor, alloc_tensor, pure=True)
-register("relax.builtin.stop_lift_params", infer_ensure, stop_lift_params, pure=True)
+register(
+    "relax.builtin.alloc_tensor", infer_alloc_tensor, alloc_tensor, pure=True, traits=ALLOCATES
+)
+register(
+    "relax.builtin.stop_lift_params", infer_ensure, stop_lift_params, pure=True, traits=SAME_VALUE
+)

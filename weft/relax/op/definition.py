@@ -13,8 +13,9 @@ dict that replaces some values (a default that depends on others), keyed by para
 rule gets the finished Call and returns its struct info or raises; the block builder's
 ``normalize`` runs it.
 
-``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, function,
-form_problem`` and puts the builder function into ``FUNCTIONS`` under the name without ``relax.``.
+``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, traits,
+function, form_problem`` and puts the builder function into ``FUNCTIONS`` under the name without
+``relax.``. What passes may ask of the operator stands in its ``traits`` (weft.ir.traits).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array, freeze
 from weft.ir.op import Op
+from weft.ir.traits import ELEMENTWISE, Trait
 from weft.relax.distributed.sharding import infer_operator
 from weft.relax.distributed.struct_info import DTensorStructInfo, replicated
 from weft.relax.expr import (
@@ -45,6 +47,7 @@ from weft.relax.expr import (
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support import slots
+from weft.support.annotations import spelled
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
 
@@ -52,15 +55,15 @@ Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
 """Builder functions by name without ``relax.``: ``add``, ``nn.relu``."""
 
-Exprs = Any
+Exprs = Annotated[Any, "Exprs"]
 """Annotation: several tensors (a list or tuple), one Tuple argument."""
-Shape = Any
+Shape = Annotated[Any, "Shape"]
 """Annotation: a shape (a list of ints and expressions, a ShapeExpr, or an Expr)."""
-Prim = Any
+Prim = Annotated[Any, "Prim"]
 """Annotation: a scalar argument (a PrimValue)."""
-Ints = Any
+Ints = Annotated[Any, "Ints"]
 """Annotation: an attribute that is a list of ints; one int stands for a list of it."""
-Dtype = Any
+Dtype = Annotated[Any, "Dtype"]
 """Annotation: an attribute that is a data type; None or "" is void."""
 
 
@@ -143,18 +146,23 @@ class _Definition:
     """The conversions of one operator's parameters, prepared once."""
 
     def __init__(self, name: str, body: Callable[..., Any]) -> None:
-        self.op = Op.register(name)
         self.body = body
         self.signature = inspect.signature(body)
         self.args: list[tuple[str, Callable[[Any], Expr], bool]] = []
         self.attrs: list[tuple[str, Callable[[Any], Any]]] = []
         for parameter in self.signature.parameters.values():
-            kind = str(parameter.annotation)
+            kind = spelled(parameter.annotation)
             optional, kind = kind.endswith(" | None"), kind.removesuffix(" | None")
             if kind in ARGUMENTS:
                 self.args.append((parameter.name, ARGUMENTS[kind], optional))
-            else:
+            elif kind in ATTRIBUTES:
                 self.attrs.append((parameter.name, ATTRIBUTES[kind]))
+            else:
+                raise IRTypeError(
+                    f"{name}: {parameter.name} is annotated {kind}; expected one of "
+                    f"{', '.join([*ARGUMENTS, *ATTRIBUTES])}"
+                )
+        self.op = Op.register(name)
 
     def bind(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -231,7 +239,7 @@ def _legacy(name: str, args: Any, kwargs: Any) -> Any:
 
 
 def operator(
-    name: str, infer: Infer, *, pure: bool = True
+    name: str, infer: Infer, *, pure: bool = True, traits: Trait = Trait.NONE
 ) -> Callable[[Callable[..., Any]], Callable[..., Call]]:
     """Define the operator ``name``; see the module's docstring."""
 
@@ -247,6 +255,7 @@ def operator(
             params=tuple(arg[0] for arg in definition.args),
             attrs=tuple(attr[0] for attr in definition.attrs),
             pure=pure,
+            traits=traits,
             function=build,
             form_problem=definition.problem,
         )
@@ -254,6 +263,10 @@ def operator(
         return build
 
     return define
+
+
+elementwise: Final = functools.partial(operator, traits=ELEMENTWISE)
+"""``@elementwise("relax.abs", same_as_input)``: an operator computed element by element."""
 
 
 def peek_info(operand: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.op import Op
+from weft.ir.traits import ALLOCATES, KILLS, VIEW, Trait
 from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
 from weft.relax.op.definition import FUNCTIONS, as_shape
 from weft.relax.op.infer import (
@@ -77,12 +78,18 @@ def as_text(value: Any) -> Expr:
 
 
 def register(
-    name: str, infer: Any, function: Any, pure: bool, params: tuple[str, ...] = ()
+    name: str,
+    infer: Any,
+    function: Any,
+    pure: bool,
+    params: tuple[str, ...] = (),
+    traits: Trait = Trait.NONE,
 ) -> None:
     """Register an operator that a plain function builds."""
     Op.register(
-        name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=params
-    )
+        name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=params,
+        traits=traits,
+    )  # fmt: skip
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
@@ -190,10 +197,14 @@ def view(
 
 register(
     "relax.memory.view", infer_view, view, pure=True,
-    params=("data", "shape", "dtype", "relative_byte_offset"),
+    params=("data", "shape", "dtype", "relative_byte_offset"), traits=VIEW,
 )  # fmt: skip
-register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True)
-register("relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True)
-register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False)
-register("relax.memory.kill_tensor", infer_nothing, kill_tensor, pure=False)
-register("relax.memory.ensure_zero_offset", infer_ensure, ensure_zero_offset, pure=True)
+register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True, traits=ALLOCATES)
+register(
+    "relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True, traits=ALLOCATES
+)
+register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False, traits=KILLS)
+register("relax.memory.kill_tensor", infer_nothing, kill_tensor, pure=False, traits=KILLS)
+register(
+    "relax.memory.ensure_zero_offset", infer_ensure, ensure_zero_offset, pure=True, traits=VIEW
+)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import IntImm
+from weft.ir.traits import ALONG_AXIS
 from weft.relax.expr import Call, Expr, PrimValue
 from weft.relax.op.create import full_like
-from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
+from weft.relax.op.definition import Dtype, Prim, elementwise, match_scalars, operator
 from weft.relax.op.infer import (
     VOID,
     axis_of,
@@ -47,7 +48,7 @@ def infer_where(call: Call) -> TensorStructInfo:
     return broadcast_infos(call, infos, common_dtype(call, infos[1:]))
 
 
-@operator("relax.where", infer_where)
+@elementwise("relax.where", infer_where)
 def where(condition: Expr, x1: Expr, x2: Expr) -> Any:
     """x1 where the condition holds, else x2."""
     lhs, rhs = match_scalars(x1, x2)
@@ -77,7 +78,7 @@ def infer_fma(call: Call) -> TensorStructInfo:
     return result(None, dtype, next(iter(ranks), -1), vdevice)
 
 
-@operator("relax.ewise_fma", infer_fma)
+@elementwise("relax.ewise_fma", infer_fma)
 def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> Any:
     """x1 * x2 + x3."""
 
@@ -87,7 +88,7 @@ def infer_astype(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), call.attrs["dtype"])
 
 
-@operator("relax.astype", infer_astype)
+@elementwise("relax.astype", infer_astype)
 def astype(x: Expr, dtype: Dtype) -> Any:
     """The values converted to another data type."""
 
@@ -109,12 +110,12 @@ def infer_argsort(call: Call) -> TensorStructInfo:
     return with_dtype(infer_sort(call), call.attrs["dtype"])
 
 
-@operator("relax.sort", infer_sort)
+@operator("relax.sort", infer_sort, traits=ALONG_AXIS)
 def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
     """The values in order along an axis."""
 
 
-@operator("relax.argsort", infer_argsort)
+@operator("relax.argsort", infer_argsort, traits=ALONG_AXIS)
 def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:
     """The indices that put the values in order along an axis."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import Prim, operator
+from weft.relax.op.definition import Prim, elementwise
 from weft.relax.op.infer import VOID, same_as_float_input, same_as_input, tensor, with_dtype
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
@@ -38,161 +38,161 @@ def infer_clip(call: Call) -> TensorStructInfo:
     return tensor(call, 0)
 
 
-@operator("relax.clip", infer_clip)
+@elementwise("relax.clip", infer_clip)
 def clip(x: Expr, min: Prim, max: Prim) -> Any:  # noqa: A002 - TVM's names
     """The value limited to [min, max]."""
 
 
-@operator("relax.abs", same_as_input)
+@elementwise("relax.abs", same_as_input)
 def abs(x: Expr) -> Any:  # noqa: A001 - TVM's name
     """The absolute value."""
 
 
-@operator("relax.acos", same_as_float_input)
+@elementwise("relax.acos", same_as_float_input)
 def acos(x: Expr) -> Any:
     """The inverse cosine."""
 
 
-@operator("relax.acosh", same_as_float_input)
+@elementwise("relax.acosh", same_as_float_input)
 def acosh(x: Expr) -> Any:
     """The inverse hyperbolic cosine."""
 
 
-@operator("relax.asin", same_as_float_input)
+@elementwise("relax.asin", same_as_float_input)
 def asin(x: Expr) -> Any:
     """The inverse sine."""
 
 
-@operator("relax.asinh", same_as_float_input)
+@elementwise("relax.asinh", same_as_float_input)
 def asinh(x: Expr) -> Any:
     """The inverse hyperbolic sine."""
 
 
-@operator("relax.atan", same_as_float_input)
+@elementwise("relax.atan", same_as_float_input)
 def atan(x: Expr) -> Any:
     """The inverse tangent."""
 
 
-@operator("relax.atanh", same_as_float_input)
+@elementwise("relax.atanh", same_as_float_input)
 def atanh(x: Expr) -> Any:
     """The inverse hyperbolic tangent."""
 
 
-@operator("relax.bitwise_not", infer_integral)
+@elementwise("relax.bitwise_not", infer_integral)
 def bitwise_not(x: Expr) -> Any:
     """The bitwise complement."""
 
 
-@operator("relax.ceil", same_as_input)
+@elementwise("relax.ceil", same_as_input)
 def ceil(x: Expr) -> Any:
     """The smallest integer not below."""
 
 
-@operator("relax.cos", same_as_float_input)
+@elementwise("relax.cos", same_as_float_input)
 def cos(x: Expr) -> Any:
     """The cosine."""
 
 
-@operator("relax.cosh", same_as_float_input)
+@elementwise("relax.cosh", same_as_float_input)
 def cosh(x: Expr) -> Any:
     """The hyperbolic cosine."""
 
 
-@operator("relax.erf", same_as_float_input)
+@elementwise("relax.erf", same_as_float_input)
 def erf(x: Expr) -> Any:
     """The error function."""
 
 
-@operator("relax.exp", same_as_float_input)
+@elementwise("relax.exp", same_as_float_input)
 def exp(x: Expr) -> Any:
     """The exponential."""
 
 
-@operator("relax.floor", same_as_input)
+@elementwise("relax.floor", same_as_input)
 def floor(x: Expr) -> Any:
     """The largest integer not above."""
 
 
-@operator("relax.log", same_as_float_input)
+@elementwise("relax.log", same_as_float_input)
 def log(x: Expr) -> Any:
     """The natural logarithm."""
 
 
-@operator("relax.logical_not", infer_logical)
+@elementwise("relax.logical_not", infer_logical)
 def logical_not(x: Expr) -> Any:
     """The logical complement."""
 
 
-@operator("relax.negative", same_as_input)
+@elementwise("relax.negative", same_as_input)
 def negative(x: Expr) -> Any:
     """The negation."""
 
 
-@operator("relax.round", same_as_input)
+@elementwise("relax.round", same_as_input)
 def round(x: Expr) -> Any:  # noqa: A001 - TVM's name
     """The nearest integer, halves to even."""
 
 
-@operator("relax.rsqrt", same_as_float_input)
+@elementwise("relax.rsqrt", same_as_float_input)
 def rsqrt(x: Expr) -> Any:
     """The reciprocal of the square root."""
 
 
-@operator("relax.sigmoid", same_as_float_input)
+@elementwise("relax.sigmoid", same_as_float_input)
 def sigmoid(x: Expr) -> Any:
     """1 / (1 + exp(-x))."""
 
 
-@operator("relax.sign", same_as_input)
+@elementwise("relax.sign", same_as_input)
 def sign(x: Expr) -> Any:
     """-1, 0 or 1 by the sign."""
 
 
-@operator("relax.sin", same_as_float_input)
+@elementwise("relax.sin", same_as_float_input)
 def sin(x: Expr) -> Any:
     """The sine."""
 
 
-@operator("relax.sinh", same_as_float_input)
+@elementwise("relax.sinh", same_as_float_input)
 def sinh(x: Expr) -> Any:
     """The hyperbolic sine."""
 
 
-@operator("relax.sqrt", same_as_float_input)
+@elementwise("relax.sqrt", same_as_float_input)
 def sqrt(x: Expr) -> Any:
     """The square root."""
 
 
-@operator("relax.square", same_as_input)
+@elementwise("relax.square", same_as_input)
 def square(x: Expr) -> Any:
     """x * x."""
 
 
-@operator("relax.tan", same_as_float_input)
+@elementwise("relax.tan", same_as_float_input)
 def tan(x: Expr) -> Any:
     """The tangent."""
 
 
-@operator("relax.tanh", same_as_float_input)
+@elementwise("relax.tanh", same_as_float_input)
 def tanh(x: Expr) -> Any:
     """The hyperbolic tangent."""
 
 
-@operator("relax.trunc", same_as_input)
+@elementwise("relax.trunc", same_as_input)
 def trunc(x: Expr) -> Any:
     """The integer part."""
 
 
-@operator("relax.isfinite", infer_predicate)
+@elementwise("relax.isfinite", infer_predicate)
 def isfinite(x: Expr) -> Any:
     """Whether finite."""
 
 
-@operator("relax.isinf", infer_predicate)
+@elementwise("relax.isinf", infer_predicate)
 def isinf(x: Expr) -> Any:
     """Whether infinite."""
 
 
-@operator("relax.isnan", infer_predicate)
+@elementwise("relax.isnan", infer_predicate)
 def isnan(x: Expr) -> Any:
     """Whether NaN."""

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.ir.attrs import Attrs
-from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import (
@@ -39,7 +38,7 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.lattice import tensor_dims
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo, TupleStructInfo
-from weft.relax.transform.layouts import DESIRABLE, INFER_LAYOUT
+from weft.relax.transform.layouts import LAYOUTS
 from weft.relax.transform.layouts.order import (
     AxisOrder,
     Order,
@@ -49,6 +48,7 @@ from weft.relax.transform.layouts.order import (
 )
 from weft.relax.transform.layouts.rule import Answer, Request
 from weft.relax.transform.layouts.values import broadcasting, of_equal_ranks
+from weft.relax.transform.layouts.windows import DESIRABLE
 from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
 
@@ -188,7 +188,7 @@ class _Converter(PyExprMutator):
 
     def of_equal_ranks(self, call: Call) -> Call:
         """The same call, where constants beside a tensor in another order have all its axes."""
-        if not isinstance(call.op, Op) or INFER_LAYOUT.get(call.op) is not broadcasting:
+        if LAYOUTS.get(call.op) is not broadcasting:
             return call
         args = of_equal_ranks(call.args, [self.order(arg) for arg in call.args])
         same = _same(args, call.args)
@@ -196,7 +196,7 @@ class _Converter(PyExprMutator):
 
     def answer(self, call: Call) -> Answer | None:
         """What the rule of an operator says; None without one, or if a rank is unknown."""
-        rule = INFER_LAYOUT.get(call.op) if isinstance(call.op, Op) else None
+        rule = LAYOUTS.get(call.op)
         if rule is None or any(_is_unknown(arg.struct_info) for arg in call.args):
             return None
         have = [self.order(arg) if _has_order(arg) else None for arg in call.args]

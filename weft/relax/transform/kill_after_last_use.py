@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.ir.op import Op
+from weft.ir.traits import KILLS, has
 from weft.relax.expr import (
     Binding,
     Call,
@@ -32,9 +33,6 @@ from weft.relax.struct_info import (
 from weft.relax.transform.canonicalize_bindings import canonicalize_bindings
 from weft.relax.transform.passes import make_function_pass
 
-KILLS: Final = frozenset(
-    {"relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object"}
-)
 STORAGES: Final = frozenset({"relax.memory.alloc_storage", "relax.vm.alloc_storage"})
 _TENSOR, _STORAGE, _OBJECT = range(3)
 _KILL_OF: Final = {
@@ -74,7 +72,7 @@ class _LastUses(PyExprVisitor):
         bindings = [binding for block in seq.blocks for binding in block.bindings]
         for binding in bindings:
             self.current = binding.var
-            if _operator(binding.value) in KILLS:
+            if has(getattr(binding.value, "op", None), KILLS):
                 self.killed.add(binding.value.args[0])
             else:
                 self.visit_expr(binding.value)

@@ -18,25 +18,17 @@ them by search; ONNX Runtime's transpose optimizer pushes them by rules of cost)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from weft.ir.traits import CONTRACTION, ELEMENTWISE, MOVES, has
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.canonical import canonicalize_bindings
 from weft.relax.expr import BindingBlock, Call, Constant, DataflowBlock, Function, Var
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.transform.movement import RULES
-from weft.relax.transform.movement.elementwise import ALL, MOVES
-from weft.relax.transform.movement.scope import name_of
+from weft.relax.transform.movement import MOVEMENTS
 from weft.relax.transform.passes import make_function_pass
-
-_ANCHORS: Final = frozenset(
-    ["relax.matmul", "relax.nn.attention", "relax.nn.attention_bias"]
-    + [f"relax.nn.conv{kind}" for kind in ("1d", "2d", "3d")]
-)
-"""Operators whose kernels take what follows by element, or that transposes go to and come from."""
-_CARRIES: Final = ALL | MOVES
 
 
 @dataclass
@@ -85,10 +77,10 @@ class _Mover(PyExprMutator):
             known.renamed[var] = value
         if isinstance(value, Call):
             known.calls[var] = value
-            name = name_of(value)
-            if name in _ANCHORS:
-                known.products.add(var)
-            elif name in _CARRIES and any(used in known.products for used in uses(value)):
+            carries = has(value.op, ELEMENTWISE | MOVES)
+            if has(value.op, CONTRACTION) or (
+                carries and any(used in known.products for used in uses(value))
+            ):
                 known.products.add(var)
 
     def visit_var_(self, op: Var) -> Any:
@@ -101,7 +93,7 @@ class _Mover(PyExprMutator):
     def simplified(self, made: Any) -> Any:
         """A call after all rules; each rule moves something one step, so that there is an end."""
         while self.known is not None and isinstance(made, Call):
-            rule = RULES.get(name_of(made))
+            rule = MOVEMENTS.get(made.op)
             changed = None if rule is None else rule(self, made)
             if changed is None:
                 break

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.ir.op import Op
+from weft.ir.operator_rules import OperatorRules
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, Function, PrimValue, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
@@ -22,31 +23,49 @@ from weft.support.errors import LegalizeError
 Lower = Callable[[Call], Call]
 
 
+LOWER: Final = OperatorRules[Lower]("relax.")
+"""What becomes of a call of each operator."""
+
+
 def _packed(name: str) -> Lower:
     """The registered function of that name on the same arguments."""
     callee = ExternFunc(f"vm.builtin.{name}")
     return lambda call: Call(callee, call.args, None, [call.struct_info])
 
 
+LOWER.of("memory.view")(_packed("view"))
+LOWER.of("memory.ensure_zero_offset")(_packed("ensure_zero_offset"))
+LOWER.of("reshape")(_packed("reshape"))
+LOWER.of("shape_of")(_packed("shape_of"))
+LOWER.of("shape_to_tensor")(_packed("shape_to_tensor"))
+LOWER.of("tensor_to_shape")(_packed("tensor_to_shape"))
+LOWER.of("null_value")(_packed("null_value"))
+
+
+@LOWER.of("memory.alloc_storage")
 def _alloc_storage(call: Call) -> Call:
     size, device, scope, _ = call.args
     return Call(Op.get("relax.vm.alloc_storage"), [size, device, DataTypeImm("uint8"), scope])
 
 
+@LOWER.of("memory.alloc_tensor")
 def _alloc_tensor(call: Call) -> Call:
     return Call(Op.get("relax.vm.alloc_tensor"), call.args)
 
 
+@LOWER.of("memory.kill_storage", "memory.kill_tensor")
 def _kill(call: Call) -> Call:
     return Call(Op.get("relax.vm.kill_object"), call.args)
 
 
+@LOWER.of("vm.call_tir_dyn")
 def _call_tir_dyn(call: Call) -> Call:
     callee = ExternFunc("vm.builtin.call_tir_dyn")
     arguments = [call.args[0], *call.args[1].fields]
     return Call(callee, arguments, None, [TupleStructInfo([])])
 
 
+@LOWER.of("to_vdevice")
 def _to_vdevice(call: Call) -> Call:
     device = call.attrs["dst_vdevice"]
     kind = PrimValue(int(device.target.get_target_device_type()))
@@ -54,11 +73,13 @@ def _to_vdevice(call: Call) -> Call:
     return Call(ExternFunc("vm.builtin.to_device"), arguments, call.attrs, [call.struct_info])
 
 
+@LOWER.of("make_closure")
 def _make_closure(call: Call) -> Call:
     arguments = [call.args[0], *call.args[1].fields]
     return Call(ExternFunc("vm.builtin.make_closure"), arguments, None, [ObjectStructInfo()])
 
 
+@LOWER.of("invoke_closure", "invoke_pure_closure")
 def _invoke_closure(call: Call) -> Call:
     arguments = Tuple([call.args[0], *call.args[1].fields])
     callee = ExternFunc("vm.builtin.invoke_closure")
@@ -66,6 +87,7 @@ def _invoke_closure(call: Call) -> Call:
     return Call(operator, [callee, arguments], None, [ObjectStructInfo()])
 
 
+@LOWER.of("builtin.alloc_tensor")
 def _unplanned(call: Call) -> Call:
     raise LegalizeError(
         f"VMBuiltinLower: {call} should have been lowered before; run "
@@ -73,34 +95,12 @@ def _unplanned(call: Call) -> Call:
     )
 
 
-LOWER: Final[dict[str, Lower]] = {
-    "relax.memory.alloc_storage": _alloc_storage,
-    "relax.memory.alloc_tensor": _alloc_tensor,
-    "relax.memory.kill_storage": _kill,
-    "relax.memory.kill_tensor": _kill,
-    "relax.memory.view": _packed("view"),
-    "relax.memory.ensure_zero_offset": _packed("ensure_zero_offset"),
-    "relax.reshape": _packed("reshape"),
-    "relax.shape_of": _packed("shape_of"),
-    "relax.shape_to_tensor": _packed("shape_to_tensor"),
-    "relax.tensor_to_shape": _packed("tensor_to_shape"),
-    "relax.null_value": _packed("null_value"),
-    "relax.to_vdevice": _to_vdevice,
-    "relax.make_closure": _make_closure,
-    "relax.invoke_closure": _invoke_closure,
-    "relax.invoke_pure_closure": _invoke_closure,
-    "relax.vm.call_tir_dyn": _call_tir_dyn,
-    "relax.builtin.alloc_tensor": _unplanned,
-}  # fmt: skip
-"""What becomes of a call of each operator."""
-
-
 class _BuiltinLowerer(PyExprMutator):
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
-        lower = LOWER.get(call.op.name)
+        lower = LOWER.get(call.op)
         if lower is not None:
             return lower(call)
         given = call.op.get_attr("FLowerBuiltin")

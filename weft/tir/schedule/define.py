@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from weft.support.annotations import spelled
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir.schedule.instruction import DECISION, InstructionKind
@@ -196,7 +197,7 @@ _CHECKS: dict[str, Callable[..., Any]] = {
 def _checks(signature: inspect.Signature) -> list[tuple[str, Callable[..., Any]]]:
     found = []
     for parameter in signature.parameters.values():
-        check = _CHECKS.get(str(parameter.annotation))
+        check = _CHECKS.get(spelled(parameter.annotation))
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL and check is _loop:
             check = _loops
         if check is not None:

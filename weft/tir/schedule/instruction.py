@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.support.annotations import spelled
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.tir.index_map import IndexMap
 
@@ -127,7 +128,7 @@ class InstructionKind:
     @property
     def returns_list(self) -> bool:
         """Whether the method returns a list, also of one."""
-        return str(self.signature.return_annotation).lower().startswith("list")
+        return spelled(self.signature.return_annotation).lower().startswith("list")
 
 
 class Name(str):

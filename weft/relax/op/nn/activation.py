@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.traits import ALONG_AXIS
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import operator
+from weft.relax.op.definition import elementwise, operator
 from weft.relax.op.infer import (
     axis_of,
     check_rank,
@@ -52,17 +53,17 @@ def infer_hardtanh(call: Call) -> TensorStructInfo:
     return same_as_float_input(call)
 
 
-@operator("relax.nn.relu", same_as_input)
+@elementwise("relax.nn.relu", same_as_input)
 def relu(data: Expr) -> Any:
     """max(x, 0)."""
 
 
-@operator("relax.nn.relu6", same_as_input)
+@elementwise("relax.nn.relu6", same_as_input)
 def relu6(data: Expr) -> Any:
     """min(max(x, 0), 6)."""
 
 
-@operator("relax.nn.leakyrelu", same_as_float_input)
+@elementwise("relax.nn.leakyrelu", same_as_float_input)
 def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
     """x where x > 0, else alpha * x."""
 
@@ -72,91 +73,91 @@ def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Any:
     """x where x > 0, else alpha * x with one alpha for each index of ``axis``."""
 
 
-@operator("relax.nn.softplus", same_as_float_input)
+@elementwise("relax.nn.softplus", same_as_float_input)
 def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
 
-@operator("relax.nn.gelu", same_as_float_input)
+@elementwise("relax.nn.gelu", same_as_float_input)
 def gelu(data: Expr) -> Any:
     """x times the cumulative distribution of the normal law at x."""
 
 
-@operator("relax.nn.gelu_tanh", same_as_float_input)
+@elementwise("relax.nn.gelu_tanh", same_as_float_input)
 def gelu_tanh(data: Expr) -> Any:
     """gelu by its approximation with tanh."""
 
 
-@operator("relax.nn.selu", same_as_float_input)
+@elementwise("relax.nn.selu", same_as_float_input)
 def selu(data: Expr) -> Any:
     """The scaled exponential linear unit."""
 
 
-@operator("relax.nn.silu", same_as_float_input)
+@elementwise("relax.nn.silu", same_as_float_input)
 def silu(data: Expr) -> Any:
     """x * sigmoid(x)."""
 
 
-@operator("relax.nn.elu", same_as_float_input)
+@elementwise("relax.nn.elu", same_as_float_input)
 def elu(data: Expr, alpha: float = 1.0) -> Any:
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
 
-@operator("relax.nn.celu", infer_celu)
+@elementwise("relax.nn.celu", infer_celu)
 def celu(data: Expr, alpha: float = 1.0) -> Any:
     """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
 
 
-@operator("relax.nn.mish", same_as_float_input)
+@elementwise("relax.nn.mish", same_as_float_input)
 def mish(data: Expr) -> Any:
     """x * tanh(log(1 + exp(x)))."""
 
 
-@operator("relax.nn.softsign", same_as_float_input)
+@elementwise("relax.nn.softsign", same_as_float_input)
 def softsign(data: Expr) -> Any:
     """x / (1 + abs(x))."""
 
 
-@operator("relax.nn.log_sigmoid", same_as_float_input)
+@elementwise("relax.nn.log_sigmoid", same_as_float_input)
 def log_sigmoid(data: Expr) -> Any:
     """The logarithm of sigmoid(x), without overflow."""
 
 
-@operator("relax.nn.hardsigmoid", same_as_float_input)
+@elementwise("relax.nn.hardsigmoid", same_as_float_input)
 def hardsigmoid(data: Expr) -> Any:
     """min(max(x + 3, 0), 6) / 6."""
 
 
-@operator("relax.nn.hardswish", same_as_float_input)
+@elementwise("relax.nn.hardswish", same_as_float_input)
 def hardswish(data: Expr) -> Any:
     """x * hardsigmoid(x)."""
 
 
-@operator("relax.nn.hardtanh", infer_hardtanh)
+@elementwise("relax.nn.hardtanh", infer_hardtanh)
 def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """x limited to [min_val, max_val]."""
 
 
-@operator("relax.nn.hardshrink", same_as_float_input)
+@elementwise("relax.nn.hardshrink", same_as_float_input)
 def hardshrink(data: Expr, lambd: float = 0.5) -> Any:
     """x where abs(x) > lambd, else 0."""
 
 
-@operator("relax.nn.softshrink", same_as_float_input)
+@elementwise("relax.nn.softshrink", same_as_float_input)
 def softshrink(data: Expr, lambd: float = 0.5) -> Any:
     """x moved towards 0 by lambd, 0 where abs(x) <= lambd."""
 
 
-@operator("relax.nn.tanhshrink", same_as_float_input)
+@elementwise("relax.nn.tanhshrink", same_as_float_input)
 def tanhshrink(data: Expr) -> Any:
     """x - tanh(x)."""
 
 
-@operator("relax.nn.softmax", infer_softmax)
+@operator("relax.nn.softmax", infer_softmax, traits=ALONG_AXIS)
 def softmax(data: Expr, axis: int = -1) -> Any:
     """exp(x) / sum of exp(x) along ``axis``."""
 
 
-@operator("relax.nn.log_softmax", infer_softmax)
+@operator("relax.nn.log_softmax", infer_softmax, traits=ALONG_AXIS)
 def log_softmax(data: Expr, axis: int = -1) -> Any:
     """The logarithm of softmax along ``axis``."""

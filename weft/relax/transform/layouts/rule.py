@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from weft.ir.operator_rules import OperatorRules
 from weft.relax.expr import Call
 from weft.relax.lattice import tensor_dims
 from weft.relax.transform.layouts.order import AxisOrder, Order, identity
@@ -53,3 +54,6 @@ class Answer:
 
 Rule = Callable[[Request], Answer | None]
 """None: the operator needs its arguments as the program names their axes."""
+
+LAYOUTS: Final = OperatorRules[Rule]("relax.")
+"""Operators that can work on tensors stored in another order."""

@@ -9,9 +9,10 @@ from weft.relax.lattice import tensor_dims
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TupleStructInfo
 from weft.relax.transform.layouts.order import AxisOrder, identity
-from weft.relax.transform.layouts.rule import Answer, Request, Rule
+from weft.relax.transform.layouts.rule import LAYOUTS, Answer, Request
 
 
+@LAYOUTS.of("concat")
 def concat(request: Request) -> Answer | None:
     """The order of the first tensor for all."""
     axis, orders = request.attrs["axis"], request.have[0]
@@ -24,6 +25,7 @@ def concat(request: Request) -> Answer | None:
     return Answer([(order,) * len(orders)], order, {"axis": order.position(axis)})
 
 
+@LAYOUTS.of("split")
 def split(request: Request) -> Answer:
     """As the data; a split axis is cut between its blocks, where that is possible."""
     order, where = request.data, request.attrs["indices_or_sections"]
@@ -42,6 +44,7 @@ def split(request: Request) -> Answer:
     return Answer([order], output, attrs)
 
 
+@LAYOUTS.of("strided_slice")
 def strided_slice(request: Request) -> Answer | None:
     """As the data, along the axes where they are stored."""
     order, axes = request.unsplit, request.call.args[1]
@@ -54,6 +57,7 @@ def strided_slice(request: Request) -> Answer | None:
     return Answer([order], order, args={1: stored})
 
 
+@LAYOUTS.of("nn.pad")
 def pad(request: Request) -> Answer:
     """As the data, the widths in the order of its axes."""
     order, widths = request.unsplit, request.attrs["pad_width"]
@@ -61,6 +65,7 @@ def pad(request: Request) -> Answer:
     return Answer([order], order, {"pad_width": moved})
 
 
+@LAYOUTS.of("expand_dims")
 def expand_dims(request: Request) -> Answer:
     """New axes stand where the program wants them, the others keep their order around them."""
     order = request.unsplit
@@ -72,6 +77,7 @@ def expand_dims(request: Request) -> Answer:
     return Answer([order], AxisOrder(axes))
 
 
+@LAYOUTS.of("squeeze")
 def squeeze(request: Request) -> Answer | None:
     """The axes that are left, in the order in which they are stored."""
     order, axis, dims = request.unsplit, request.attrs["axis"], request.dims()
@@ -84,19 +90,9 @@ def squeeze(request: Request) -> Answer | None:
     return Answer([order], order.without(axes), {"axis": stored})
 
 
+@LAYOUTS.of("permute_dims")
 def permute_dims(request: Request) -> Answer:
     """The program's order of the result: the permutation takes in the one of the data."""
     order, axes = request.unsplit, request.attrs["axes"]
     axes = range(order.ndim)[::-1] if axes is None else axes
     return Answer([order], identity(order.ndim), {"axes": [order.position(a) for a in axes]})
-
-
-RULES: dict[str, Rule] = {
-    "concat": concat,
-    "expand_dims": expand_dims,
-    "nn.pad": pad,
-    "permute_dims": permute_dims,
-    "split": split,
-    "squeeze": squeeze,
-    "strided_slice": strided_slice,
-}

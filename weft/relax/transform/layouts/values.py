@@ -1,4 +1,4 @@
-"""Layouts through operators that compute: element-wise, broadcasting, reductions, norms."""
+"""Layouts through operators that compute: element-wise, reductions, norms."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from weft.ir.traits import ALONG_AXIS, ELEMENTWISE, REDUCTION
 from weft.relax.expr import Constant, const
 from weft.relax.transform.layouts.order import AxisOrder, Order, identity
-from weft.relax.transform.layouts.rule import Answer, Request, Rule
+from weft.relax.transform.layouts.rule import LAYOUTS, Answer, Request
 
 
-def elementwise(request: Request) -> Answer:
-    """As the data."""
-    return Answer([request.data], request.data)
-
-
+@LAYOUTS.of(ELEMENTWISE)
 def broadcasting(request: Request) -> Answer:
     """One order for all operands.
 
@@ -31,6 +28,8 @@ def broadcasting(request: Request) -> Answer:
     ]
     if not operands:
         return Answer(list(request.have), identity(0))
+    if len(operands) == 1:
+        return Answer(list(request.have), operands[0][0])
     ndims = [order.ndim for order, _ in operands]
     lowest, highest = min(ndims), max(ndims)
     deciding = [(order, dims) for order, dims in operands if order.ndim == lowest]
@@ -70,6 +69,7 @@ def _of_rank(constant: Constant, rank: int) -> Constant:
     return const(data.reshape(() if data.size == 1 else (*ones, *data.shape)))
 
 
+@LAYOUTS.of(REDUCTION)
 def reduction(request: Request) -> Answer | None:
     """The axes that are left, in the order in which they are stored."""
     axis, keepdims, order = request.attrs["axis"], request.attrs["keepdims"], request.data
@@ -81,6 +81,7 @@ def reduction(request: Request) -> Answer | None:
     return Answer([order], output, {"axis": stored})
 
 
+@LAYOUTS.of("argmax", "argmin")
 def arg_reduction(request: Request) -> Answer | None:
     """As a reduction of one axis; an index into the flat tensor needs the program's order."""
     axis, order = request.attrs["axis"], request.unsplit
@@ -90,6 +91,7 @@ def arg_reduction(request: Request) -> Answer | None:
     return Answer([order], output, {"axis": order.position(axis)})
 
 
+@LAYOUTS.of(ALONG_AXIS)
 def along_axis(request: Request) -> Answer | None:
     """As the data, along the axis where it is stored; along the flat tensor as the program says."""
     if request.attrs["axis"] is None:
@@ -98,6 +100,7 @@ def along_axis(request: Request) -> Answer | None:
     return Answer([order], order, {"axis": order.position(request.attrs["axis"])})
 
 
+@LAYOUTS.of("nn.prelu")
 def prelu(request: Request) -> Answer:
     """As the data; the slopes belong to one axis."""
     order = request.unsplit
@@ -105,6 +108,7 @@ def prelu(request: Request) -> Answer:
     return Answer([order, request.have[1]], order, {"axis": axis})
 
 
+@LAYOUTS.of("nn.batch_norm")
 def batch_norm(request: Request) -> Answer:
     """As the data; scale, shift and statistics belong to one axis."""
     order, stats = request.unsplit, [identity(1)] * 4
@@ -112,6 +116,7 @@ def batch_norm(request: Request) -> Answer:
     return Answer([order, *stats], (order, identity(1), identity(1)), attrs)
 
 
+@LAYOUTS.of("nn.layer_norm", "nn.rms_norm")
 def axes_norm(request: Request) -> Answer | None:
     """As the data, where the normalised axes stay in their order: scale and shift have them."""
     normalised = [axis % request.data.ndim for axis in request.attrs["axes"]]
@@ -124,6 +129,7 @@ def axes_norm(request: Request) -> Answer | None:
     return Answer([order, *params], order, {"axes": axes})
 
 
+@LAYOUTS.of("nn.group_norm", "nn.instance_norm")
 def channel_norm(request: Request) -> Answer:
     """As the data; scale and shift belong to the axis of channels."""
     order = request.unsplit
@@ -136,34 +142,3 @@ def channel_norm(request: Request) -> Answer:
 
 def _plain(order: Order) -> Order:
     return identity(order.ndim) if isinstance(order, AxisOrder) else order
-
-
-def _each(rule: Rule, names: str) -> dict[str, Rule]:
-    return dict.fromkeys(names.split(), rule)
-
-
-def _nn(rule: Rule, names: str) -> dict[str, Any]:
-    return {f"nn.{name}": rule for name in names.split()}
-
-
-RULES: dict[str, Rule] = {
-    **_each(elementwise,
-            "abs acos acosh asin asinh astype atan atanh bitwise_not ceil clip cos cosh erf exp "
-            "floor isfinite isinf isnan log logical_not negative round rsqrt sigmoid sign sin sinh "
-            "sqrt square tan tanh trunc"),
-    **_nn(elementwise,
-          "celu elu gelu gelu_tanh hardshrink hardsigmoid hardswish hardtanh leakyrelu log_sigmoid "
-          "mish relu relu6 selu silu softplus softshrink softsign tanhshrink"),
-    **_each(broadcasting,
-            "add bitwise_and bitwise_or bitwise_xor divide equal ewise_fma floor_divide floor_mod "
-            "greater greater_equal left_shift less less_equal log_add_exp logical_and logical_or "
-            "logical_xor maximum minimum mod multiply not_equal power right_shift subtract where"),
-    **_each(reduction, "max mean min prod std sum variance"),
-    **_each(arg_reduction, "argmax argmin"),
-    **_each(along_axis, "cumprod cumsum flip"),
-    **_nn(along_axis, "log_softmax softmax"),
-    **_nn(axes_norm, "layer_norm rms_norm"),
-    **_nn(channel_norm, "group_norm instance_norm"),
-    **_nn(batch_norm, "batch_norm"),
-    **_nn(prelu, "prelu"),
-}  # fmt: skip

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Final
 
 from weft.relax.lattice import tensor_dims
 from weft.relax.transform.layouts.order import AxisOrder, identity, order_of
-from weft.relax.transform.layouts.rule import Answer, Request, Rule
+from weft.relax.transform.layouts.rule import LAYOUTS, Answer, Request, Rule
+
+CONVOLUTIONS: Final = tuple(f"nn.conv{rank}d" for rank in (1, 2, 3))
+RESIZES: Final = tuple(f"image.resize{rank}d" for rank in (1, 2, 3))
+POOLS: Final = tuple(
+    f"nn.{kind}_pool{rank}d"
+    for kind in ("max", "avg", "adaptive_avg", "adaptive_max")
+    for rank in (1, 2, 3)
+)
+DESIRABLE: Final = frozenset(f"relax.{name}" for name in (*CONVOLUTIONS, *RESIZES))
+"""Names of operators whose layouts can be asked for."""
 
 
+def unless_in_blocks(rule: Rule) -> Rule:
+    """The rule, except for calls that name a layout of blocks, as ``NCHW16c``: that stays."""
+
+    @functools.wraps(rule)
+    def limited(request: Request) -> Answer | None:
+        names = ("layout", "data_layout", "kernel_layout", "out_layout")
+        named = [str(request.attrs[name]) for name in names if name in request.attrs]
+        is_in_blocks = any(letter.isdigit() for name in named for letter in name)
+        return None if is_in_blocks else rule(request)
+
+    return limited
+
+
+@LAYOUTS.of(*CONVOLUTIONS)
+@unless_in_blocks
 def convolution(request: Request) -> Answer | None:
     """The desired layouts, else that of the data, for the data and the result."""
     return _desired_convolution(request) or _following_convolution(request)
@@ -43,6 +69,8 @@ def _following_convolution(request: Request) -> Answer | None:
     return Answer([data, kernel], data, layouts)
 
 
+@LAYOUTS.of(*POOLS)
+@unless_in_blocks
 def pool(request: Request) -> Answer:
     """As the data, unless a window runs over an axis that is split."""
     names, order = request.attrs["layout"], request.data
@@ -52,6 +80,8 @@ def pool(request: Request) -> Answer:
     return Answer([order], order, layouts)
 
 
+@LAYOUTS.of(*RESIZES)
+@unless_in_blocks
 def resize(request: Request) -> Answer | None:
     """The desired layout, else that of the data."""
     names, order = request.attrs["layout"], request.unsplit
@@ -64,27 +94,3 @@ def resize(request: Request) -> Answer | None:
 
 def _splits_space(order: AxisOrder, names: str) -> bool:
     return any(names[axis] not in "NC" for axis, _ in order.blocks())
-
-
-def _each(rule: Rule, names: Any) -> dict[str, Rule]:
-    return dict.fromkeys(names, lambda request: None if _is_in_blocks(request) else rule(request))
-
-
-def _is_in_blocks(request: Request) -> bool:
-    """Whether the program itself names a layout of blocks, as ``NCHW16c``: that stays."""
-    names = ("layout", "data_layout", "kernel_layout", "out_layout")
-    named = [str(request.attrs[name]) for name in names if name in request.attrs]
-    return any(letter.isdigit() for name in named for letter in name)
-
-
-DESIRED: dict[str, Rule] = {
-    **_each(convolution, [f"nn.conv{n}d" for n in (1, 2, 3)]),
-    **_each(resize, [f"image.resize{n}d" for n in (1, 2, 3)]),
-}
-"""Operators whose layouts can be asked for."""
-
-RULES: dict[str, Rule] = {
-    **DESIRED,
-    **_each(pool, [f"nn.{kind}_pool{n}d" for n in (1, 2, 3)
-                   for kind in ("max", "avg", "adaptive_avg", "adaptive_max")]),
-}  # fmt: skip

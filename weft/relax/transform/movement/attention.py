@@ -8,6 +8,7 @@ from weft.relax import op
 from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value, same_dim, same_dims
 from weft.relax.transform.movement.scope import (
+    MOVEMENTS,
     PERMUTE,
     RESHAPE,
     Scope,
@@ -23,6 +24,7 @@ _SWAP: Final = [0, 2, 1, 3]
 """(batch, heads, length, features) to (batch, length, heads, features)."""
 
 
+@MOVEMENTS.of("nn.attention", "nn.attention_bias")
 def attention(scope: Scope, call: Call) -> Any:
     """The same attention of fewer operands."""
     query, key, value, *bias = call.args

@@ -8,13 +8,14 @@ where the tensor comes from a product: elsewhere the operator may be wanted by w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
+from weft.ir.traits import ELEMENTWISE
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Tuple
 from weft.relax.shape_arith import same_dim, same_dims
-from weft.relax.transform.movement.layout import RESHAPES
 from weft.relax.transform.movement.scope import (
+    MOVEMENTS,
     PERMUTE,
     RESHAPE,
     Scope,
@@ -30,22 +31,8 @@ from weft.relax.transform.movement.scope import (
     without_units,
 )
 
-ALL: Final = frozenset(
-    f"relax.{name}"
-    for name in (
-        "add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "where", "negative",
-        "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "clip", "astype",
-        "greater", "greater_equal", "less", "less_equal",
-        "nn.relu", "nn.relu6", "nn.gelu", "nn.gelu_tanh", "nn.silu", "nn.leakyrelu", "nn.hardswish",
-        "nn.hardsigmoid", "nn.mish", "nn.elu", "nn.selu", "nn.celu", "nn.softplus",
-        "nn.log_sigmoid",
-    )
-)  # fmt: skip
-"""Operators that compute each element from those at its place, with broadcasting."""
-MOVES: Final = frozenset([PERMUTE, *RESHAPES, "relax.strided_slice", "relax.concat", "relax.take"])
-"""Operators that compute nothing."""
 
-
+@MOVEMENTS.of(ELEMENTWISE)
 def sink(scope: Scope, call: Call) -> Any:
     """The operator on what its arguments are moved from, moved."""
     if name_of(call) == "relax.where":
@@ -158,6 +145,7 @@ def _may_move(scope: Scope, arg: Any) -> bool:
     return isinstance(arg, Constant) or not (scope.is_used_once(arg) and scope.value(arg))
 
 
+@MOVEMENTS.of("concat")
 def concat(scope: Scope, call: Call) -> Any:
     """Tensors that are transposed alike are joined before that."""
     fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []

@@ -9,6 +9,7 @@ from weft.relax import op
 from weft.relax.expr import Call
 from weft.relax.shape_arith import same_dims
 from weft.relax.transform.movement.scope import (
+    MOVEMENTS,
     PERMUTE,
     RESHAPE,
     Scope,
@@ -22,10 +23,11 @@ from weft.relax.transform.movement.scope import (
     without_units,
 )
 
-RESHAPES: Final = ("relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.flatten")
+RESHAPES: Final = ("reshape", "expand_dims", "squeeze", "flatten")
 """Operators that only give the axes other names."""
 
 
+@MOVEMENTS.of(*RESHAPES)
 def reshape(scope: Scope, call: Call) -> Any:
     """``reshape(reshape(x))`` is one; a reshape to the shape at hand is none."""
     dims, before = dims_of(call), dims_of(call.args[0])
@@ -39,6 +41,7 @@ def reshape(scope: Scope, call: Call) -> Any:
     return None if name_of(call) == RESHAPE else op.reshape(call.args[0], dims)
 
 
+@MOVEMENTS.of("permute_dims")
 def permute(scope: Scope, call: Call) -> Any:
     """``permute(permute(x))`` is one; moving axes of extent 1 is a reshape."""
     axes, dims, given = axes_of(call), dims_of(call.args[0]), call.args[0]
@@ -69,6 +72,7 @@ def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[Any]) 
     return op.reshape(permuted(scope, inner.args[0], [*units, *order]), [dims[a] for a in axes])
 
 
+@MOVEMENTS.of("broadcast_to")
 def broadcast(scope: Scope, call: Call) -> Any:
     """A broadcast to the shape at hand is none; one that only adds axes of 1 is a reshape."""
     del scope

@@ -9,6 +9,7 @@ from weft.relax import op
 from weft.relax.expr import Call
 from weft.relax.shape_arith import constant_value, product, same_dim
 from weft.relax.transform.movement.scope import (
+    MOVEMENTS,
     RESHAPE,
     Scope,
     dims_of,
@@ -24,6 +25,7 @@ FEW: Final = 16
 along another axis, all of them are one axis."""
 
 
+@MOVEMENTS.of("matmul")
 def matmul(scope: Scope, call: Call) -> Any:
     """``matmul(reshape(x), w)`` is ``reshape(matmul(x, w))`` where only axes of 1 move.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from weft.ir.operator_rules import OperatorRules
 from weft.relax import op
 from weft.relax.expr import Call, Constant
 from weft.relax.lattice import tensor_dims
@@ -28,6 +29,8 @@ class Scope(Protocol):
 
 
 Rule = Callable[[Scope, Call], Any]
+MOVEMENTS: Final = OperatorRules[Rule]("relax.")
+"""What to compute instead of a call of an operator."""
 
 PERMUTE: Final = "relax.permute_dims"
 RESHAPE: Final = "relax.reshape"

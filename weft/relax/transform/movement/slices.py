@@ -9,6 +9,7 @@ from weft.relax import op
 from weft.relax.expr import Call, PrimValue, Tuple
 from weft.relax.shape_arith import constant_value, product, same_dim
 from weft.relax.transform.movement.scope import (
+    MOVEMENTS,
     PERMUTE,
     RESHAPE,
     Scope,
@@ -19,6 +20,7 @@ from weft.relax.transform.movement.scope import (
 )
 
 
+@MOVEMENTS.of("take")
 def take(scope: Scope, call: Call) -> Any:
     """The element at a constant position of an axis is a slice of it."""
     dims, position, axis = dims_of(call.args[0]), constant_of(call.args[1]), call.attrs["axis"]
@@ -56,6 +58,7 @@ def _numbers(arg: Any) -> list[int] | None:
     return None if None in found else [int(number) for number in found if number is not None]
 
 
+@MOVEMENTS.of("strided_slice")
 def strided_slice(scope: Scope, call: Call) -> Any:
     """The slice of a transpose is the transpose of a slice; the same of reshapes that allow it."""
     where, dims = one_range(call), dims_of(call.args[0])

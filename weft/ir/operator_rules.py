@@ -1,0 +1,62 @@
+"""Rules that a pass has for operators, each beside its function instead of in a list of names.
+
+::
+
+    LABELS: Final = OperatorRules[LabelRule]("relax.")
+
+    @LABELS.of(REDUCTION)
+    def _reduction(...): ...
+
+    @LABELS.of("nn.softmax", "nn.log_softmax")
+    def _softmax(...): ...
+
+``LABELS.get(call.op)`` is the rule for the operator's name, else for one of its traits, else None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from weft.ir.op import Op
+from weft.ir.traits import Trait
+from weft.support.errors import IRValueError
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+class OperatorRules(Generic[Rule]):
+    """Rules by the names of operators, behind ``prefix``, and by traits."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.of_names: dict[str, Rule] = {}
+        self.of_traits: dict[Trait, Rule] = {}
+
+    def of(self, *keys: str | Trait) -> Callable[[Rule], Rule]:
+        """A decorator: the function is the rule of these operators or traits.
+
+        Raises:
+            IRValueError: one of them has a rule.
+        """
+
+        def add(rule: Rule) -> Rule:
+            for key in keys:
+                table: dict[Any, Rule] = self.of_traits if isinstance(key, Trait) else self.of_names
+                full = key if isinstance(key, Trait) else self.prefix + key
+                if full in table:
+                    raise IRValueError(f"{full} has a rule: {table[full].__qualname__}")
+                table[full] = rule
+            return rule
+
+        return add
+
+    def get(self, callee: Any) -> Rule | None:
+        """The rule of a callee; None for functions and for operators without one."""
+        if not isinstance(callee, Op):
+            return None
+        rule = self.of_names.get(callee.name)
+        if rule is not None:
+            return rule
+        mine = callee.attributes.get("traits", Trait.NONE)
+        return next((rule for trait, rule in self.of_traits.items() if mine & trait), None)
