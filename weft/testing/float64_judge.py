@@ -26,6 +26,8 @@ WIDE: Final[Mapping[torch.dtype, torch.dtype]] = {
     torch.complex64: torch.complex128,
 }
 """The judge's dtypes; all others, integers first, are their own."""
+COMPUTED: Final = dict.fromkeys((torch.float16, torch.bfloat16), torch.float32)
+"""The dtype in which kernels compute those of another: what they read is off by its rounding."""
 INTEGERS: Final = frozenset((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64))
 EXACT: Final = frozenset(
     """
@@ -114,6 +116,8 @@ class Judge:
     arguments: tuple[torch.Tensor, ...]
     native: Mapping[str, torch.Tensor]
     seed: int = 0
+    met_undefined: bool = False
+    """Whether some run came to a value that nothing defines."""
     _samples: dict[str, list[dict[str, torch.Tensor]]] = field(default_factory=dict)
 
     @functools.cached_property
@@ -154,7 +158,7 @@ class Judge:
         noise = None if node.kind in EXACT else how.noise
         if noise is not None:
             given = [
-                noisy(value, self.native[name].dtype, noise)
+                noisy(value, COMPUTED.get(self.native[name].dtype, self.native[name].dtype), noise)
                 for name, value in zip(node.arguments, given, strict=True)
             ]
         dtype = self.native[node.result].dtype
@@ -162,7 +166,11 @@ class Judge:
         result = given[0] if node.target in WIDE else call(*given)
         result = result.to(WIDE.get(dtype, dtype))
         if how.arbitrary is not None:
-            result = _undefined(node, given, result, how.arbitrary)
+            other = _undefined(node, given, result, how.arbitrary)
+            self.met_undefined |= other is not result and not torch.equal(
+                other.nan_to_num(), result.nan_to_num()
+            )
+            result = other
         if noise is not None:
             result = noisy(result, dtype, noise)
             if node.kind in INTERPOLATIONS:
@@ -171,10 +179,13 @@ class Judge:
 
 
 def noisy(value: torch.Tensor, dtype: torch.dtype, noise: Noise) -> torch.Tensor:
-    """Values off by up to 2 units in the last place of ``dtype``; integers as they are."""
+    """Values off by up to 2 units in the last place of ``dtype``; integers as they are.
+
+    1 unit of float16 and bfloat16: kernels compute them in float32, and round once.
+    """
     if not (dtype.is_floating_point or dtype.is_complex):
         return value
-    epsilon = 2 * torch.finfo(dtype).eps
+    epsilon = (2 if torch.finfo(dtype).bits >= 32 else 1) * torch.finfo(dtype).eps
     if value.is_complex():
         off = torch.complex(noise.drawn(value.shape), noise.drawn(value.shape))
         return value + value.abs() * epsilon * off

@@ -17,19 +17,30 @@ import torch
 from weft.testing.float64_judge import MORE_SAMPLES, SAMPLED, SAMPLES, Judge, widened_tensor
 
 ULPS: Final = 8
-"""How many units in the last place an answer may be off without a reason."""
+"""How many units in the last place an answer may be off without a reason, ..."""
+NARROW_ULPS: Final = 2
+"""... and one of float16 or bfloat16, which kernels compute in float32 and round once."""
 OF_REFERENCES: Final = 4
 """How many times as far as the references an answer may be, ..."""
-REFERENCE_ULPS: Final = 1024
-"""... as long as that is not more than so many units in the last place."""
+REFERENCE_ULPS: Final = 128
+"""... as long as that is not more than so many times those units, ..."""
+REFERENCE_SHARE: Final = 1 / 64
+"""... nor more than this share of the number."""
 WIDER: Final = 2
 """How many times as far as the farthest sample an answer may be."""
 UNDETERMINED: Final = 0.5
-"""Where samples spread by more than this share of their middle, no digit of it is determined: the
-network divides by about 0 there, and no number of samples bounds what comes of it."""
+"""Where samples spread by more than this share of their middle, and ..."""
+HEAVY: Final = 32
+"""... the largest of them is so many times as large as half of them are, the network divides by
+about 0, and no number of samples bounds what comes of it. (What cancels to about 0 spreads too,
+but evenly: the largest is a few times as large.)"""
+FEW: Final = 8
+"""Samples with no more different integers than this show all that there are."""
+SEEN: Final = 3
+"""Samples on one side of a jump, at least; between the sides there is nothing."""
 RULES: Final[Mapping[str, str]] = {
-    "accurate": "within 8 units in the last place of float64's answer, or 4 times as far from it "
-    "as PyTorch and ONNX Runtime are",
+    "accurate": "within 8 units in the last place of float64's answer (2 of float16), or 4 times "
+    "as far from it as PyTorch and ONNX Runtime are",
     "as a reference": "equal to PyTorch's or ONNX Runtime's answer, which are far from float64's",
     "rounding": "the network multiplies rounding: perturbed by 2 units in the last place at every "
     "inexact operator, float64 gives such answers (cancellation, steep functions, poles)",
@@ -72,8 +83,7 @@ def judged(
         elif rule == "as a reference":
             covered = _as_one_of(answer, references)
         else:
-            runs = judge.samples(rule, count)
-            covered = _among(answer, exact, [run[output] for run in runs])
+            covered = _sampled(judge, output, answer, rule, count)
         if number := int((open_ & covered).sum()):
             explained[rule] = explained.get(rule, 0) + number
         open_ = open_ & ~covered
@@ -98,9 +108,19 @@ def _distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return torch.where(_same(one, other), 0.0, apart.nan_to_num(torch.inf, torch.inf))
 
 
+def _ulps(dtype: torch.dtype) -> int:
+    return NARROW_ULPS if torch.finfo(dtype).bits < 32 else ULPS
+
+
 def _floor_of(dtype: torch.dtype) -> float:
-    """The spacing of the smallest numbers: what vanishes is right within it."""
-    return torch.finfo(dtype).smallest_normal if _epsilon(dtype) else 0.0
+    """What vanishes is right within some of the spacings of the smallest numbers."""
+    information = torch.finfo(dtype)
+    return _ulps(dtype) * information.tiny * information.eps
+
+
+def _own_units(size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """How far an answer of a type may be off without a reason."""
+    return _ulps(dtype) * _epsilon(dtype) * size + _floor_of(dtype)
 
 
 def _accurate(
@@ -111,9 +131,11 @@ def _accurate(
         return answer == exact
     size = exact.abs()
     wide = [_distance(widened_tensor(reference), exact) for reference in references]
+    wide = [distance.nan_to_num(posinf=0.0) for distance in wide]  # one that overflows says nothing
     farthest = functools.reduce(torch.maximum, wide, torch.zeros(answer.shape).double())
-    allowed = torch.minimum(OF_REFERENCES * farthest, REFERENCE_ULPS * epsilon * size)
-    allowed = torch.maximum(allowed, ULPS * epsilon * size + _floor_of(answer.dtype))
+    most = min(REFERENCE_ULPS * _ulps(answer.dtype) * epsilon, REFERENCE_SHARE) * size
+    allowed = torch.minimum(OF_REFERENCES * farthest, most)
+    allowed = torch.maximum(allowed, _own_units(size, answer.dtype))
     apart = _distance(widened_tensor(answer), exact)
     return (apart == 0) | (apart <= allowed.nan_to_num(0.0, 0.0))
 
@@ -125,45 +147,99 @@ def _as_one_of(answer: torch.Tensor, references: Sequence[torch.Tensor]) -> torc
             covered |= answer == reference
             continue
         other = widened_tensor(reference)
-        allowed = ULPS * epsilon * other.abs() + _floor_of(answer.dtype)
+        allowed = _own_units(other.abs(), answer.dtype)
         apart = _distance(widened_tensor(answer), other)
         covered |= (apart == 0) | (apart <= allowed.nan_to_num(0.0, 0.0))
     return covered
 
 
-def _among(
-    answer: torch.Tensor, exact: torch.Tensor, samples: Sequence[torch.Tensor]
+def _sampled(
+    judge: Judge, output: str, answer: torch.Tensor, rule: str, count: int
 ) -> torch.Tensor:
-    """Whether an answer lies among the samples, or not much further out than they do."""
-    if answer.is_complex():
-        parts = [torch.view_as_real(value) for value in (answer, exact, *samples)]
-        return _among(parts[0], parts[1], parts[2:]).all(-1)
-    found, stacked = widened_tensor(answer), torch.stack([exact, *samples])
-    if not stacked.is_floating_point():
-        numbers = stacked.to(torch.int64) if stacked.dtype is torch.bool else stacked
-        given = found.to(numbers.dtype)
-        return (given >= numbers.amin(0)) & (given <= numbers.amax(0))
-    return _among_floats(found, stacked, answer.dtype)
+    """Whether an answer lies among the samples of a rule, or not much further out than they do."""
+    exact = judge.exact[output]
+    samples = [exact, *[run[output] for run in judge.samples(rule, count)]]
+    if exact.dtype is torch.bool or not (exact.is_floating_point() or exact.is_complex()):
+        show_all = rule != "undefined" or not judge.met_undefined
+        return _among_integers(answer, torch.stack(samples), show_all)
+    rounded = [exact, *[run[output] for run in judge.samples("rounding", count)]]
+    if not answer.is_complex():
+        return _among_floats(answer, torch.stack(samples), _pole(torch.stack(rounded)))
+    found, several, poles = (
+        torch.view_as_real(value) for value in (answer, torch.stack(samples), torch.stack(rounded))
+    )
+    return _among_floats(found, several, _pole(poles)).all(-1)
 
 
-def _among_floats(found: torch.Tensor, samples: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The same of floats: finite ones within reach, others where a sample leaves the dtype too.
+def _among_integers(answer: torch.Tensor, samples: torch.Tensor, show_all: bool) -> torch.Tensor:
+    """Between the samples, and one of them if they are few different numbers, all of them seen."""
+    numbers = samples.to(torch.int64) if samples.dtype is torch.bool else samples
+    given = answer.to(numbers.dtype)
+    between = (given >= numbers.amin(0)) & (given <= numbers.amax(0))
+    if not show_all:
+        return between
+    different = (numbers.sort(0).values.diff(dim=0) != 0).sum(0) + 1
+    return between & ((numbers == given).any(0) | (different > FEW))
+
+
+def _pole(samples: torch.Tensor) -> torch.Tensor:
+    """Where nothing bounds the values: they are large, and a few far larger than the others."""
+    finite = samples.isfinite()
+    low, high = _ends(samples)
+    size = torch.where(finite, samples, torch.nan).abs()
+    is_heavy = size.nan_to_num(0.0).amax(0) > HEAVY * size.nanmedian(0).values
+    return is_heavy & ((high - low) / 2 > UNDETERMINED * (high + low).abs() / 2)
+
+
+def _ends(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The least and the greatest finite one; infinite, the wrong way round, where there is none."""
+    finite = samples.isfinite()
+    low = torch.where(finite, samples, torch.inf).amin(0)
+    return low, torch.where(finite, samples, -torch.inf).amax(0)
+
+
+def _among_floats(answer: torch.Tensor, samples: torch.Tensor, pole: torch.Tensor) -> torch.Tensor:
+    """Finite ones within reach, others where a sample leaves the dtype too.
 
     At the edge of a domain (asin, sqrt: some samples are NaN) a function moves by the square root
     of what its argument does.
     """
-    finite, largest = samples.isfinite(), torch.finfo(dtype).max
-    low = torch.where(finite, samples, torch.inf).amin(0)
-    high = torch.where(finite, samples, -torch.inf).amax(0)
-    middle, spread = (high + low) / 2, (high - low) / 2
-    reach = WIDER * spread + ULPS * _epsilon(dtype) * middle.abs() + _floor_of(dtype)
+    dtype, found, finite = answer.dtype, widened_tensor(answer), samples.isfinite()
     is_edge = samples.isnan().any(0) & finite.any(0)
-    reach = reach + torch.where(is_edge, 4 * math.sqrt(_epsilon(dtype)) * middle.abs(), 0.0)
-    pole = spread > UNDETERMINED * middle.abs()
-    beyond = pole & (found.abs() >= samples.abs().nan_to_num(torch.inf).amin(0))
-    number = ((found - middle).abs() <= reach) | beyond
+    number = torch.zeros(answer.shape, dtype=torch.bool)
+    for low, high in _sides(samples):
+        middle, reach = (high + low) / 2, _reach(low, high, dtype)
+        reach = reach + torch.where(is_edge, 4 * math.sqrt(_epsilon(dtype)) * middle.abs(), 0.0)
+        number |= (found - middle).abs() <= reach
+    is_large = found.abs() >= samples.abs().nan_to_num(torch.inf).amin(0) / HEAVY
+    number = torch.where(pole, is_large, number)
     not_a_number = samples.isnan().any(0) | (pole & ~finite.all(0))
-    above = (samples > largest).any(0) | (high + reach > largest) | pole
-    below = (samples < -largest).any(0) | (low - reach < -largest) | pole
+    low, high = _ends(samples)
+    reach, largest = _reach(low, high, dtype), torch.finfo(dtype).max
+    middle = (high + low) / 2
+    above = (samples > largest).any(0) | (middle + reach > largest) | pole
+    below = (samples < -largest).any(0) | (middle - reach < -largest) | pole
     infinite = torch.where(found > 0, above, below)
     return torch.where(found.isfinite(), number, torch.where(found.isnan(), not_a_number, infinite))
+
+
+def _reach(low: torch.Tensor, high: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """How far from the middle between two samples an answer may be."""
+    return WIDER * (high - low) / 2 + _own_units((high + low).abs() / 2, dtype)
+
+
+def _sides(samples: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The least and greatest samples; of both sides of a jump where there is one.
+
+    A jump is a gap wider than half of what the samples span, with some samples on either side.
+    """
+    low, high = _ends(samples)
+    ordered = torch.where(samples.isfinite(), samples, torch.inf).sort(0).values
+    gaps = ordered.diff(dim=0).nan_to_num(0.0, 0.0)
+    gaps[: SEEN - 1] = 0.0
+    widest, place = gaps.max(0)
+    beyond = samples.isfinite().sum(0) - place - 1
+    is_jump = (widest > (high - low) / 2) & (beyond >= SEEN)
+    before = ordered.gather(0, place[None])[0]
+    after = ordered.gather(0, place[None] + 1)[0]
+    return [(low, torch.where(is_jump, before, high)), (torch.where(is_jump, after, low), high)]
