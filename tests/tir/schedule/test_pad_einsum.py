@@ -219,3 +219,25 @@ def test_spatial_axes_of_any_block_and_the_root_block():
         assert_same_meaning(func, sch.mod)
     with pytest.raises(errors.RootBlockError):
         tir.Schedule(small).pad_einsum("root", [])
+
+
+def test_an_axis_of_extent_one_that_no_index_of_the_output_names():
+    """Its one instance stores an element of its own; those that padding adds store there, too."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((2, 12), "int32"), B: T.Buffer((2, 12), "int32")):
+        for r in range(2):
+            with T.block("outer"):
+                vr = T.axis.spatial(2, r)
+                row = T.alloc_buffer((1, 12), "int32")
+                for i, j in T.grid(1, 12):
+                    with T.block("row"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        row[vi, vj] = A[vr, vj]
+                for i, j in T.grid(1, 12):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vr, vj] = row[vi, vj] * 3
+
+    with pytest.raises(pad_einsum.NonEinsumError, match="that differ in vi may store to the same"):
+        tir.Schedule(rows).pad_einsum("C", [4, 2])

@@ -87,7 +87,7 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     indices = _einsum(state, sref, stmt, extents)
     if not extents:
         return
-    _check_writes(state, sref, stmt)
+    _check_writes(state, sref, stmt, extents)
     top = _nest(state, sref, scope, loops, extents)
     _check_accesses(state, sref, stmt, indices, extents)
     for axis in stmt.iter_vars:
@@ -108,9 +108,18 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     _replace(state, scope, item, [*before, made, *after], copies.values(), work.reuse)
 
 
-def _check_writes(state: ScheduleState, sref: StmtSRef, block: Block) -> None:
-    """Each instance surely stores an element of its own, which it does not read before."""
-    pinned = independence.pinned_axes(block)
+def _check_writes(
+    state: ScheduleState, sref: StmtSRef, block: Block, extents: dict[Var, PrimExpr]
+) -> None:
+    """Each instance surely stores an element of its own, which it does not read before.
+
+    That holds of the padded axes: one of extent 1 has a single instance only before.
+    """
+    axes = [
+        axis.with_(dom=Range(0, extents[axis.var])) if axis.var in extents else axis
+        for axis in block.iter_vars
+    ]
+    pinned = independence.pinned_axes(block.with_(iter_vars=axes))
     for axis in block.iter_vars:
         if axis.iter_type == IterVar.DataPar and axis.var not in pinned:
             raise NonEinsumError(
