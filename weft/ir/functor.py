@@ -17,15 +17,17 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
 from weft.ir.node import NODE_TYPES, Array, Map, Node
-from weft.ir.sharing import Walk, is_binder, is_shared
+from weft.ir.sharing import Walk, is_binder, is_sequence, is_shared
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
 
 _FRAMEWORK = frozenset({"visit_default", "visit_field"})
-_EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR = range(4)
-"""How objects of a class are visited: at each place, or once in an expression or by a mutator."""
+_EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE = range(5)
+"""How objects of a class are visited: at each place, or once in an expression or by a mutator.
+
+The statements of a sequence are no part of the expression around it."""
 
 
 class _Handlers(dict[type, tuple[str, int]]):
@@ -78,6 +80,14 @@ class _Dispatcher:
         finally:
             self._walk = None
 
+    def _sequence(self, node: Any, method: str) -> Any:
+        """Visit statements that stand in an expression: each is looked at by itself."""
+        outer, self._walk = self._walk, None
+        try:
+            return getattr(self, method)(node)
+        finally:
+            self._walk = outer
+
     def _handler_of(self, kind: type) -> tuple[str, int]:
         if getattr(kind, "KIND", "") == "RelaxCall" and not hasattr(self, "visit_RelaxCall"):
             if hasattr(self, "visit_Call"):
@@ -96,6 +106,8 @@ class _Dispatcher:
             how = _BY_MUTATOR
         elif is_shared(kind):
             how = _BINDER if is_binder(kind) else _ONCE
+        elif is_sequence(kind):
+            how = _SEQUENCE
         handler = self._handlers[kind] = (name, how)
         return handler
 
@@ -122,6 +134,9 @@ class Visitor(_Dispatcher):
         method, how = handler
         if how == _EACH_TIME:
             getattr(self, method)(node)
+            return
+        if how == _SEQUENCE:
+            self._sequence(node, method)
             return
         walk = self._walk
         if walk is None:
@@ -183,6 +198,8 @@ class Mutator(_Dispatcher):
             if known is None:
                 known = self._memo[id(node)] = (node, getattr(self, method)(node))
             return known[1]
+        if how == _SEQUENCE:
+            return self._sequence(node, method)
         walk = self._walk
         if walk is None:
             return self._outermost(node, method, how)

@@ -26,10 +26,29 @@ _NO_IDS: Final[frozenset[int]] = frozenset()
 _PLAIN: Final = "no rebound variables"
 
 
+_NESTED: Final = frozenset({"RelaxCall", "TupleGetItem"})
+"""Expressions of graphs that stand in one another until the graph is normalised."""
+_COMPARED: Final = frozenset({"Tuple", "TupleStructInfo"})
+"""What is built of objects of its own kind; each place of a small one counts for a walk."""
+
+
 @functools.cache
 def is_shared(kind: type) -> bool:
     """Whether objects of a class are visited once: expressions that hold others."""
-    return issubclass(kind, PrimExpr) and bool(kind.CHILDREN) and "Var" not in kind.KIND
+    if issubclass(kind, PrimExpr):
+        return bool(kind.CHILDREN) and "Var" not in kind.KIND
+    return issubclass(kind, Node) and kind.KIND in _NESTED
+
+
+def is_sequence(kind: type) -> bool:
+    """Whether it holds statements: between two of them the state of a walk may change."""
+    return getattr(kind, "KIND", "") == "SeqExpr"
+
+
+@functools.cache
+def is_compared_once(kind: type) -> bool:
+    """Whether objects of a class are compared and hashed once."""
+    return is_shared(kind) or (issubclass(kind, Node) and kind.KIND in _COMPARED)
 
 
 def is_binder(kind: type) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from weft.ir.difference_report import difference_report
 from weft.ir.node import MISSING, Node
-from weft.ir.sharing import is_shared
+from weft.ir.sharing import is_compared_once
 from weft.support.errors import IRValueError
 from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
@@ -178,7 +178,7 @@ class _Comparer:
             if not self.equal(getattr(lhs, name), getattr(rhs, name), defines or field_defines):
                 return False
             self.path.pop()
-        if is_shared(type(lhs)):
+        if is_compared_once(type(lhs)):
             self.alike.add((id(lhs), id(rhs)))
         return True
 
@@ -289,7 +289,7 @@ class _Hasher:
 
     def node(self, item: Node, defines: bool) -> None:
         kind = item.KIND
-        if is_shared(type(item)):
+        if is_compared_once(type(item)):
             self.digest.update(self.form_of_node(item, defines))
             return
         if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
@@ -340,7 +340,7 @@ class _Hasher:
             known = b"".join(parts)
             if len(known) > _LONG:
                 known = b"h" + hashlib.blake2b(known, digest_size=16).digest()
-            if is_shared(type(item)):
+            if is_compared_once(type(item)):
                 self.expressions[id(item)] = known
         return known
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.ir.sharing import is_shared
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     Binding,
@@ -45,6 +46,7 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.lattice import erase_to_well_defined, struct_info_is_base_of
+from weft.relax.nested_calls import calls_to_bind
 from weft.relax.normalize import LEAVES, collect_symbols, merged_blocks
 from weft.relax.struct_info import StructInfo
 from weft.support.errors import IRTypeError
@@ -110,12 +112,30 @@ class _Functor:
 
 
 class PyExprVisitor(_Functor):
-    """Walks expressions, bindings and blocks for effect; override ``visit_call_`` and so on."""
+    """Walks expressions, bindings and blocks for effect; override ``visit_call_`` and so on.
+
+    A call that stands in many places of an expression is visited once.
+    """
+
+    _met: dict[int, RelaxExpr] | None = None
+    """Calls of the outermost expression that were visited; None outside of one."""
 
     @deep_recursion
     def visit_expr(self, expr: RelaxExpr) -> None:
         """Visit an expression."""
-        self._method(expr)(expr)
+        kind, met = type(expr), self._met
+        if met is not None and id(expr) in met:
+            return
+        if kind is not SeqExpr and (met is not None or not is_shared(kind)):
+            self._method(expr)(expr)
+            if met is not None and is_shared(kind):
+                met[id(expr)] = expr
+            return
+        self._met = None if kind is SeqExpr else {}  # statements are expressions of their own
+        try:
+            self._method(expr)(expr)
+        finally:
+            self._met = met
 
     def visit_binding(self, binding: Binding) -> None:
         """Visit a binding."""
@@ -233,8 +253,22 @@ class PyExprVisitor(_Functor):
         """A source position."""
 
 
+class _Walk:
+    """One expression that is rebuilt: what became of its calls, and which of them are bound."""
+
+    def __init__(self, root: RelaxExpr) -> None:
+        self.known: dict[int, tuple[RelaxExpr, Any]] = {}
+        self.to_bind = {id(item) for item in calls_to_bind(root)}
+
+
 class PyExprMutator(_Functor):
-    """Rebuilds expressions in normal form; override ``visit_call_`` and so on."""
+    """Rebuilds expressions in normal form; override ``visit_call_`` and so on.
+
+    A call that stands in many places of an expression is rebuilt, and computed, once.
+    """
+
+    _walk: _Walk | None = None
+    """What was rebuilt of the outermost expression; None outside of one."""
 
     def __init__(self, mod: IRModule | None = None) -> None:
         self.builder_ = BlockBuilder(mod)
@@ -243,6 +277,29 @@ class PyExprMutator(_Functor):
     @deep_recursion
     def visit_expr(self, expr: RelaxExpr) -> Any:
         """The rewritten expression, in normal form."""
+        kind, walk = type(expr), self._walk
+        if walk is not None and is_shared(kind):
+            known = walk.known.get(id(expr))
+            if known is None:
+                known = expr, self._bound(expr, self._rebuilt(expr))
+                walk.known[id(expr)] = known
+            return known[1]
+        if kind is not SeqExpr and not is_shared(kind):
+            return self._rebuilt(expr)
+        self._walk = None if kind is SeqExpr else _Walk(expr)
+        try:
+            return self._rebuilt(expr)
+        finally:
+            self._walk = walk
+
+    def _bound(self, expr: RelaxExpr, value: Any) -> Any:
+        """A variable that is the value, if the expression needs one and a block is open."""
+        walk = self._walk
+        if walk is None or id(expr) not in walk.to_bind or isinstance(value, (*LEAVES, Tuple)):
+            return value
+        return self.builder_.emit(value) if self.builder_.in_block() else value
+
+    def _rebuilt(self, expr: RelaxExpr) -> Any:
         made = self._method(expr)(expr)
         if isinstance(made, LEAVES):
             return made
@@ -278,11 +335,13 @@ class PyExprMutator(_Functor):
 
     def visit_with_new_scope(self, expr: RelaxExpr, params: Any = None) -> Any:
         """The rewritten expression, in a scope of its own."""
+        outer, self._walk = self._walk, None
         self.builder_.begin_scope(params)
         try:
             return self.builder_.normalize(self.visit_expr(expr))
         finally:
             self.builder_.end_scope()
+            self._walk = outer
 
     def lookup_binding(self, var: Any) -> Expr | None:
         """The value that a (rewritten) variable was bound to, or None."""

@@ -31,6 +31,7 @@ from weft.script.printer import (
 from weft.script.printer.doc import CommentDoc, Doc, ExprDoc, ExprStmtDoc, Head, StmtBlockDoc
 from weft.script.printer.doc_printer import Chain, to_python_script
 from weft.script.printer.docsifier import Docsifier, PrinterConfig
+from weft.script.printer.nested_values import bind_nested
 from weft.script.printer.shared_values import is_name_of_shared, name_shared
 from weft.support.errors import IRTypeError
 from weft.support.object_path import ObjectPath
@@ -79,6 +80,9 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     if isinstance(node, PrimExpr):
         name_shared(node, d, frame)
         named = [line for line in frame.stmts if is_name_of_shared(line)]
+    elif is_graph:
+        named = [line for _, line in bind_nested(node, d)]
+        frame.stmts.extend(named)
     made = d.doc(node)
     if isinstance(made, ExprDoc):
         if not config.verbose_expr and not isinstance(node, Buffer):

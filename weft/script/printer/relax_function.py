@@ -26,6 +26,7 @@ from weft.script.printer.doc import (
     StmtBlockDoc,
 )
 from weft.script.printer.docsifier import Docsifier, prints
+from weft.script.printer.nested_values import Line, bind_nested, forget_nested, with_nested
 from weft.script.printer.tir_function import function_name
 
 _HIDING = ("relax.call_tir", "relax.call_dps_packed")
@@ -88,10 +89,11 @@ def sequence_docs(body: Any, d: Docsifier, *, returns: bool) -> list[Doc]:
     if isinstance(body, nodes.SeqExpr):
         for block in body.blocks:
             _extend(frame.stmts, d.doc(block))
-        value = d.doc(body.body)
-    else:
-        value = d.doc(body)
-    frame.stmts.append(ReturnDoc(value) if returns else ExprStmtDoc(value))
+        body = body.body
+    lines = bind_nested(body, d)
+    value = d.doc(body)
+    last = ReturnDoc(value) if returns else ExprStmtDoc(value)
+    _extend(frame.stmts, with_nested(lines, last, d))
     d.pop()
     return frame.stmts
 
@@ -141,9 +143,15 @@ def _var_binding(node: nodes.VarBinding, d: Docsifier) -> Doc:
         made: Doc = d.doc(value)
         d.binding_names.pop()
         return made
+    lines = _lines_before(node, d)
     rhs = d.doc(value)
     annotation = annotation_of(node.var, value, d)
-    return AssignDoc(_define(node.var, d), rhs, annotation)
+    return with_nested(lines, AssignDoc(_define(node.var, d), rhs, annotation), d)
+
+
+def _lines_before(node: nodes.VarBinding | nodes.MatchCast, d: Docsifier) -> list[Line]:
+    hint = "lv" if isinstance(node.var, nodes.DataflowVar) else "gv"
+    return bind_nested(node.value, d, hint)
 
 
 def _define(var: nodes.Var, d: Docsifier) -> Any:
@@ -179,8 +187,10 @@ def _match_cast(node: nodes.MatchCast, d: Docsifier) -> Doc:
     annotation = None
     if node.var.struct_info is not None and d.config.show_all_struct_info and not d.short:
         annotation = d.doc(node.var.struct_info)
+    lines = _lines_before(node, d)
     args = (d.doc(node.value), d.doc(node.struct_info))
-    return AssignDoc(_define(node.var, d), CallDoc(d.relax("match_cast"), args), annotation)
+    cast = CallDoc(d.relax("match_cast"), args)
+    return with_nested(lines, AssignDoc(_define(node.var, d), cast, annotation), d)
 
 
 @prints("If")
@@ -189,7 +199,9 @@ def _if(node: nodes.If, d: Docsifier) -> Doc:
 
 
 def _if_doc(node: nodes.If, d: Docsifier, lhs: Any, annotation: Any) -> Doc:
+    lines = bind_nested(node.cond, d)
     condition = d.doc(node.cond)
+    forget_nested(lines, d)
     branches: list[list[Doc]] = []
     for branch in (node.true_branch, node.false_branch):
         stmts = sequence_docs(branch, d, returns=False)
@@ -197,4 +209,4 @@ def _if_doc(node: nodes.If, d: Docsifier, lhs: Any, annotation: Any) -> Doc:
         if lhs is not None:
             stmts[-1] = AssignDoc(lhs, last.expr, annotation)
         branches.append(stmts)
-    return IfDoc(condition, branches[0], branches[1])
+    return with_nested(lines, IfDoc(condition, branches[0], branches[1]), d)

@@ -1,0 +1,75 @@
+"""Calls nested in one another, as an expression that is not in normal form has them.
+
+An object may stand in many places: in ``y = x + x; y * -y`` it is one addition, computed once.
+``calls_to_bind`` says which objects need a name so that this stays so; of the example it is
+``[y]``. The printer gives names, and so do mutators that rebuild such an expression.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.relax.expr import Call, Tuple, TupleGetItem
+
+NESTED: Final = (Call, Tuple, TupleGetItem)
+"""Expressions that stand in others until they are normalised."""
+
+
+def calls_to_bind(root: Any) -> list[Any]:
+    """What is bound before ``root``, parts first; nothing where each object has one place.
+
+    Every call up to the last one in many places is: calls may print, or write in their arguments,
+    and stay in their order. A tuple of leaves is an argument as it is.
+    """
+    if not isinstance(root, NESTED) or not _holds_nested(root):
+        return []
+    order = _post_order(root)
+    places = {id(node): 0 for node in order}
+    places[id(root)] = 1
+    last, tuples = -1, set()
+    for position in range(len(order) - 1, -1, -1):
+        node = order[position]
+        here = places[id(node)]
+        if here > 1 and _takes_line(node):
+            last = max(last, position)
+            tuples.add(id(node))
+            here = 1
+        for part in _parts(node):
+            if id(part) in places:
+                places[id(part)] += here
+    return [
+        node for node in order[: last + 1] if not isinstance(node, Tuple) or id(node) in tuples
+    ]
+
+
+def _takes_line(node: Any) -> bool:
+    """Whether a node in many places has a name: a tuple of leaves stays an argument."""
+    return not isinstance(node, Tuple) or any(isinstance(part, Tuple) for part in node.fields)
+
+
+def _parts(node: Any) -> list[Any]:
+    """The expressions right below that print in the same line."""
+    if isinstance(node, Call):
+        return [node.op, *node.args]
+    return list(node.fields) if isinstance(node, Tuple) else [node.tuple_value]
+
+
+def _post_order(root: Any) -> list[Any]:
+    """Nested expressions, each object once, parts first, from left to right."""
+    order: list[Any] = []
+    seen: set[int] = set()
+    waiting: list[tuple[Any, bool]] = [(root, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting.append((node, True))
+            waiting += [(p, False) for p in reversed(_parts(node)) if isinstance(p, NESTED)]
+    return order
+
+
+def _holds_nested(value: Any) -> bool:
+    """Whether there is anything to look for: in normal form there is not."""
+    return any(isinstance(part, NESTED) for part in _parts(value))
