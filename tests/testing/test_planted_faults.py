@@ -110,7 +110,7 @@ NUMBERS = {
     "ReduceProd": image("ReduceProd", lambda x: x.prod(1), 4, 5),
     "ReduceMax": image("ReduceMax", lambda x: x.amax(1), 5, 3),
     "Transpose": image("Transpose", lambda x: x.mT, 3, 4),
-    "Sin of Sin of Mul": lambda: (
+    "Exp of Sin of Mul": lambda: (
         chain(
             step("Mul", torch.mul, "x", "y"), step("Sin", torch.sin, "a"),
             step("Exp", torch.exp, "b"),
@@ -265,7 +265,7 @@ def test_a_number_between_two_sides_of_a_jump_is_neither():
     """x below 0.3 gives 1, above 100; 50 is no rounding of either, nor is 1000."""
     steps = chain(
         step("Mul", lambda x: x * 3, "x"), step("Less", lambda a: a < 0.9, "a"),
-        step("Where", lambda b: torch.where(b, 1.0, 100.0), "b"), step("Sin", torch.sqrt, "c"),
+        step("Where", lambda b: torch.where(b, 1.0, 100.0), "b"), step("Sqrt", torch.sqrt, "c"),
     )  # fmt: skip
     judge, _ = judge_of(steps, [torch.full((3,), 0.3)])
     for answer, is_right in ((1.0, True), (10.0, True), (5.0, False), (1e3, False), (0.0, False)):

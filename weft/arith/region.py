@@ -68,12 +68,11 @@ def _hold_once(
 
     The loops are taken to run: where one of them has no iteration, the bound is empty anyway.
     """
-    named = {var for start in starts for var in collect(start, Var)}
-    parts = []
-    for part in conjuncts(predicate):
-        loops = [var for var in collect(part, Var) if var in var_dom]
-        if loops and not any(var in named for var in loops):
-            parts.append(part)
+    conditions = [part for part in conjuncts(predicate) if uses(part, var_dom)]
+    if not conditions:
+        return True
+    named = {var: var for start in starts for var in collect(start, Var) if var in var_dom}
+    parts = [part for part in conditions if not uses(part, named)]
     if not parts:
         return True
     first = {var: dom.min for var, dom in var_dom.items()}

@@ -4,7 +4,7 @@
 
     LABELS: Final = OperatorRules[LabelRule]("relax.")
 
-    @LABELS.of(REDUCTION)
+    @LABELS.of(Trait.REDUCTION)
     def _reduction(...): ...
 
     @LABELS.of("nn.softmax", "nn.log_softmax")

@@ -14,7 +14,7 @@ changes what it means. Two things in an expression do:
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
@@ -102,11 +102,11 @@ def rebound(root: Node) -> frozenset[int]:
     shadowed = 0
     for node in order:
         if is_binder(type(node)):
-            bit = bits.get(id(node.var))  # type: ignore[attr-defined] # as is_binder
+            bit = bits.get(id(node.var))
             if bit is not None:
                 shadowed |= bit
             else:
-                bits[id(node.var)] = 1 << len(bits)  # type: ignore[attr-defined] # likewise
+                bits[id(node.var)] = 1 << len(bits)
     free: dict[int, int] = {}
     for node in order:
         free[id(node)] = _free_of(node, bits, free)
@@ -141,11 +141,16 @@ def parts_of(node: Node) -> list[Node]:
     return parts
 
 
-def post_order_of(root: Node) -> list[Node]:
-    """Every node below, each object once, parts first."""
-    order: list[Node] = []
+def post_order_of(
+    root: Node, parts: Callable[[Any], Sequence[Node]] = parts_of
+) -> list[Any]:
+    """Every node below, each object once: parts first, those of one node from left to right.
+
+    ``parts`` says what is right below a node, where a walk looks at some of it only.
+    """
+    order: list[Any] = []
     seen: set[int] = set()
-    waiting: list[tuple[Node, bool]] = [(root, False)]
+    waiting: list[tuple[Any, bool]] = [(root, False)]
     while waiting:
         node, is_done = waiting.pop()
         if is_done:
@@ -153,5 +158,5 @@ def post_order_of(root: Node) -> list[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             waiting.append((node, True))
-            waiting += [(part, False) for part in parts_of(node)]
+            waiting += [(part, False) for part in reversed(parts(node))]
     return order

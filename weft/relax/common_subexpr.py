@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.structural import structural_equal, structural_key
-from weft.ir.traits import ALLOCATES, WRITES, has
+from weft.ir.traits import Trait, has
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.written import written_variables
 from weft.relax.expr import (
@@ -119,7 +119,7 @@ class _Eliminator(PyExprMutator):
         """Whether a value computed twice may be computed once."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
             return False
-        return not (isinstance(value, Call) and has(value.op, ALLOCATES | WRITES))
+        return not (isinstance(value, Call) and has(value.op, Trait.ALLOCATES | Trait.WRITES))
 
     def lookup(self, key: Any, value: Any, info: Any) -> Var | None:
         """The variable of an equal value, or None."""

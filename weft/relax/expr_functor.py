@@ -16,6 +16,7 @@ stays the same object. The passes of weft use these too.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar, TypeVar
 
 from weft.ir.expr import GlobalVar, RelaxExpr
@@ -257,8 +258,13 @@ class _Walk:
     """One expression that is rebuilt: what became of its calls, and which of them are bound."""
 
     def __init__(self, root: RelaxExpr) -> None:
+        self.root = root
         self.known: dict[int, tuple[RelaxExpr, Any]] = {}
-        self.to_bind = {id(item) for item in calls_to_bind(root)}
+
+    @functools.cached_property
+    def to_bind(self) -> frozenset[int]:
+        """The identities of the calls that are bound; asked for nested calls alone."""
+        return frozenset([id(item) for item in calls_to_bind(self.root)])
 
 
 class PyExprMutator(_Functor):

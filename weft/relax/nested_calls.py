@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from weft.ir.sharing import post_order_of
 from weft.relax.expr import Call, Tuple, TupleGetItem
 
 NESTED: Final = (Call, Tuple, TupleGetItem)
@@ -21,9 +22,9 @@ def calls_to_bind(root: Any) -> list[Any]:
     Every call up to the last one in many places is: calls may print, or write in their arguments,
     and stay in their order. A tuple of leaves is an argument as it is.
     """
-    if not isinstance(root, NESTED) or not _holds_nested(root):
+    if not isinstance(root, NESTED) or not _nested_parts(root):
         return []
-    order = _post_order(root)
+    order = post_order_of(root, _nested_parts)
     places = {id(node): 0 for node in order}
     places[id(root)] = 1
     last, tuples = -1, set()
@@ -54,22 +55,6 @@ def _parts(node: Any) -> list[Any]:
     return list(node.fields) if isinstance(node, Tuple) else [node.tuple_value]
 
 
-def _post_order(root: Any) -> list[Any]:
-    """Nested expressions, each object once, parts first, from left to right."""
-    order: list[Any] = []
-    seen: set[int] = set()
-    waiting: list[tuple[Any, bool]] = [(root, False)]
-    while waiting:
-        node, is_done = waiting.pop()
-        if is_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            waiting.append((node, True))
-            waiting += [(p, False) for p in reversed(_parts(node)) if isinstance(p, NESTED)]
-    return order
-
-
-def _holds_nested(value: Any) -> bool:
-    """Whether there is anything to look for: in normal form there is not."""
-    return any(isinstance(part, NESTED) for part in _parts(value))
+def _nested_parts(node: Any) -> list[Any]:
+    """Those of the parts that hold others; in normal form there are none."""
+    return [part for part in _parts(node) if isinstance(part, NESTED)]

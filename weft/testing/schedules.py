@@ -118,10 +118,10 @@ class _Expected:
             return self._of([abs(item) if _is_float(item) else item for item in self.given])
 
     def _of(self, given: list[Any]) -> list[Any]:
-        made = _results(lambda *args: run(self.func, *args), given)
+        arrays = _results(lambda *args: run(self.func, *args), given)
         if self.over is None:
-            return made
-        *same, result = made
+            return arrays
+        *same, result = arrays
         return [result if at == self.over else item for at, item in enumerate(same)]
 
 

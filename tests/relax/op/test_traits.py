@@ -8,17 +8,7 @@ import pytest
 from weft import relax
 from weft.ir.op import Op
 from weft.ir.operator_rules import OperatorRules
-from weft.ir.traits import (
-    ALONG_AXIS,
-    COMMUTATIVE,
-    CONTRACTION,
-    ELEMENTWISE,
-    MOVES,
-    REDUCTION,
-    VIEW,
-    has,
-    has_all,
-)
+from weft.ir.traits import Trait, has, has_all
 from weft.relax.distributed.sharding import LABELS
 from weft.relax.reference import REFERENCE, run
 from weft.relax.transform.layouts import LAYOUTS
@@ -76,7 +66,7 @@ def attrs_of(call):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("op", named(ELEMENTWISE))
+@pytest.mark.parametrize("op", named(Trait.ELEMENTWISE))
 def test_elementwise(op):
     """On permuted tensors the result is permuted; on one element, that element of the result."""
     call, arrays, numbers = call_of(op)
@@ -91,10 +81,10 @@ def test_elementwise(op):
 
 def test_what_combines_elements_is_not_elementwise():
     for name in ("nn.softmax", "nn.prelu", "cumsum", "flip", "sum", "reshape", "sort"):
-        assert not has(Op.get(f"relax.{name}"), ELEMENTWISE), name
+        assert not has(Op.get(f"relax.{name}"), Trait.ELEMENTWISE), name
 
 
-@pytest.mark.parametrize("op", named(COMMUTATIVE))
+@pytest.mark.parametrize("op", named(Trait.COMMUTATIVE))
 def test_commutative(op):
     call, (first, second), _ = call_of(op)
     function, attrs = REFERENCE[op], attrs_of(call)
@@ -103,7 +93,7 @@ def test_commutative(op):
     )
 
 
-@pytest.mark.parametrize("op", named(REDUCTION))
+@pytest.mark.parametrize("op", named(Trait.REDUCTION))
 @pytest.mark.parametrize(("axis", "shape"), [(None, ()), ([1], (2, 4)), ([-1, 0], (3,))])
 def test_reduction(op, axis, shape):
     """The named axes go, or stay with extent one; the order of elements along them is nothing."""
@@ -116,7 +106,7 @@ def test_reduction(op, axis, shape):
     np.testing.assert_allclose(function(reversed_, axis=axis, keepdims=True), kept, rtol=1e-6)
 
 
-@pytest.mark.parametrize("op", named(ALONG_AXIS))
+@pytest.mark.parametrize("op", named(Trait.ALONG_AXIS))
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_along_axis(op, axis):
     """Each line along the axis gives the line of the result that it gives alone."""
@@ -151,7 +141,7 @@ MOVED = {
 
 
 def test_every_operator_that_moves_is_in_the_table():
-    assert {op.name.removeprefix("relax.") for op in operators(MOVES)} == set(MOVED)
+    assert {op.name.removeprefix("relax.") for op in operators(Trait.MOVES)} == set(MOVED)
 
 
 @pytest.mark.parametrize("name", MOVED)
@@ -168,12 +158,12 @@ def test_moves(name):
 
 
 def test_questions():
-    assert has(Op.get("relax.reshape"), VIEW | REDUCTION)
-    assert not has_all(Op.get("relax.reshape"), VIEW | REDUCTION)
-    assert has_all(Op.get("relax.reshape"), VIEW | MOVES)
-    assert has(Op.get("relax.matmul"), CONTRACTION)
-    assert not has(relax.ExternFunc("f"), VIEW)
-    assert not has(None, VIEW)
+    assert has(Op.get("relax.reshape"), Trait.VIEW | Trait.REDUCTION)
+    assert not has_all(Op.get("relax.reshape"), Trait.VIEW | Trait.REDUCTION)
+    assert has_all(Op.get("relax.reshape"), Trait.VIEW | Trait.MOVES)
+    assert has(Op.get("relax.matmul"), Trait.CONTRACTION)
+    assert not has(relax.ExternFunc("f"), Trait.VIEW)
+    assert not has(None, Trait.VIEW)
 
 
 def test_rules_by_name_go_before_rules_by_trait():
@@ -183,7 +173,7 @@ def test_rules_by_name_go_before_rules_by_trait():
     def by_name():
         pass
 
-    @rules.of(ELEMENTWISE)
+    @rules.of(Trait.ELEMENTWISE)
     def by_trait():
         pass
 
@@ -194,12 +184,12 @@ def test_rules_by_name_go_before_rules_by_trait():
     with pytest.raises(IRValueError, match=r"relax\.exp has a rule: .*by_name"):
         rules.of("exp")(by_trait)
     with pytest.raises(IRValueError, match="ELEMENTWISE has a rule: .*by_trait"):
-        rules.of(ELEMENTWISE)(by_name)
+        rules.of(Trait.ELEMENTWISE)(by_name)
 
 
 def test_an_operator_of_a_users_own_is_asked_by_its_traits():
     """ConvertLayout, in-place calls and sharding take it as they take weft's own."""
-    op = Op.register("test.traits_own", traits=ELEMENTWISE)
+    op = Op.register("test.traits_own", traits=Trait.ELEMENTWISE)
     add = Op.get("relax.add")
     for rules in (LABELS, LAYOUTS, MOVEMENTS):
         assert rules.get(op) is rules.get(add) is not None

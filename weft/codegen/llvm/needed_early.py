@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.codegen.llvm.faulting import can_fault
 from weft.ir.expr import PrimExpr
 from weft.ir.op import Op
+from weft.ir.sharing import parts_of, post_order_of
 from weft.tir import expr as e
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def before_branch(em: Emitter, choice: Any) -> None:
 
 def _candidates(root: Any, choice: Any) -> list[tuple[Any, bool]]:
     """Values with a choice in them that several others use, parts first; whether surely needed."""
-    order = _post_order(root)
+    order = post_order_of(root, _parts)
     has_choice: set[int] = set()
     is_open: set[int] = set()
     """What contains ``choice``, and so may be half emitted."""
@@ -98,26 +99,4 @@ def _parts(node: Any) -> list[Any]:
     """The expressions right below that are values of their own; a Let's are left to it."""
     if isinstance(node, e.Let):
         return [node.value]
-    parts: list[Any] = []
-    for name in node.CHILDREN:
-        value = getattr(node, name)
-        if isinstance(value, PrimExpr):
-            parts.append(value)
-        elif isinstance(value, tuple):
-            parts += [item for item in value if isinstance(item, PrimExpr)]
-    return parts
-
-
-def _post_order(root: Any) -> list[Any]:
-    order: list[Any] = []
-    seen: set[int] = set()
-    waiting = [(root, False)]
-    while waiting:
-        node, is_done = waiting.pop()
-        if is_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            waiting.append((node, True))
-            waiting += [(part, False) for part in _parts(node)]
-    return order
+    return [part for part in parts_of(node) if isinstance(part, PrimExpr)]

@@ -19,7 +19,7 @@ from typing import Any, Final
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.traits import KILLS, VIEW, has
+from weft.ir.traits import Trait, has
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -140,9 +140,9 @@ class _Walk:
         """Record what a call uses; what its result may be."""
         target = call.op
         name = target.name if isinstance(target, Op) else ""
-        if has(target, VIEW):
+        if has(target, Trait.VIEW):
             return self.alias(call.args[0])
-        if has(target, KILLS):
+        if has(target, Trait.KILLS):
             return NOTHING
         roots = _ordered_roots([self.alias(arg) for arg in call.args])
         foreign = isinstance(target, ExternFunc)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.op import Op
-from weft.ir.traits import ELEMENTWISE, OPAQUE, SAME_VALUE, VIEW, has
+from weft.ir.traits import Trait, has
 from weft.relax.analysis.variables import all_vars, free_vars
 from weft.relax.expr import (
     Binding,
@@ -41,7 +41,7 @@ Candidates = Callable[[Call], Sequence[tuple[int, Any]]]
 
 def operands(call: Call) -> Sequence[tuple[int, Any]]:
     """The candidates of an operator that is computed element by element."""
-    return tuple(enumerate(call.args)) if has(call.op, ELEMENTWISE) else ()
+    return tuple(enumerate(call.args)) if has(call.op, Trait.ELEMENTWISE) else ()
 
 
 def liveness(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
@@ -136,12 +136,12 @@ class _Aliases:
 
         What others return may be what they got, a constant, or what they keep for themselves.
         """
-        if has(call.op, VIEW | SAME_VALUE):
+        if has(call.op, Trait.VIEW | Trait.SAME_VALUE):
             return self.of(call.args[0], call.args[0].struct_info)
         if call.op is CALL_TIR_INPLACE:
             return self.in_place(call, info)
         is_operator = isinstance(call.op, Op)
-        if is_operator and not has(call.op, OPAQUE):
+        if is_operator and not has(call.op, Trait.OPAQUE):
             return {self.fresh_of(info)}
         arguments = call.args if is_operator else [call.op, *call.args]
         number = self.fresh_of(info)

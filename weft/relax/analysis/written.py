@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.traits import OPAQUE, SAME_VALUE, VIEW, has
+from weft.ir.traits import Trait, has
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import Call, Function, If, SeqExpr, Var
 from weft.relax.op.base import CALL_TIR_INPLACE
@@ -57,9 +57,9 @@ def same_memory(value: Any) -> list[Var]:
         ends = [branch.body if isinstance(branch, SeqExpr) else branch for branch in branches]
         return [var for end in ends for var in collect(end, Var)]
     if isinstance(value, Call) and isinstance(value.op, Op):
-        if has(value.op, VIEW | SAME_VALUE):
+        if has(value.op, Trait.VIEW | Trait.SAME_VALUE):
             return collect(value.args[0], Var)
-        if not has(value.op, OPAQUE):
+        if not has(value.op, Trait.OPAQUE):
             return targets(value)
     if isinstance(value, Function):
         return []

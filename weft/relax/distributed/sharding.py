@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from weft.ir.operator_rules import OperatorRules
 from weft.ir.structural import structural_equal
-from weft.ir.traits import ALONG_AXIS, ELEMENTWISE, REDUCTION, SAME_VALUE
+from weft.ir.traits import Trait
 from weft.relax.distributed.struct_info import (
     DTensorStructInfo,
     Placement,
@@ -171,7 +171,7 @@ def _broadcast_labels(
     return operands, list(range(whole.ndim))
 
 
-@LABELS.of(ELEMENTWISE, SAME_VALUE, "ccl.allreduce")
+@LABELS.of(Trait.ELEMENTWISE, Trait.SAME_VALUE, "ccl.allreduce")
 def _elementwise(
     call: Call,  # noqa: ARG001 - a LabelRule
     infos: list[DTensorStructInfo],
@@ -205,7 +205,7 @@ def _permutation(
     return [list(range(whole.ndim))], list(order)
 
 
-@LABELS.of(REDUCTION)
+@LABELS.of(Trait.REDUCTION)
 def _reduction(
     call: Call, infos: list[DTensorStructInfo], whole: TensorStructInfo
 ) -> tuple[list[Labels], Labels]:
@@ -215,7 +215,7 @@ def _reduction(
     return [labels], labels if whole.ndim == ndim else [axis for axis in labels if axis is not None]
 
 
-@LABELS.of(ALONG_AXIS)
+@LABELS.of(Trait.ALONG_AXIS)
 def _along_axis(
     call: Call,
     infos: list[DTensorStructInfo],

@@ -21,7 +21,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
-from weft.ir.traits import COMMUTATIVE, has
+from weft.ir.traits import Trait, has
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.dpl.edge import Edge, PatternSeq, SameShapeConstraint, record, sequence
 from weft.relax.dpl.matcher import Alternative, Matcher, Site
@@ -330,7 +330,7 @@ class CallPattern(DFPattern):
             return FAILS
         callee = (self.op, at.value.op)
         straight = (callee, *zip(self.args, at.value.args, strict=False))
-        if has(at.value.op, COMMUTATIVE) and given == wanted == 2:
+        if has(at.value.op, Trait.COMMUTATIVE) and given == wanted == 2:
             return straight, (callee, *zip(self.args, reversed(at.value.args), strict=True))
         return (straight,)
 

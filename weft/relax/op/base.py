@@ -12,7 +12,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.op import Op
-from weft.ir.traits import OPAQUE, SAME_VALUE, WRITES, Trait
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, ExternFunc, StringImm, Tuple, as_relax_expr
 from weft.relax.lattice import combined
 from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
@@ -320,12 +320,12 @@ def _infer_to_vdevice(call: Call) -> StructInfo:
     return TensorStructInfo(info.shape, info.dtype, call.attrs["dst_vdevice"], info.ndim)
 
 
-@operator("relax.to_vdevice", _infer_to_vdevice, traits=SAME_VALUE)
+@operator("relax.to_vdevice", _infer_to_vdevice, traits=Trait.SAME_VALUE)
 def to_vdevice(data: Expr, dst_vdevice: Any) -> Any:
     """The tensor copied to a virtual device."""
 
 
-@operator("relax.hint_on_device", lambda call: tensor(call, 0), traits=SAME_VALUE)
+@operator("relax.hint_on_device", lambda call: tensor(call, 0), traits=Trait.SAME_VALUE)
 def hint_on_device(data: Expr, dst_vdevice: Any) -> Any:
     """The tensor, known to live on a virtual device."""
 
@@ -338,17 +338,17 @@ for _name in ("call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_pa
     globals()[_name].__name__ = _name
     _register(
         _name, infer_from_args, globals()[_name], params=("func", "args", "tir_vars"),
-        traits=WRITES if _name == "call_tir_inplace" else Trait.NONE,
+        traits=Trait.WRITES if _name == "call_tir_inplace" else Trait.NONE,
     )  # fmt: skip
 for _function, _is_pure, _traits in (
-    (call_pure_packed, True, OPAQUE),
-    (call_inplace_packed, True, OPAQUE | WRITES),
-    (call_builtin_with_ctx, True, OPAQUE),
-    (invoke_closure, False, OPAQUE),
-    (invoke_pure_closure, True, OPAQUE),
+    (call_pure_packed, True, Trait.OPAQUE),
+    (call_inplace_packed, True, Trait.OPAQUE | Trait.WRITES),
+    (call_builtin_with_ctx, True, Trait.OPAQUE),
+    (invoke_closure, False, Trait.OPAQUE),
+    (invoke_pure_closure, True, Trait.OPAQUE),
 ):
     _register(_function.__name__, infer_from_args, _function, _is_pure, traits=_traits)
-_register("make_closure", infer_any, make_closure, traits=OPAQUE)
+_register("make_closure", infer_any, make_closure, traits=Trait.OPAQUE)
 _register("null_value", infer_any, null_value)
 _register("print", infer_none, print, False)
 _register("assert_op", _infer_assert, assert_op, False, ("condition", "format"))

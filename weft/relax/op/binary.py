@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.traits import COMMUTATIVE, ELEMENTWISE
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import elementwise, match_scalars, operator
 from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
@@ -73,7 +73,7 @@ def operands(x1: Any, x2: Any) -> dict[str, Expr]:
     return {"x1": lhs, "x2": rhs}
 
 
-@operator("relax.add", infer_arithmetic, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.add", infer_arithmetic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def add(x1: Expr, x2: Expr) -> Any:
     """x1 + x2."""
     return operands(x1, x2)
@@ -85,7 +85,7 @@ def subtract(x1: Expr, x2: Expr) -> Any:
     return operands(x1, x2)
 
 
-@operator("relax.multiply", infer_arithmetic, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.multiply", infer_arithmetic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def multiply(x1: Expr, x2: Expr) -> Any:
     """x1 * x2."""
     return operands(x1, x2)
@@ -139,13 +139,13 @@ def log_add_exp(x1: Expr, x2: Expr) -> Any:
     return operands(x1, x2)
 
 
-@operator("relax.equal", infer_comparison, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.equal", infer_comparison, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def equal(x1: Expr, x2: Expr) -> Any:
     """x1 == x2."""
     return operands(x1, x2)
 
 
-@operator("relax.not_equal", infer_comparison, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.not_equal", infer_comparison, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def not_equal(x1: Expr, x2: Expr) -> Any:
     """x1 != x2."""
     return operands(x1, x2)
@@ -175,37 +175,37 @@ def greater_equal(x1: Expr, x2: Expr) -> Any:
     return operands(x1, x2)
 
 
-@operator("relax.logical_and", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.logical_and", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def logical_and(x1: Expr, x2: Expr) -> Any:
     """x1 and x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_or", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.logical_or", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def logical_or(x1: Expr, x2: Expr) -> Any:
     """x1 or x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_xor", infer_logic, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.logical_xor", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def logical_xor(x1: Expr, x2: Expr) -> Any:
     """Either, not both."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_and", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.bitwise_and", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def bitwise_and(x1: Expr, x2: Expr) -> Any:
     """The bitwise and."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_or", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.bitwise_or", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def bitwise_or(x1: Expr, x2: Expr) -> Any:
     """The bitwise or."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_xor", infer_bits, traits=ELEMENTWISE | COMMUTATIVE)
+@operator("relax.bitwise_xor", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
 def bitwise_xor(x1: Expr, x2: Expr) -> Any:
     """The bitwise exclusive or."""
     return operands(x1, x2)

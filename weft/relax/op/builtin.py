@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.op import Op
-from weft.ir.traits import ALLOCATES, SAME_VALUE
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import as_shape
 from weft.relax.op.memory import (
@@ -35,8 +35,16 @@ def stop_lift_params(x: Expr) -> Call:
 
 
 register(
-    "relax.builtin.alloc_tensor", infer_alloc_tensor, alloc_tensor, pure=True, traits=ALLOCATES
+    "relax.builtin.alloc_tensor",
+    infer_alloc_tensor,
+    alloc_tensor,
+    pure=True,
+    traits=Trait.ALLOCATES,
 )
 register(
-    "relax.builtin.stop_lift_params", infer_ensure, stop_lift_params, pure=True, traits=SAME_VALUE
+    "relax.builtin.stop_lift_params",
+    infer_ensure,
+    stop_lift_params,
+    pure=True,
+    traits=Trait.SAME_VALUE,
 )

@@ -31,7 +31,7 @@ from weft.ir.attrs import Attrs
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array, freeze
 from weft.ir.op import Op
-from weft.ir.traits import ELEMENTWISE, Trait
+from weft.ir.traits import Trait
 from weft.relax.distributed.sharding import infer_operator
 from weft.relax.distributed.struct_info import DTensorStructInfo, replicated
 from weft.relax.expr import (
@@ -265,7 +265,7 @@ def operator(
     return define
 
 
-elementwise: Final = functools.partial(operator, traits=ELEMENTWISE)
+elementwise: Final = functools.partial(operator, traits=Trait.ELEMENTWISE)
 """``@elementwise("relax.abs", same_as_input)``: an operator computed element by element."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import PrimExpr
-from weft.ir.traits import MOVES
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, Tuple
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import (
@@ -59,7 +59,7 @@ def infer_take(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], *chosen, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.take", infer_take, traits=MOVES)
+@operator("relax.take", infer_take, traits=Trait.MOVES)
 def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Any:
     """The slices of x along an axis that indices choose.
 
@@ -149,7 +149,7 @@ def _as_tuple(values: Any) -> Expr:
     return Tuple([v if isinstance(v, Expr) else PrimValue(v) for v in values])
 
 
-@operator("relax.strided_slice", infer_strided_slice, traits=MOVES)
+@operator("relax.strided_slice", infer_strided_slice, traits=Trait.MOVES)
 def strided_slice(
     x: Expr, axes: Expr, begin: Expr, end: Expr, strides: Expr | None = None,
     assume_inbound: bool = False,
@@ -174,6 +174,6 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
     return result(None, info.dtype, info.ndim, info.vdevice)
 
 
-@operator("relax.dynamic_strided_slice", infer_dynamic_strided_slice, traits=MOVES)
+@operator("relax.dynamic_strided_slice", infer_dynamic_strided_slice, traits=Trait.MOVES)
 def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Any:
     """The part between begin and end, which are tensors."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.traits import CONTRACTION
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.binary import add
 from weft.relax.op.definition import Dtype, Exprs, operator
@@ -58,7 +58,7 @@ def infer_matmul(call: Call) -> TensorStructInfo:
     return result([*batch, *rows, *columns], dtype, vdevice=lhs.vdevice)
 
 
-@operator("relax.matmul", infer_matmul, traits=CONTRACTION)
+@operator("relax.matmul", infer_matmul, traits=Trait.CONTRACTION)
 def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> Any:
     """The matrix product, over broadcast batch dimensions."""
 
@@ -121,7 +121,7 @@ def infer_einsum(call: Call) -> TensorStructInfo:
     return result(None, dtype, len(output), common_vdevice(infos))
 
 
-@operator("relax.einsum", infer_einsum, traits=CONTRACTION)
+@operator("relax.einsum", infer_einsum, traits=Trait.CONTRACTION)
 def einsum(operands: Exprs, subscripts: str) -> Any:
     """Einstein's summation convention, as numpy.einsum; axes under an ellipsis broadcast."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
-from weft.ir.traits import ALONG_AXIS, MOVES, VIEW
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
 from weft.relax.lattice import tensor_dims
 from weft.relax.op.definition import (
@@ -75,7 +75,7 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
     return shaped(call, 1, info.dtype, info.vdevice)
 
 
-@operator("relax.broadcast_to", infer_broadcast_to, traits=MOVES)
+@operator("relax.broadcast_to", infer_broadcast_to, traits=Trait.MOVES)
 def broadcast_to(x: Expr, shape: Shape) -> Any:
     """The tensor repeated along new axes and axes of extent 1."""
 
@@ -114,7 +114,7 @@ def infer_concat(call: Call) -> TensorStructInfo:
     return result(dims, dtype, vdevice=vdevice)
 
 
-@operator("relax.concat", infer_concat, traits=MOVES)
+@operator("relax.concat", infer_concat, traits=Trait.MOVES)
 def concat(tensors: Exprs, axis: int | None = 0) -> Any:
     """Tensors joined along an axis."""
 
@@ -141,7 +141,7 @@ def infer_stack(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype, vdevice=vdevice)
 
 
-@operator("relax.stack", infer_stack, traits=MOVES)
+@operator("relax.stack", infer_stack, traits=Trait.MOVES)
 def stack(tensors: Exprs, axis: int = 0) -> Any:
     """Tensors of one shape joined along a new axis."""
 
@@ -162,7 +162,7 @@ def infer_expand_dims(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.expand_dims", infer_expand_dims, traits=MOVES)
+@operator("relax.expand_dims", infer_expand_dims, traits=Trait.MOVES)
 def expand_dims(x: Expr, axis: Ints) -> Any:
     """The tensor with new axes of extent 1."""
 
@@ -176,7 +176,7 @@ def infer_flatten(call: Call) -> TensorStructInfo:
     return result(None if dims is None else [product(dims)], info.dtype, 1, info.vdevice)
 
 
-@operator("relax.flatten", infer_flatten, traits=MOVES)
+@operator("relax.flatten", infer_flatten, traits=Trait.MOVES)
 def flatten(x: Expr) -> Any:
     """All elements in one dimension, in row-major order."""
 
@@ -196,7 +196,7 @@ def infer_permute_dims(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, info.ndim, info.vdevice)
 
 
-@operator("relax.permute_dims", infer_permute_dims, traits=MOVES)
+@operator("relax.permute_dims", infer_permute_dims, traits=Trait.MOVES)
 def permute_dims(x: Expr, axes: Ints | None = None) -> Any:
     """The axes in another order (reversed if None)."""
 
@@ -215,7 +215,7 @@ def infer_reshape(call: Call) -> TensorStructInfo:
     return shaped(call, 1, info.dtype, info.vdevice)
 
 
-@operator("relax.reshape", infer_reshape, traits=MOVES | VIEW)
+@operator("relax.reshape", infer_reshape, traits=Trait.MOVES | Trait.VIEW)
 def reshape(x: Expr, shape: Shape) -> Any:
     """The elements in row-major order in another shape; one extent may be -1, 0 copies."""
     return {"shape": complete_shape(x, shape)}
@@ -308,7 +308,7 @@ def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
     return [size] * (count - 1) + [last]
 
 
-@operator("relax.split", infer_split, traits=MOVES)
+@operator("relax.split", infer_split, traits=Trait.MOVES)
 def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts along an axis: a number of equal ones, or between indices. One part is no tuple."""
     if isinstance(indices_or_sections, list | tuple):
@@ -340,7 +340,7 @@ def infer_squeeze(call: Call) -> TensorStructInfo:
     return result(kept, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.squeeze", infer_squeeze, traits=MOVES)
+@operator("relax.squeeze", infer_squeeze, traits=Trait.MOVES)
 def squeeze(x: Expr, axis: Ints | None = None) -> Any:
     """The tensor without axes of extent 1 (all such if None)."""
 
@@ -362,7 +362,7 @@ def infer_repeat(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.repeat", infer_repeat, traits=MOVES)
+@operator("relax.repeat", infer_repeat, traits=Trait.MOVES)
 def repeat(data: Expr, repeats: int, axis: int | None = None) -> Any:
     """Each element repeated along an axis (of the flat tensor if None)."""
 
@@ -384,7 +384,7 @@ def infer_tile(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.tile", infer_tile, traits=MOVES)
+@operator("relax.tile", infer_tile, traits=Trait.MOVES)
 def tile(data: Expr, repeats: Ints) -> Any:
     """The whole tensor repeated along its axes."""
 
@@ -396,7 +396,7 @@ def infer_flip(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.flip", infer_flip, traits=MOVES | ALONG_AXIS)
+@operator("relax.flip", infer_flip, traits=Trait.MOVES | Trait.ALONG_AXIS)
 def flip(data: Expr, axis: int) -> Any:
     """The order along an axis reversed."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.op import Op
-from weft.ir.traits import ALLOCATES, KILLS, VIEW, Trait
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
 from weft.relax.op.definition import FUNCTIONS, as_shape
 from weft.relax.op.infer import (
@@ -197,14 +197,24 @@ def view(
 
 register(
     "relax.memory.view", infer_view, view, pure=True,
-    params=("data", "shape", "dtype", "relative_byte_offset"), traits=VIEW,
+    params=("data", "shape", "dtype", "relative_byte_offset"), traits=Trait.VIEW,
 )  # fmt: skip
-register("relax.memory.alloc_storage", infer_object, alloc_storage, pure=True, traits=ALLOCATES)
 register(
-    "relax.memory.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True, traits=ALLOCATES
+    "relax.memory.alloc_storage", infer_object, alloc_storage, pure=True, traits=Trait.ALLOCATES
 )
-register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False, traits=KILLS)
-register("relax.memory.kill_tensor", infer_nothing, kill_tensor, pure=False, traits=KILLS)
 register(
-    "relax.memory.ensure_zero_offset", infer_ensure, ensure_zero_offset, pure=True, traits=VIEW
+    "relax.memory.alloc_tensor",
+    infer_tensor_in_storage,
+    alloc_tensor,
+    pure=True,
+    traits=Trait.ALLOCATES,
+)
+register("relax.memory.kill_storage", infer_nothing, kill_storage, pure=False, traits=Trait.KILLS)
+register("relax.memory.kill_tensor", infer_nothing, kill_tensor, pure=False, traits=Trait.KILLS)
+register(
+    "relax.memory.ensure_zero_offset",
+    infer_ensure,
+    ensure_zero_offset,
+    pure=True,
+    traits=Trait.VIEW,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.expr import IntImm
-from weft.ir.traits import ALONG_AXIS
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue
 from weft.relax.op.create import full_like
 from weft.relax.op.definition import Dtype, Prim, elementwise, match_scalars, operator
@@ -110,12 +110,12 @@ def infer_argsort(call: Call) -> TensorStructInfo:
     return with_dtype(infer_sort(call), call.attrs["dtype"])
 
 
-@operator("relax.sort", infer_sort, traits=ALONG_AXIS)
+@operator("relax.sort", infer_sort, traits=Trait.ALONG_AXIS)
 def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
     """The values in order along an axis."""
 
 
-@operator("relax.argsort", infer_argsort, traits=ALONG_AXIS)
+@operator("relax.argsort", infer_argsort, traits=Trait.ALONG_AXIS)
 def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:
     """The indices that put the values in order along an axis."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.traits import ALONG_AXIS, REDUCTION
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Dtype, Ints, operator
 from weft.relax.op.infer import (
@@ -90,37 +90,37 @@ def infer_median(call: Call) -> StructInfo:
     return TupleStructInfo([values, with_dtype(values, "int64")])
 
 
-@operator("relax.sum", infer_number_reduction, traits=REDUCTION)
+@operator("relax.sum", infer_number_reduction, traits=Trait.REDUCTION)
 def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The sum over axes (all if None)."""
 
 
-@operator("relax.max", infer_reduction, traits=REDUCTION)
+@operator("relax.max", infer_reduction, traits=Trait.REDUCTION)
 def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The largest value over axes (all if None)."""
 
 
-@operator("relax.min", infer_reduction, traits=REDUCTION)
+@operator("relax.min", infer_reduction, traits=Trait.REDUCTION)
 def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The smallest value over axes (all if None)."""
 
 
-@operator("relax.prod", infer_number_reduction, traits=REDUCTION)
+@operator("relax.prod", infer_number_reduction, traits=Trait.REDUCTION)
 def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The product over axes (all if None)."""
 
 
-@operator("relax.mean", infer_float_reduction, traits=REDUCTION)
+@operator("relax.mean", infer_float_reduction, traits=Trait.REDUCTION)
 def mean(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The mean over axes (all if None)."""
 
 
-@operator("relax.std", infer_float_reduction, traits=REDUCTION)
+@operator("relax.std", infer_float_reduction, traits=Trait.REDUCTION)
 def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The standard deviation (of the population) over axes."""
 
 
-@operator("relax.variance", infer_float_reduction, traits=REDUCTION)
+@operator("relax.variance", infer_float_reduction, traits=Trait.REDUCTION)
 def variance(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The variance (of the population) over axes."""
 
@@ -143,14 +143,14 @@ def argmin(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
     """The index of the first smallest value, int64."""
 
 
-@operator("relax.cumsum", infer_scan, traits=ALONG_AXIS)
+@operator("relax.cumsum", infer_scan, traits=Trait.ALONG_AXIS)
 def cumsum(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
 ) -> Any:
     """Running sums along an axis (flat if None)."""
 
 
-@operator("relax.cumprod", infer_scan, traits=ALONG_AXIS)
+@operator("relax.cumprod", infer_scan, traits=Trait.ALONG_AXIS)
 def cumprod(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
 ) -> Any:

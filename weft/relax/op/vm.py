@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.op import Op
-from weft.ir.traits import ALLOCATES, KILLS
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.base import inline_tuple
 from weft.relax.op.definition import as_shape
@@ -47,9 +47,13 @@ def call_tir_dyn(func: Expr, args: Any) -> Call:
     return Call(Op.get("relax.vm.call_tir_dyn"), [func, inline_tuple(args)])
 
 
-register("relax.vm.alloc_storage", infer_object, alloc_storage, pure=True, traits=ALLOCATES)
+register("relax.vm.alloc_storage", infer_object, alloc_storage, pure=True, traits=Trait.ALLOCATES)
 register(
-    "relax.vm.alloc_tensor", infer_tensor_in_storage, alloc_tensor, pure=True, traits=ALLOCATES
+    "relax.vm.alloc_tensor",
+    infer_tensor_in_storage,
+    alloc_tensor,
+    pure=True,
+    traits=Trait.ALLOCATES,
 )
-register("relax.vm.kill_object", infer_nothing, kill_object, pure=False, traits=KILLS)
+register("relax.vm.kill_object", infer_nothing, kill_object, pure=False, traits=Trait.KILLS)
 register("relax.vm.call_tir_dyn", infer_nothing, call_tir_dyn, pure=False)

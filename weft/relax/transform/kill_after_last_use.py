@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weft.ir.op import Op
-from weft.ir.traits import KILLS, has
+from weft.ir.traits import Trait, has
 from weft.relax.expr import (
     Binding,
     Call,
@@ -72,7 +72,7 @@ class _LastUses(PyExprVisitor):
         bindings = [binding for block in seq.blocks for binding in block.bindings]
         for binding in bindings:
             self.current = binding.var
-            if has(getattr(binding.value, "op", None), KILLS):
+            if has(getattr(binding.value, "op", None), Trait.KILLS):
                 self.killed.add(binding.value.args[0])
             else:
                 self.visit_expr(binding.value)

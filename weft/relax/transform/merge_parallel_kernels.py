@@ -24,7 +24,7 @@ from typing import Any
 
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.traits import VIEW, has
+from weft.ir.traits import Trait, has
 from weft.ir.transform import PassContext
 from weft.relax.analysis.dependencies import operands
 from weft.relax.expr import (
@@ -182,7 +182,7 @@ def _is_view(binding: Any) -> bool:
     """Whether a binding computes nothing: a name, a field, another shape."""
     value = binding.value
     if isinstance(value, Call):
-        return has(value.op, VIEW)
+        return has(value.op, Trait.VIEW)
     return isinstance(binding, VarBinding) and isinstance(value, Var | Tuple | TupleGetItem)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.ir.traits import CONTRACTION, ELEMENTWISE, MOVES, has
+from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
@@ -77,8 +77,8 @@ class _Mover(PyExprMutator):
             known.renamed[var] = value
         if isinstance(value, Call):
             known.calls[var] = value
-            carries = has(value.op, ELEMENTWISE | MOVES)
-            if has(value.op, CONTRACTION) or (
+            carries = has(value.op, Trait.ELEMENTWISE | Trait.MOVES)
+            if has(value.op, Trait.CONTRACTION) or (
                 carries and any(used in known.products for used in uses(value))
             ):
                 known.products.add(var)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.traits import ALONG_AXIS
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import elementwise, operator
 from weft.relax.op.infer import (
@@ -153,11 +153,11 @@ def tanhshrink(data: Expr) -> Any:
     """x - tanh(x)."""
 
 
-@operator("relax.nn.softmax", infer_softmax, traits=ALONG_AXIS)
+@operator("relax.nn.softmax", infer_softmax, traits=Trait.ALONG_AXIS)
 def softmax(data: Expr, axis: int = -1) -> Any:
     """exp(x) / sum of exp(x) along ``axis``."""
 
 
-@operator("relax.nn.log_softmax", infer_softmax, traits=ALONG_AXIS)
+@operator("relax.nn.log_softmax", infer_softmax, traits=Trait.ALONG_AXIS)
 def log_softmax(data: Expr, axis: int = -1) -> Any:
     """The logarithm of softmax along ``axis``."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.ir.op import Op
-from weft.ir.traits import CONTRACTION
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import check_rank, common_dtype, dims_of, fail, result, tensor
@@ -87,7 +87,7 @@ def _replace_builder(name: str, function: Callable[..., Call]) -> None:
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
-@operator("relax.nn.attention", infer_attention, traits=CONTRACTION)
+@operator("relax.nn.attention", infer_attention, traits=Trait.CONTRACTION)
 def _attention(
     query: Expr, key: Expr, value: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
@@ -95,7 +95,7 @@ def _attention(
     """softmax(query key^T * scale) value."""
 
 
-@operator("relax.nn.attention_bias", infer_attention_bias, traits=CONTRACTION)
+@operator("relax.nn.attention_bias", infer_attention_bias, traits=Trait.CONTRACTION)
 def attention_bias(
     query: Expr, key: Expr, value: Expr, bias: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
@@ -117,7 +117,7 @@ def attention(
 _replace_builder("relax.nn.attention", attention)
 
 
-@operator("relax.nn.attention_var_len", infer_attention_var_len, traits=CONTRACTION)
+@operator("relax.nn.attention_var_len", infer_attention_var_len, traits=Trait.CONTRACTION)
 def _attention_var_len(
     queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, seqstart_k: Expr,
     max_seqlen_q: Expr, max_seqlen_k: Expr, scale: float | None = None,

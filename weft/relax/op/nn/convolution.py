@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.traits import CONTRACTION
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.definition import Dtype, Ints, operator
 from weft.relax.op.infer import (
@@ -114,7 +114,7 @@ def _attrs(rank: int, strides: Any, padding: Any, dilation: Any, layout: str, ou
     }
 
 
-@operator("relax.nn.conv1d", infer_conv, traits=CONTRACTION)
+@operator("relax.nn.conv1d", infer_conv, traits=Trait.CONTRACTION)
 def conv1d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW",
@@ -124,7 +124,7 @@ def conv1d(
     return _attrs(1, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv2d", infer_conv, traits=CONTRACTION)
+@operator("relax.nn.conv2d", infer_conv, traits=Trait.CONTRACTION)
 def conv2d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
@@ -134,7 +134,7 @@ def conv2d(
     return _attrs(2, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv3d", infer_conv, traits=CONTRACTION)
+@operator("relax.nn.conv3d", infer_conv, traits=Trait.CONTRACTION)
 def conv3d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW",
@@ -144,7 +144,7 @@ def conv3d(
     return _attrs(3, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv1d_transpose", infer_conv_transpose, traits=CONTRACTION)
+@operator("relax.nn.conv1d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
 def conv1d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",
@@ -155,7 +155,7 @@ def conv1d_transpose(
     return {**made, "output_padding": each(output_padding, 1, "output_padding")}
 
 
-@operator("relax.nn.conv2d_transpose", infer_conv_transpose, traits=CONTRACTION)
+@operator("relax.nn.conv2d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
 def conv2d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",
@@ -166,7 +166,7 @@ def conv2d_transpose(
     return {**made, "output_padding": each(output_padding, 2, "output_padding")}
 
 
-@operator("relax.nn.conv3d_transpose", infer_conv_transpose, traits=CONTRACTION)
+@operator("relax.nn.conv3d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
 def conv3d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW",

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.traits import ALONG_AXIS, ELEMENTWISE, REDUCTION
+from weft.ir.traits import Trait
 from weft.relax.expr import Constant, const
 from weft.relax.transform.layouts.order import AxisOrder, Order, identity
 from weft.relax.transform.layouts.rule import LAYOUTS, Answer, Request
 
 
-@LAYOUTS.of(ELEMENTWISE)
+@LAYOUTS.of(Trait.ELEMENTWISE)
 def broadcasting(request: Request) -> Answer:
     """One order for all operands.
 
@@ -69,7 +69,7 @@ def _of_rank(constant: Constant, rank: int) -> Constant:
     return const(data.reshape(() if data.size == 1 else (*ones, *data.shape)))
 
 
-@LAYOUTS.of(REDUCTION)
+@LAYOUTS.of(Trait.REDUCTION)
 def reduction(request: Request) -> Answer | None:
     """The axes that are left, in the order in which they are stored."""
     axis, keepdims, order = request.attrs["axis"], request.attrs["keepdims"], request.data
@@ -91,7 +91,7 @@ def arg_reduction(request: Request) -> Answer | None:
     return Answer([order], output, {"axis": order.position(axis)})
 
 
-@LAYOUTS.of(ALONG_AXIS)
+@LAYOUTS.of(Trait.ALONG_AXIS)
 def along_axis(request: Request) -> Answer | None:
     """As the data, along the axis where it is stored; along the flat tensor as the program says."""
     if request.attrs["axis"] is None:

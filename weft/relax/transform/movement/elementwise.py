@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.traits import ELEMENTWISE
+from weft.ir.traits import Trait
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Tuple
 from weft.relax.shape_arith import same_dim, same_dims
@@ -32,7 +32,7 @@ from weft.relax.transform.movement.scope import (
 )
 
 
-@MOVEMENTS.of(ELEMENTWISE)
+@MOVEMENTS.of(Trait.ELEMENTWISE)
 def sink(scope: Scope, call: Call) -> Any:
     """The operator on what its arguments are moved from, moved."""
     if name_of(call) == "relax.where":

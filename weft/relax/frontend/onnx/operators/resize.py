@@ -173,9 +173,9 @@ def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) 
         return x.expr
     kind = DataType(x.dtype)
     wide = "float64" if kind.bits > (32 if kind.is_float else 8) else "float32"
-    made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
     if kind.bits == 8 and method.antialias and method.positions != "tf_crop_and_resize":
         return _by_whole_weights(context, x.expr, work[::-1], method)
+    made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
     if not kind.is_float and method.antialias:
         return _rounded_by_axis(context, made, work[::-1], method, x.dtype)
     for axis in work:
