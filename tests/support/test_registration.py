@@ -13,6 +13,7 @@ from weft.ir.transform import PassContext
 from weft.relax.backend import pattern_registry
 from weft.relax.dpl import is_op, wildcard
 from weft.relax.frontend.onnx import registry as onnx_registry
+from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.reference.operators import REFERENCE
 from weft.relax.transform.legalize import LEGALIZE, register_legalize
 from weft.runtime.externals import BOUND
@@ -20,6 +21,8 @@ from weft.runtime.native import register_extern
 from weft.runtime.registry import get_global_func
 
 NAME = "tests.twice"
+TWICE = ("tests", "Twice")
+"""The key of the converter of ONNX."""
 
 
 
@@ -57,6 +60,10 @@ REGISTRIES = {
     "one attribute of an operator": (
         lambda f, **options: weft.ir.register_op_attr(NAME, "another", f, **options),
         lambda: Op.get(NAME).get_attr("another"),
+    ),
+    "operators": (
+        lambda f, **options: operator(NAME, f, **options)(lambda: None),
+        lambda: Op.get(NAME).get_attr("infer_struct_info"),
     ),
     "legalisations": (
         lambda f, **options: register_legalize(NAME, f, **options), lambda: LEGALIZE[Op.get(NAME)],
@@ -119,11 +126,12 @@ def no_traces(monkeypatch):
     kept = [dict(table) for table in tables]
     yield
     for table, content in zip(tables, kept, strict=True):
-        table.clear()
         table.update(content)
+        for key in [key for key in table if NAME in str(key) or key == TWICE]:
+            del table[key]  # others may have come with a module that a test was the first to import
     pattern_registry.remove_patterns([NAME])
-    for name in ("rule", "another"):
-        Op.get(NAME).reset_attr(name)
+    Op.get(NAME).attributes.clear()
+    FUNCTIONS.pop(NAME, None)
 
 
 @pytest.mark.usefixtures("no_traces")
@@ -143,6 +151,7 @@ def test_weft_s_own_entries_are_kept_as_well():
         lambda: relax.register_pipeline("zero")(first),
         lambda: register_legalize("relax.add", first),
         lambda: weft.ir.register_op_attr("relax.add", "params", ()),
+        lambda: operator("relax.add", first)(lambda: None),
         lambda: onnx_registry.converter("Relu", since=1)(first),
     ):
         with pytest.raises(weft.TVMError, match="is already registered; pass override=True"):
@@ -153,3 +162,20 @@ def test_the_same_value_again_is_no_second_one():
     Op.register(NAME, kept=first)
     assert Op.register(NAME, kept=first).get_attr("kept") is first
     Op.get(NAME).reset_attr("kept")
+
+
+def test_two_legalisations_of_an_operator_are_an_error(monkeypatch):
+    """One by ``register_legalize`` or weft's own, another as the attribute ``FLegalize``."""
+    from weft.relax.transform import FoldConstant, LegalizeOps
+
+    monkeypatch.setitem(Op.get("relax.exp").attributes, "FLegalize", first)
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        builder.emit_func_output(builder.emit(relax.op.exp(relax.const(1.0))))
+    message = (
+        r"relax.exp has a legalisation and an attribute FLegalize; .*"
+        r"register_legalize\('relax.exp', rule, override=True\)"
+    )
+    for step in (LegalizeOps(), FoldConstant()):
+        with pytest.raises(weft.TVMError, match=message):
+            step(builder.get())

@@ -6,6 +6,7 @@ import pytest
 import weft
 from weft import relax
 from weft.ir.op import Op
+from weft.ir.traits import Trait
 from weft.relax.analysis import contains_impure_call
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError
@@ -29,7 +30,7 @@ def scaled():
     weft.ir.register_op_attr(NAME, "FLegalize", legalize)
     op = Op.get(NAME)
     yield op, seen
-    for key in ("FInferStructInfo", "FLegalize", "FPurity"):
+    for key in ("FInferStructInfo", "FLegalize", "FPurity", "traits"):
         op.reset_attr(key)
 
 
@@ -66,3 +67,39 @@ def test_without_a_rule_the_error_says_how_to_register_one():
     message = r"tests.without_rule has no struct-info rule; register one: weft.ir.register_op_attr"
     with pytest.raises(IRTypeError, match=message):
         build(op)
+
+
+def convolutions_around(op):
+    """conv2d, the operator, conv2d: of images whose channels stand before the axes."""
+    x = relax.Var("x", TensorStructInfo((1, 4, 6, 6), "float32"))
+    weights = [
+        relax.const(np.random.default_rng(seed).standard_normal((4, 4, 3, 3)), "float32")
+        for seed in range(2)
+    ]
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            first = builder.emit(relax.op.nn.conv2d(x, weights[0], padding=1))
+            second = builder.emit(relax.Call(op, [first]))
+            out = builder.emit_output(relax.op.nn.conv2d(second, weights[1], padding=1))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+@pytest.mark.parametrize(("traits", "transposes"), [(Trait.ELEMENTWISE, 2), (Trait.NONE, 4)])
+def test_a_layout_goes_through_it_if_it_says_that_it_is_elementwise(scaled, traits, transposes):
+    op, _ = scaled
+    op.set_attr("traits", traits)
+    mod = convolutions_around(op)
+    changed = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})(mod)
+    of_images = [
+        line for line in changed.script().splitlines()
+        if "R.permute_dims" in line and "metadata" not in line
+    ]  # fmt: skip
+    assert len(of_images) == transposes
+    data = np.random.default_rng(0).standard_normal((1, 4, 6, 6)).astype("float32")
+    results = [
+        relax.VirtualMachine(relax.build(item, "llvm"), weft.cpu())["main"](data).numpy()
+        for item in (mod, changed)
+    ]
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)

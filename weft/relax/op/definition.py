@@ -50,6 +50,7 @@ from weft.support import slots
 from weft.support.annotations import spelled
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
+from weft.support.registration import refuse_second
 
 Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
@@ -145,7 +146,7 @@ ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {
 class _Definition:
     """The conversions of one operator's parameters, prepared once."""
 
-    def __init__(self, name: str, body: Callable[..., Any]) -> None:
+    def __init__(self, name: str, body: Callable[..., Any], override: bool) -> None:
         self.body = body
         self.signature = inspect.signature(body)
         self.args: list[tuple[str, Callable[[Any], Expr], bool]] = []
@@ -163,6 +164,7 @@ class _Definition:
                     f"{', '.join([*ARGUMENTS, *ATTRIBUTES])}"
                 )
         self.op = Op.register(name)
+        refuse_second("the operator", name, self.op.has_attr("infer_struct_info"), override)
 
     def bind(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -239,12 +241,21 @@ def _legacy(name: str, args: Any, kwargs: Any) -> Any:
 
 
 def operator(
-    name: str, infer: Infer, *, pure: bool = True, traits: Trait = Trait.NONE
+    name: str,
+    infer: Infer,
+    *,
+    pure: bool = True,
+    traits: Trait = Trait.NONE,
+    override: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Call]]:
-    """Define the operator ``name``; see the module's docstring."""
+    """Define the operator ``name``; see the module's docstring.
+
+    Raises:
+        IRValueError: there is an operator of that name, and ``override`` is not given.
+    """
 
     def define(body: Callable[..., Any]) -> Callable[..., Call]:
-        definition = _Definition(name, body)
+        definition = _Definition(name, body, override)
 
         @functools.wraps(body)
         def build(*args: Any, **kwargs: Any) -> Call:

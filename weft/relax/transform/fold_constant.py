@@ -32,7 +32,7 @@ from weft.relax.op.base import CALL_TIR
 from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.fold_by_numpy import fold_by_numpy
-from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.passes import make_module_pass
 from weft.support import slots
 from weft.tir.buffer import decl_buffer
@@ -98,7 +98,7 @@ class _Folder(PyExprMutator):
         """Lower an operator on constants in a scratch builder and fold the call_tir."""
         if call.op in _SHAPES:
             return _SHAPES[call.op](call)
-        rule = LEGALIZE.get(call.op)
+        rule = rule_of(call.op)
         if rule is None or not _all_constant(call.args) or not _is_small(call):
             return call
         exact = fold_by_numpy(call)

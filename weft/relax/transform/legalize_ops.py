@@ -27,7 +27,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.legalize import LEGALIZE, PACKED
+from weft.relax.transform.legalize import PACKED, rule_of
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
 from weft.relax.transform.legalize.rule import Rule
 from weft.relax.transform.passes import make_module_pass, mutate_module
@@ -53,7 +53,7 @@ class LegalizeMutator(PyExprMutator):
         packed = PACKED.get(call.op)
         if packed is not None and call.op not in self.custom:
             return call_pure_packed(packed, *call.args, sinfo_args=call.struct_info)
-        rule = self.custom.get(call.op) or call.op.get_attr("FLegalize") or LEGALIZE.get(call.op)
+        rule = self.custom.get(call.op) or rule_of(call.op)
         if rule is None:
             self.warn(call.op)
             return call

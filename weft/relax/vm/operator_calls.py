@@ -19,7 +19,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.transform.legalize import rule_of
 
 if TYPE_CHECKING:
     from weft.relax.vm.bytecode import FunctionBuilder
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def waits_for_shapes(call: Call) -> bool:
     """Whether an operator has a lowering that only lacks shapes or dtypes, or values of shapes."""
     op = call.op
-    if not isinstance(op, Op) or (op not in LEGALIZE and op.get_attr("FLegalize") is None):
+    if not isinstance(op, Op) or rule_of(op) is None:
         return False
     infos = [call.struct_info, *[arg.struct_info for arg in call.args]]
     return not all(_is_complete(info) for info in infos)

@@ -21,6 +21,7 @@ from weft.relax.transform.legalize import (
 from weft.relax.transform.legalize.agreement import AGREEMENT
 from weft.relax.transform.legalize.rule import Rule, agreeing
 from weft.relax.transform.legalize.windows import WINDOWS, fitting
+from weft.support.errors import LegalizeError
 from weft.support.registration import refuse_second
 
 _KERNELS: dict[Op, Rule] = {
@@ -58,6 +59,22 @@ NOT_LEGALIZED: dict[str, str] = {
     "wrap_param": "ToMixedPrecision removes it",
 }  # fmt: skip
 """Tensor operators without a rule, and why."""
+
+
+def rule_of(operator: Op) -> Rule | None:
+    """The rule of an operator: that of ``register_legalize``, or its attribute ``FLegalize``.
+
+    Raises:
+        LegalizeError: it has both.
+    """
+    own, attribute = LEGALIZE.get(operator), operator.get_attr("FLegalize")
+    if own is not None and attribute is not None:
+        raise LegalizeError(
+            f"{operator.name} has a legalisation and an attribute FLegalize; to replace the first "
+            f"call relax.transform.register_legalize({operator.name!r}, rule, override=True) "
+            "instead of setting the attribute"
+        )
+    return own or attribute
 
 
 def register_legalize(
