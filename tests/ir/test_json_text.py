@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import pytest
 import weft
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir import json_text
-from weft.ir.field_types import checks_of
+from weft.ir.field_types import checks_of, classes_named
 from weft.ir.json_text import FORMAT
 from weft.ir.node import Node
 from weft.script import tir as tir_script
@@ -224,6 +227,35 @@ def every_class():
         todo += kind.__subclasses__()
         if kind.__module__.startswith("weft.") and "testing" not in kind.__module__:
             yield kind
+
+
+def test_every_class_that_an_annotation_names_is_there():
+    """A name that nothing has would hold for no value, as one of a level that is not loaded."""
+    unknown = []
+    for kind in every_class():
+        modules = {base.__module__ for base in kind.__mro__ if base is not object}
+        for field, (text, _) in checks_of(kind).items():
+            for name in set(re.findall(r"\w+", text)) - {"Any", "Callable", "Array", "Map"}:
+                if not any(classes_named(name, module) for module in modules):
+                    unknown.append(f"{kind.__name__}.{field}: {name}")
+    assert not unknown
+
+
+def test_a_function_is_read_where_graphs_are_not_loaded(tmp_path):
+    """``struct_info: StructInfo | None`` of an expression names a class of a higher level."""
+    x = te.placeholder((4,), "float32", "x")
+    func = te.create_prim_func([x, topi.nn.relu(x)])
+    (tmp_path / "func.json").write_text(ir.save_json(func), encoding="utf-8")
+    program = (
+        "import sys, weft.ir; func = weft.ir.load_json(open('func.json').read());"
+        "assert 'weft.relax.struct_info' not in sys.modules;"
+        "import weft.relax; print(weft.ir.structural_equal(func, func), func.script())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"True {func.script()}\n"
 
 
 def test_every_annotation_is_understood_and_says_something():

@@ -79,7 +79,9 @@ def _check_of_part(text: str, module: str) -> Check:
     if head in ("Any", "Callable"):
         return lambda value: head == "Any"  # a text holds no function of Python
     if not bracket:
-        classes = _classes(head, module)
+        classes = classes_named(head, module)
+        if not classes:
+            return lambda value: isinstance(value, Node) and _is_called(type(value), head)
         return lambda value: isinstance(value, classes)
     inner = [_check_of(part, module) for part in _parts(rest.removesuffix("]"), ",")]
     if head == "Array":
@@ -114,8 +116,13 @@ def _parts(text: str, between: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _classes(name: str, module: str) -> tuple[type, ...]:
-    """The classes that a name of a module means."""
+def _is_called(kind: type, name: str) -> bool:
+    """Whether a class or one that it derives from has the name."""
+    return any(base.__name__ == name for base in kind.__mro__)
+
+
+def classes_named(name: str, module: str) -> tuple[type, ...]:
+    """The classes that a name of a module means; none if the level that has it is not loaded."""
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "Node":
@@ -126,16 +133,14 @@ def _classes(name: str, module: str) -> tuple[type, ...]:
         return (accepted if issubclass(found, accepted) else found,)
     if name in VALUES:
         return (VALUES[name],)
-    nodes = tuple([kind for kind in _subclasses(Node) if kind.__name__ == name])
-    if not nodes:
-        raise InternalError(f"field_types: {module} has no class {name}")
-    return nodes
+    return tuple([kind for kind in subclasses(Node) if kind.__name__ == name])
 
 
-def _subclasses(kind: type[Node]) -> Iterator[type[Node]]:
+def subclasses(kind: type[Node]) -> Iterator[type[Node]]:
+    """All classes of nodes below one, of the modules that are loaded."""
     for below in kind.__subclasses__():
         yield below
-        yield from _subclasses(below)
+        yield from subclasses(below)
 
 
 def _shown(value: Any) -> str:
