@@ -12,10 +12,11 @@ from weft import te
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.tir import interp, op
+from weft.tir.analysis.integer_values import values_of
 from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Broadcast, BufferLoad, Call, Let, Mul, Ramp, Select, Var
+from weft.tir.expr import Broadcast, BufferLoad, Call, Let, Max, Mul, Ramp, Select, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer
 
 N = 64
 
@@ -172,3 +173,37 @@ def test_stages_that_are_inlined_into_each_other():
 
     assert [len(collect(stages(times), Mul)) for times in (5, 10, 40)] == [5, 10, 40]
     assert weft.build(stages(40)).get_source("ll").count("fmul") == 40
+
+
+def allocated(times):
+    """A buffer of ``s`` elements, s = max(s + s, s * (n + k)) so many times over: each may wrap."""
+    n = Var("n", "int64")
+    size = n
+    for step in range(times):
+        size = Max(size + size, size * (n + step))
+    held, given = decl_buffer((size,), "float32", "held"), decl_buffer((n,), "float32", "given")
+    store = BufferStore(held, op.const(1.0, "float32"), [op.const(0, "int64")])
+    body = Allocate(held.data, "float32", [size], op.const(True, "bool"), DeclBuffer(held, store))
+    return PrimFunc([given], body)
+
+
+def test_the_size_of_memory_is_computed_once_with_each_of_its_steps():
+    lines = [
+        len(weft.build(allocated(times)).get_source("ll").splitlines()) for times in (4, 8, 12)
+    ]
+    assert lines[2] - lines[1] == lines[1] - lines[0] > 0
+
+
+def test_values_of_integers_are_computed_once():
+    i = Var("i", "int64")
+    value = i
+    for _ in range(60):
+        value = op.min(value + value, 1000) - Max(value, i)
+    asked = []
+
+    def lookup(var):
+        asked.append(var)
+        return np.arange(4)
+
+    assert values_of(value, lookup).shape == (4,)
+    assert asked == [i]

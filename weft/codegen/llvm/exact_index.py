@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.integer import constant_of
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.sharing import parts_of
 from weft.runtime.abi import FaultKind
 from weft.tir import expr as e
 
@@ -25,13 +26,44 @@ def exact_index(em: Emitter, expr: PrimExpr, wrapped: Callable[[str], None]) -> 
     """The operand of a size as i64; ``wrapped`` takes a flag (i1) for each step that may wrap,
     inside of quotients and extremes too.
     """
-    if not _may_wrap(expr):
+    return _Exact(em, wrapped).index(expr)
+
+
+class _Exact:
+    """One expression: what was emitted of it, each object once."""
+
+    def __init__(self, em: Emitter, wrapped: Callable[[str], None]) -> None:
+        self.em, self.wrapped = em, wrapped
+        self.emitted: dict[int, str] = {}
+
+    def index(self, expr: PrimExpr) -> str:
+        """The operand as i64."""
+        if not _may_wrap(expr):
+            self.of_sides(expr)
+            return self.em.index(expr)
+        bits = expr.dtype.bits
+        value = self.value(expr)
+        return value if bits == 64 else self.em.b.op(f"sext i{bits} {value} to i64")
+
+    def value(self, expr: Any) -> str:
+        """The operand in the expression's own type."""
+        known = self.emitted.get(id(expr))
+        if known is None:
+            known = self.emitted[id(expr)] = self.computed(expr)
+        return known
+
+    def computed(self, expr: Any) -> str:
+        if not _may_wrap(expr):
+            self.of_sides(expr)
+            plain: str = self.em.value(expr)
+            return plain
+        a, b = self.value(expr.a), self.value(expr.b)
+        return checked(self.em, _CHECKED[type(expr)], f"i{expr.dtype.bits}", a, b, self.wrapped)
+
+    def of_sides(self, expr: Any) -> None:
+        """The flags of what a quotient, an extreme or a cast is computed of."""
         for side in _sides(expr):
-            exact_index(em, side, wrapped)
-        return em.index(expr)
-    bits = expr.dtype.bits
-    value = _checked(em, expr, wrapped)
-    return value if bits == 64 else em.b.op(f"sext i{bits} {value} to i64")
+            self.value(side)
 
 
 def exact_bound(em: Emitter, expr: PrimExpr) -> str:
@@ -58,25 +90,28 @@ def test_extent(em: Emitter, expr: PrimExpr) -> None:
         if not is_short and em.bounds.is_exact(term):
             continue
         flags: list[str] = []
-        _checked(em, term, flags.append)
+        _Exact(em, flags.append).value(term)
         for flag in flags:
             text = f"{em.function.name}: an extent of a parameter does not fit in its type"
             em.b.raise_unless(em.b.op(f"xor i1 {flag}, true"), FaultKind.INDEX, text)
 
 
-def _decisive(expr: Any, is_ring: bool = True) -> list[PrimExpr]:
+def _decisive(root: Any) -> list[PrimExpr]:
     """The largest sums and products whose number counts, not only its lowest 64 bits."""
-    if isinstance(expr, e.Var | IntImm):
-        return []
-    if type(expr) in _CHECKED and not is_ring:
-        return [expr]
-    below = is_ring and type(expr) in _CHECKED
     found: list[PrimExpr] = []
-    for name in expr.CHILDREN:
-        child = getattr(expr, name)
-        for item in child if isinstance(child, tuple) else (child,):
-            if isinstance(item, PrimExpr):
-                found += _decisive(item, below)
+    seen: set[tuple[int, bool]] = set()
+    waiting = [(root, True)]
+    while waiting:
+        expr, is_ring = waiting.pop()
+        if isinstance(expr, e.Var | IntImm) or (id(expr), is_ring) in seen:
+            continue
+        seen.add((id(expr), is_ring))
+        if type(expr) in _CHECKED and not is_ring:
+            found.append(expr)
+            continue
+        below = is_ring and type(expr) in _CHECKED
+        parts = [part for part in parts_of(expr) if isinstance(part, PrimExpr)]
+        waiting += [(part, below) for part in reversed(parts)]
     return found
 
 
@@ -109,13 +144,3 @@ def _may_wrap(expr: Any) -> bool:
         and expr.dtype.bits in (32, 64)
         and constant_of(expr) is None
     )
-
-
-def _checked(em: Emitter, expr: Any, wrapped: Callable[[str], None]) -> str:
-    if not _may_wrap(expr):
-        for side in _sides(expr):
-            exact_index(em, side, wrapped)
-        value: str = em.value(expr)
-        return value
-    a, b = [_checked(em, side, wrapped) for side in (expr.a, expr.b)]
-    return checked(em, _CHECKED[type(expr)], f"i{expr.dtype.bits}", a, b, wrapped)

@@ -46,26 +46,44 @@ def values_of(expr: Any, lookup: Lookup) -> Any:
     Raises:
         UnknownValueError: the expression reads memory, calls a function, or divides by zero.
     """
-    kind = type(expr)
-    if kind is IntImm:
-        return np.int64(expr.value)
-    if kind is Var:
-        return lookup(expr)
-    combine = _BINARY.get(kind)
-    if combine is not None:
-        a, b = values_of(expr.a, lookup), values_of(expr.b, lookup)
-        if kind in _DIVISIONS and np.any(b == 0):
-            raise UnknownValueError
-        return combine(a, b)
-    if kind is Not:
-        return np.logical_not(values_of(expr.a, lookup))
-    if kind is Cast and not expr.dtype.is_float and not expr.value.dtype.is_float:
-        return values_of(expr.value, lookup)
-    if kind is Select:
-        parts = (expr.condition, expr.true_value, expr.false_value)
-        return np.where(*[values_of(part, lookup) for part in parts])
-    if kind is Call:
-        call = _CALLS.get(getattr(expr.op, "name", ""))
-        if call is not None:
-            return call(*[values_of(argument, lookup) for argument in expr.args])
-    raise UnknownValueError
+    return _Values(lookup).of(expr)
+
+
+class _Values:
+    """One expression: the values of its objects, each computed once."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.lookup = lookup
+        self.known: dict[int, Any] = {}
+
+    def of(self, expr: Any) -> Any:
+        """The values of an expression in it."""
+        known = self.known.get(id(expr))
+        if known is None:
+            known = self.known[id(expr)] = self.computed(expr)
+        return known
+
+    def computed(self, expr: Any) -> Any:
+        kind = type(expr)
+        if kind is IntImm:
+            return np.int64(expr.value)
+        if kind is Var:
+            return self.lookup(expr)
+        combine = _BINARY.get(kind)
+        if combine is not None:
+            a, b = self.of(expr.a), self.of(expr.b)
+            if kind in _DIVISIONS and np.any(b == 0):
+                raise UnknownValueError
+            return combine(a, b)
+        if kind is Not:
+            return np.logical_not(self.of(expr.a))
+        if kind is Cast and not expr.dtype.is_float and not expr.value.dtype.is_float:
+            return self.of(expr.value)
+        if kind is Select:
+            parts = (expr.condition, expr.true_value, expr.false_value)
+            return np.where(*[self.of(part) for part in parts])
+        if kind is Call:
+            call = _CALLS.get(getattr(expr.op, "name", ""))
+            if call is not None:
+                return call(*[self.of(argument) for argument in expr.args])
+        raise UnknownValueError
