@@ -32,8 +32,8 @@ class ModuleContext:
     """Whether one instruction is any function of three bits (AVX-512's vpternlogd)."""
     has_maximum: bool = False
     """Whether one instruction is the maximum of two floats, NaN where one is (AArch64)."""
-    looks_up: bool = False
-    """Whether one instruction picks any lanes of sixteen (AVX-512's vpermps)."""
+    looks_up: int = 0
+    """Of how many lanes one instruction picks any (vpermps: AVX-512's 16, AVX2's 8); 0: none."""
     fuses: bool = True
     """Whether one instruction multiplies and adds, and so rounds once."""
     declarations: dict[str, str] = field(default_factory=dict)

@@ -84,7 +84,8 @@ def emit_module(
     cores = machine.num_cores or 0
     context = ModuleContext(
         checks, contract, num_cores=cores, vector_bits=bits, scales=is_avx512, masked=is_avx512,
-        any_bits=is_avx512, has_maximum=has_maximum, looks_up=is_avx512, fuses=fuses,
+        any_bits=is_avx512, has_maximum=has_maximum, fuses=fuses,
+        looks_up=16 if is_avx512 else 8 if "avx2" in features else 0,
     )  # fmt: skip
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}

@@ -67,7 +67,8 @@ def gelu(k: Kernel, x: str) -> str:
     """x * Phi(x)."""
     size = k.call("fabs", x)
     above = k.select(k.compare("ogt", x, 0.0), x, 0.0)
-    return _by_pieces(k, size, above) if k.b.context.looks_up else _in_float64(k, size, above)
+    in_pieces = k.b.context.looks_up and k.b.context.fuses
+    return _by_pieces(k, size, above) if in_pieces else _in_float64(k, size, above)
 
 
 def _by_pieces(k: Kernel, size: str, above: str) -> str:

@@ -149,17 +149,28 @@ class Kernel:
         return self._joined(parts, width)
 
     def lookup(self, table: Sequence[float], places: str) -> str:
-        """``table[place % 16]`` of sixteen numbers: AVX-512's vpermps. Ask ``context.looks_up``."""
-        numbers = ", ".join([f"{self.real} {float_constant(n, self.real)}" for n in table])
-        kind, index = f"<16 x {self.real}>", f"<16 x {self.int_element}>"
+        """``table[place % 16]`` of sixteen numbers, by vpermps. Ask ``context.looks_up``."""
+        width = self.b.context.looks_up
         parts = [
-            self.b.call(
-                "llvm.x86.avx512.permvar.sf.512", kind,
-                [(kind, f"<{numbers}>"), (index, self._part(places, at, 16, self.int_element))],
-            )
-            for at in range(0, self.lanes, 16)
-        ]  # fmt: skip
-        return self._joined(parts, 16)
+            self._picked(table, self._part(places, at, width, self.int_element), width)
+            for at in range(0, self.lanes, width)
+        ]
+        return self._joined(parts, width)
+
+    def _picked(self, table: Sequence[float], places: str, width: int) -> str:
+        """A vector of numbers of a table; of one with more than a vector, by halves."""
+        kind, index = f"<{width} x {self.real}>", f"<{width} x {self.int_element}>"
+        if len(table) == width:
+            numbers = ", ".join([f"{self.real} {float_constant(n, self.real)}" for n in table])
+            name = {16: "llvm.x86.avx512.permvar.sf.512", 8: "llvm.x86.avx2.permps"}[width]
+            return self.b.call(name, kind, [(kind, f"<{numbers}>"), (index, places)])
+        half = len(table) // 2
+        low, high = (self._picked(part, places, width) for part in (table[:half], table[half:]))
+        # the bit that chooses becomes the sign, by which one instruction selects lanes
+        up = 32 - half.bit_length()
+        sign = self.b.op(f"shl {index} {places}, splat ({self.int_element} {up})")
+        flag = self.b.op(f"icmp slt {index} {sign}, zeroinitializer")
+        return self.b.op(f"select <{width} x i1> {flag}, {kind} {high}, {kind} {low}")
 
     def _joined(self, parts: list[str], width: int) -> str:
         """The lanes of vectors of ``width`` lanes, one after the other."""
