@@ -30,7 +30,7 @@ def mlp() -> Any:
 
 
 def cnn() -> Any:
-    """The convolutional network of the course's assignment (weft/cli/demo_cnn.py)."""
+    """The convolutional network of the course's assignment (src/weft/cli/demo_cnn.py)."""
     torch = _seeded()
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 32, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),

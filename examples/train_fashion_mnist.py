@@ -1,4 +1,4 @@
-"""Train the two models of the course on FashionMNIST and store what weft ships under weft/data.
+"""Train the two models of the course on FashionMNIST and store what weft ships under src/weft/data.
 
     python examples/train_fashion_mnist.py [--data DIR] [--out DIR] [--epochs 6]
 

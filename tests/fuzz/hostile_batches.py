@@ -46,7 +46,7 @@ def run_batch(kind, first, count, tell=None):
 def _run_process(kind, first, count, found):
     """Run one process until it ends; the seed after the last that was tried."""
     command = [sys.executable, *WORKER, kind, str(first), str(count)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, errors="replace",

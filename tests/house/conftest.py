@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("weft", "tests", "examples", "benchmarks", "docs")
+FOLDERS = ("src", "tests", "examples", "benchmarks", "docs")
 COURSE_PROGRAMS = Path("tests/course/programs")  # users' programs, in users' style
 
 
@@ -25,6 +25,8 @@ class Source:
     def module(self) -> str:
         """The dotted name under which Python imports the file."""
         parts = self.path.with_suffix("").parts
+        if parts[0] == "src":
+            parts = parts[1:]
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
@@ -55,4 +57,4 @@ def sources() -> tuple[Source, ...]:
 @pytest.fixture(scope="session")
 def weft_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
     """The files of the package itself."""
-    return tuple(source for source in sources if source.path.parts[0] == "weft")
+    return tuple(source for source in sources if source.path.parts[0] == "src")

@@ -12,10 +12,10 @@ from weft.relax.op.definition import FUNCTIONS
 MOST = 4
 """Names in one literal that no one has to keep in step with the operators."""
 PASSES = tuple(
-    Path("weft") / name
+    Path("src/weft") / name
     for name in ("relax/transform", "relax/analysis", "relax/dpl", "relax/distributed", "dlight")
 )
-TABLES = Path("weft/relax/transform/legalize")
+TABLES = Path("src/weft/relax/transform/legalize")
 """Tables operator -> lowering, which become part of the operators' own definitions."""
 NAMES = frozenset(
     spelled for name in FUNCTIONS for spelled in (name, f"relax.{name}", name.rpartition(".")[2])

@@ -13,6 +13,7 @@ from weft import nd
 from weft.runtime.spec import FunctionSpec, ParamSpec
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
 def spec(name):
@@ -29,7 +30,7 @@ def zeros(n):
 def run_in_fresh_process(program):
     """Run a program in a process of its own; fail with its errors."""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=600, check=False,
+        [sys.executable, "-c", program], cwd=ROOT, env=ENVIRONMENT, capture_output=True,
+        text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
