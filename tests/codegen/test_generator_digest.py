@@ -18,6 +18,7 @@ from weft.codegen.llvm.work import cycles_of
 from weft.script import tir as T
 from weft.support.dtype import DataType
 from weft.tir.expr import Add
+from weft.tir.lowering.ranges import Ranges
 
 
 @T.prim_func
@@ -38,6 +39,7 @@ PATCHES = {
     "a method": lambda patch: patch.setattr(Emitter, "value", other),
     "the code of a function": lambda patch: patch.setattr(expr._var, "__code__", other.__code__),
     "a constructor": lambda patch: patch.setattr(kernel.Kernel, "__init__", other),
+    "a method of what lowers": lambda patch: patch.setattr(Ranges, "of", other),
     "a number": lambda patch: patch.setattr(expr, "_I64", 64),
 }
 

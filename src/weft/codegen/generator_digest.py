@@ -1,8 +1,9 @@
 """A digest of the code generator as it is in memory, which a test or a user may have patched.
 
 The sources on disk say what the generator was when it was imported (weft.codegen.cache). Who puts
-another function into a module, a method into a class or a row into a table of weft.codegen.llvm
-changes the code that comes out of the same program, so that the key of a cache has to change, too.
+another function into a module, a method into a class or a row into a table of weft.codegen.llvm or
+weft.tir.lowering changes the code that comes out of the same program, so that the key of a cache
+has to change, too.
 
 What is looked at: the values of the package's modules, of its classes and of its tables (a subclass
 of dict is a memo, which changes as it is used). A function of weft's counts by its place in the
@@ -26,7 +27,7 @@ from typing import Any, Final
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 
-_PACKAGE: Final = "weft.codegen.llvm"
+_PACKAGES: Final = ("weft.codegen.llvm", "weft.tir.lowering")
 _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), Enum, DataType)
 _SIMPLE: Final = frozenset((str, bytes, int, float, bool, type(None)))
 _DEEPEST: Final = 12
@@ -72,7 +73,7 @@ def _containers() -> Iterator[Mapping[Any, Any]]:
     met: set[int] = set()
     for name in sorted(sys.modules):
         module = sys.modules[name]
-        if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
+        if not _is_of_generator(name):
             continue
         yield vars(module)
         for key, value in vars(module).items():
@@ -80,12 +81,17 @@ def _containers() -> Iterator[Mapping[Any, Any]]:
                 continue
             met.add(id(value))
             if isinstance(value, type):
-                if value.__module__.startswith(_PACKAGE):
+                if _is_of_generator(value.__module__):
                     yield vars(value)
             elif type(value) is dict:
                 yield value
             elif isinstance(value, SimpleNamespace):
                 yield vars(value)
+
+
+def _is_of_generator(name: str) -> bool:
+    """Whether a module is one of the code generator or of the passes right before it."""
+    return any(name == package or name.startswith(package + ".") for package in _PACKAGES)
 
 
 def _digest_of(containers: list[Mapping[Any, Any]]) -> bytes:

@@ -15,15 +15,7 @@ from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.exact_index import test_extent
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
-from weft.codegen.llvm.signature import (
-    Signature,
-    fixed_data,
-    has_noalias,
-    parameter_texts,
-    signature_of,
-)
-from weft.ir.expr import integer_range
-from weft.ir.functor import collect
+from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.ir.module import IRModule
 from weft.runtime.abi import FaultKind
 from weft.runtime.spec import FunctionSpec
@@ -32,15 +24,10 @@ from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
-from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-
-LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
-"""Symbols of int32 that come from shapes stay below, so that sums over them do not wrap."""
-
-LARGEST_INT64_SIZE: Final = 1 << 47
-"""Symbols of int64 likewise: no memory is larger, and an empty array has no use for more."""
-_LARGEST: Final = {32: LARGEST_INT32_SIZE, 64: LARGEST_INT64_SIZE}
+from weft.tir.lowering.effects import fixed_data, has_noalias
+from weft.tir.lowering.ranges import Interval
+from weft.tir.lowering.symbols import symbol_ranges
 
 TABLES: Final = SimpleNamespace(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
@@ -117,10 +104,8 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
         elif param.dtype.is_handle:
             em.function.handles.add(id(param))
         em.bind(param, Binding(operand))
-    shapes = [buffer.shape for buffer in func.buffer_map.values()]
-    extents = {id(var) for var in collect(shapes, Var)}
-    for position, var in enumerate(signature.implicit):
-        _bind_symbol(em, var, f"%s{position}", id(var) in extents)
+    for position, (var, interval) in enumerate(symbol_ranges(func)):
+        _bind_symbol(em, var, f"%s{position}", interval)
     for buffer in func.buffer_map.values() if context.checks else ():
         for extent in (*buffer.shape, *buffer.strides):
             test_extent(em, extent)
@@ -132,18 +117,16 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
 
 
-def _bind_symbol(em: Emitter, var: Any, operand: str, is_extent: bool) -> None:
+def _bind_symbol(em: Emitter, var: Any, operand: str, interval: Interval) -> None:
     """An implicit symbol arrives as i64; an extent is tested to be one that sums do not wrap."""
-    if var.dtype.bits == 64 and not is_extent:  # a stride may be negative
-        em.bind(var, Binding(None, operand))
-        em.bind_range(var, integer_range(var.dtype))
+    em.bind(var, Binding(None, operand))
+    em.bind_range(var, interval)
+    if interval[0] < 0:  # a stride
         return
-    limit = _LARGEST.get(var.dtype.bits, integer_range(var.dtype)[1] + 1)
+    limit = interval[1] + 1
     good = em.b.op(f"icmp ult i64 {operand}, {limit}")
     text = f"{em.function.name}: {var.name} is {{a}}, expected less than {{b}} for {var.dtype}"
     em.b.raise_unless(good, FaultKind.INDEX, text, operand, str(limit))
-    em.bind(var, Binding(None, operand))
-    em.bind_range(var, (0, limit - 1))
 
 
 __all__ = ["emit_module", "lower_to_llvm", "prim_funcs"]

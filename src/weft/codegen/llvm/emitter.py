@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.codegen.llvm.bounds import Bounds
 from weft.codegen.llvm.builder import FunctionBuilder
 from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.emitted import Emitted
-from weft.codegen.llvm.ranges import Interval, Ranges
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import PrimExpr
 from weft.support.errors import CodegenError, InternalError
 from weft.tir.expr import Var
+from weft.tir.lowering.proofs import Bounds
+from weft.tir.lowering.ranges import Interval, Ranges
 from weft.tir.stmt import Stmt
 
 

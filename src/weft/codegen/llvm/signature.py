@@ -9,16 +9,15 @@ from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.type import PrimType
 from weft.runtime.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
 from weft.tir import expr as e
-from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 from weft.tir.extent_text import extent_text
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
+from weft.tir.lowering.effects import effects_of, has_noalias, return_type
 
 SYMBOL_PREFIX: Final = "weft__"
 """Before the name in object code, so that no function shadows one of the C library."""
@@ -42,7 +41,7 @@ class Signature:
 def signature_of(func: PrimFunc, name: str) -> Signature:
     """Read the signature of a lowered PrimFunc."""
     names = _Names(func)
-    written, unknown, packed, returned = _effects(func)
+    effects = effects_of(func)
     noalias = has_noalias(func)
     params = []
     for param in func.params:
@@ -54,16 +53,17 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
                 params.append(ParamSpec("scalar", names.of(param), str(param.dtype)))
             continue
         key = id(buffer.data)
-        output = True if key in written else None if key in unknown else False
+        output = True if key in effects.written else None if key in effects.unknown else False
         params.append(_buffer_param(buffer, names, output, noalias))
     kinds = tuple(
         "ptr" if p in func.buffer_map or p.dtype.is_handle else llvm_type(p.dtype)
         for p in func.params
     )
-    ret = _return_type(func, returned)
+    ret = return_type(func, effects)
     spec = FunctionSpec(
         name, tuple(params), tuple(names.of(var) for var in names.implicit),
-        None if ret is None else str(ret), _symbol(name), packed and _hands_out_memory(func),
+        None if ret is None else str(ret), _symbol(name),
+        effects.calls_packed and _hands_out_memory(func),
     )  # fmt: skip
     buffers = tuple([func.buffer_map.get(param) for param in func.params])
     return Signature(
@@ -76,12 +76,6 @@ def _symbol(name: str) -> str:
     """The name in object code: plain letters, digits, ``_`` and ``.``; others by their number."""
     plain = [c if c.isascii() and (c.isalnum() or c in "_.") else f"_u{ord(c):x}_" for c in name]
     return SYMBOL_PREFIX + "".join(plain)
-
-
-def has_noalias(func: PrimFunc) -> bool:
-    """Whether the function promises that its buffers do not overlap."""
-    value = func.attrs.get("tir.noalias", False)
-    return bool(getattr(value, "value", value))
 
 
 def _buffer_param(buffer: Buffer, names: _Names, output: bool | None, noalias: bool) -> ParamSpec:
@@ -148,30 +142,6 @@ _KEYWORDS: Final = frozenset(
 )
 
 
-def _effects(func: PrimFunc) -> tuple[set[int], set[int], bool, DataType | None]:
-    """Data written, data whose use is not known, whether Python is called, type of T.ret."""
-    written: set[int] = set()
-    unknown: set[int] = set()
-    packed, returned = False, None
-    node: Any
-    for node in collect(func.body, (s.BufferStore, e.Call)):
-        if isinstance(node, s.BufferStore):
-            written.add(id(node.buffer.data))
-            continue
-        name = node.op.name if isinstance(node.op, Op) else ""
-        packed = packed or name.endswith("packed")
-        if name == "tir.ret":
-            returned = node.args[0].dtype
-        for arg in node.args:
-            if isinstance(arg, Buffer):
-                unknown.add(id(arg.data))
-            elif isinstance(arg, e.Var) and arg.dtype.is_handle:
-                unknown.add(id(arg))
-            elif isinstance(arg, e.BufferLoad) and name == "tir.address_of":
-                unknown.add(id(arg.buffer.data))
-    return written, unknown, packed, returned
-
-
 def _hands_out_memory(func: PrimFunc) -> bool:
     """Whether some call of Python passes more than numbers and texts."""
     return any(
@@ -180,23 +150,6 @@ def _hands_out_memory(func: PrimFunc) -> bool:
         if isinstance(call.op, Op) and call.op.name.endswith("packed")
         for arg in call.args
     )
-
-
-def fixed_data(func: PrimFunc) -> frozenset[int]:
-    """The data variables (by ``id``) whose memory stays as it is while the function runs."""
-    written, unknown, packed, _ = _effects(func)
-    changed = written | unknown
-    if packed or (changed and not has_noalias(func)):
-        return frozenset()
-    data = {id(buffer.data) for buffer in func.buffer_map.values()}
-    return frozenset(data - changed)
-
-
-def _return_type(func: PrimFunc, returned: DataType | None) -> DataType | None:
-    declared = func.ret_type
-    if isinstance(declared, PrimType) and declared.dtype != "void":
-        return declared.dtype
-    return returned
 
 
 def parameter_texts(func: PrimFunc, signature: Signature) -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm.bounds import Poly, add_scaled, multiply
 from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes
@@ -20,6 +19,7 @@ from weft.runtime.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.tir.buffer import Buffer
+from weft.tir.lowering.proofs import Poly, add_scaled, multiply
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.codegen.llvm.ranges import Ranges
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.tir import expr as e
 from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.lowering.ranges import Ranges
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]

@@ -1,0 +1,1 @@
+"""What TensorIR means, written as simpler TensorIR: the last passes before code generation."""
