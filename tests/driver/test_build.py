@@ -11,12 +11,13 @@ import pytest
 
 import weft
 from weft import relax, te
+from weft.backends.cpu.isa import host_system
 from weft.driver.pipeline import lower_tir
 from weft.ir.transform import PassContext, Sequential, module_pass
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.support.errors import CodegenError, PassError, UnsupportedError
+from weft.support.errors import ArtifactTargetError, PassError, UnsupportedError
 from weft.tir.op import add
 from weft.tir.stmt_functor import ir_transform
 
@@ -282,8 +283,21 @@ def test_time_evaluators_count_calls(callback):
 
 
 def test_code_for_another_architecture_is_not_loaded():
-    """It would end the process at the first call."""
+    """It would end the process at the first call; its text can be read."""
     x = te.placeholder((4,), name="x")
     func = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0)])
-    with pytest.raises(CodegenError, match="for aarch64.* this process runs on"):
-        weft.build(func, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+    built = weft.build(func, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+    assert "fadd\tv" in built.get_source("asm")
+    arrays = [weft.nd.empty((4,)), weft.nd.empty((4,))]
+    for call in (built["main"], built.time_evaluator("main", number=1)):
+        with pytest.raises(ArtifactTargetError, match="for aarch64-linux-gnu, .* process runs on"):
+            call(*arrays)
+
+
+@pytest.mark.skipif(host_system()[0] != "x86_64", reason="names features of x86-64")
+def test_code_for_a_processor_with_more_instructions_is_not_loaded():
+    x = te.placeholder((4,), name="x")
+    func = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0)])
+    built = weft.build(func, "llvm -mattr=+avx512fp16,+amx-fp16")
+    with pytest.raises(ArtifactTargetError, match="lacks: it cannot be called here"):
+        built["main"](weft.nd.empty((4,)), weft.nd.empty((4,)))

@@ -14,6 +14,8 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.support": (0, "support"),
     "weft.error": (0, "support"),
     "weft.__main__": (11, "__main__"),
+    "weft.backends.cpu.isa": (0, "instruction sets"),  # data alone
+    "weft.backends": (8, "backends"),
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),
     "weft.nd": (1, "runtime"),

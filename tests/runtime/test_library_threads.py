@@ -89,7 +89,7 @@ def calls_twice():
     return builder.get()
 
 
-@pytest.mark.skipif(library.find_compiler(None) is None, reason="there is no C compiler")
+@pytest.mark.skipif(library.find_compiler() is None, reason="there is no C compiler")
 def test_threads_end_with_the_library_and_forked_processes_have_none(tmp_path):
     model = weft.compile(calls_twice(), target="llvm -num-cores=3")
     x = np.ones((ROWS, COLUMNS), np.float32)

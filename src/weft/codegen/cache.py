@@ -34,7 +34,9 @@ _CHECKSUM: Final = 32
 _DEFAULT_MIB: Final = 512
 _STALE_SECONDS: Final = 3600
 _SWEEP_EVERY: Final = 64
-_ROOMS: Final = ("support", "ir", "target", "arith", "tir", "codegen", "runtime", "driver")
+_ROOMS: Final = (
+    "support", "ir", "target", "arith", "tir", "codegen", "runtime", "driver", "backends"
+)  # fmt: skip
 """The packages whose sources decide what code comes out of a PrimFunc."""
 
 _writes = 0

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -23,14 +24,12 @@ from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.module import Executable as TirExecutable
-from weft.runtime.native import NativeLibrary
-from weft.runtime.object_code import ObjectCode, system_of
-from weft.runtime.processor import this_processor
+from weft.runtime.object_code import ObjectCode, obstacle_of
 from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
 from weft.support import slots
-from weft.support.errors import CodegenError, IRTypeError, PassError, UnsupportedError
+from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections
 from weft.support.progress import tell
 from weft.support.public_entry import public_entry
@@ -39,6 +38,7 @@ from weft.target.target import Target
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
+from weft.tir.interp.limited import VerifyWarning
 
 _UNSET: Final = object()
 SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
@@ -127,7 +127,8 @@ def build(
     if checks:
         check_axis_domains(named)
     compiled = _compiled(named, resolved, pipeline, checks)
-    return TirExecutable(load(compiled), sources=_sources(compiled), entry=_entry(named))
+    functions = object_code(compiled).load()
+    return TirExecutable(functions, sources=_sources(compiled), entry=_entry(named))
 
 
 @rare_collections
@@ -166,12 +167,20 @@ def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> Com
 def _observe_code(
     context: PassContext, program: IRModule, compiled: CompiledObject, target: Target, checks: bool
 ) -> None:
-    """Show the code of a lowered module to instruments."""
+    """Show the code of a lowered module to instruments, where this machine can run it."""
+    hooks = _hooks(context, "run_after_codegen")
+    obstacle = obstacle_of(object_code(compiled))
+    if hooks and obstacle:
+        warnings.warn(
+            f"verify: the passes are compared, native code is not: {obstacle}", VerifyWarning,
+            stacklevel=2,
+        )  # fmt: skip
+        return
 
     def compile_module(given: IRModule) -> dict[str, Any]:
         return object_code(compile_cached(given, target, checks=checks)).load()
 
-    for hook in _hooks(context, "run_after_codegen"):
+    for hook in hooks:
         hook(program, object_code(compiled).load, compile_module)
 
 
@@ -198,22 +207,6 @@ def object_code(compiled: CompiledObject) -> ObjectCode:
         compiled.object_code, compiled.specs, options.triple, options.cpu,
         required_features(options),
     )  # fmt: skip
-
-
-def load(compiled: CompiledObject) -> dict[str, Any]:
-    """The callable functions of compiled code by name.
-
-    Raises:
-        CodegenError: the code is for another kind of processor or system.
-    """
-    made, here = compiled.options.triple, this_processor()[0]
-    if system_of(made or here) != system_of(here):
-        raise CodegenError(
-            f"this code is for {made}, and this process runs on {here}: it cannot be loaded; "
-            "weft.codegen.llvm.compile.compile_module(lowered, target).assembly() shows it"
-        )
-    library = NativeLibrary(compiled.object_code)
-    return {spec.name: library.function(spec) for spec in compiled.specs}
 
 
 def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
@@ -287,13 +280,14 @@ def relax_build(
         return Executable(lowered.program, TirExecutable({}, imports=libraries))
     compiled = _compiled(lowered.tir, resolved, tir_pipeline, checks)
     attach_native(lowered, {spec.name: spec for spec in compiled.specs})
-    functions = load(compiled)
+    code = object_code(compiled)
+    functions = code.load()
     for helper in lowered.helpers():
         functions.pop(helper)
     hosts = {name: functions.pop(host.symbol) for name, host in lowered.hosts.items()}
     kernels = TirExecutable(functions, sources=_sources(compiled), imports=libraries)
     executable = Executable(
-        lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), object_code(compiled)
+        lowered.program, kernels, hosts, partial(count_kernels, lowered.tir), code
     )
     for hook in _hooks(PassContext.current(), "run_after_build"):
         hook(module, executable)

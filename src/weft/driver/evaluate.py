@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.driver.build import build
+from weft.driver.build import as_target, build
 from weft.ir.expr import IntImm
 from weft.runtime.ndarray import NDArray, empty
+from weft.runtime.object_code import ObjectCode, obstacle_of
 from weft.support import slots
 from weft.support.errors import IRValueError
+from weft.target.features import required_features
+from weft.target.host import llvm_options
+from weft.target.target import Target
 from weft.tir.function import PrimFunc
 
 
@@ -25,15 +29,23 @@ def evaluate(func: PrimFunc, inputs: Sequence[NDArray]) -> list[NDArray]:
         if len(extents) != len(buffer.shape):
             raise IRValueError(f"evaluate: the extents of {buffer.name} are not constants")
         outputs.append(empty(tuple(extents), str(buffer.dtype)))
-    run: Any = build(func.with_attr("global_symbol", "folded"))
+    run: Any = build(func.with_attr("global_symbol", "folded"), _target_here())
     run["folded"](*inputs, *outputs)
     return outputs
 
 
 def compiled(func: PrimFunc) -> Any:
     """``func`` compiled as it stands: a callable on all its arguments, which it writes in place."""
-    run: Any = build(func.with_attr("global_symbol", "compiled"))
+    run: Any = build(func.with_attr("global_symbol", "compiled"), _target_here())
     return run["compiled"]
+
+
+def _target_here() -> Target:
+    """The target in scope, or this machine's CPU where this machine cannot run code for that."""
+    target = as_target(None)
+    options = llvm_options(target)
+    code = ObjectCode(b"", (), options.triple, options.cpu, required_features(options))
+    return Target("llvm") if obstacle_of(code) else target
 
 
 class _Evaluate:

@@ -34,7 +34,7 @@ from weft.target.target import Target
 _DEFAULT_MIB: Final = 4096
 _ROOMS: Final = (
     "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "dlight", "codegen",
-    "runtime", "script", "driver",
+    "runtime", "script", "driver", "backends",
 )  # fmt: skip
 """The packages whose sources decide what a model becomes."""
 

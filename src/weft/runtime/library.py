@@ -17,18 +17,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.artifact import CONSTANTS, Artifact, entry_offset, write_file
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.bytecode import NativeEntry, Result
 from weft.runtime.c_text import DTYPES
 from weft.runtime.elf import undefined_names
 from weft.runtime.library_source import LibrarySource
-from weft.runtime.object_code import check_processor
+from weft.runtime.object_code import ObjectCode
 from weft.runtime.parallel_ir import parallel_ir
 from weft.runtime.parts import part_object
 from weft.support.errors import ArtifactError, UnsupportedError
 
 COMPILERS: Final = ("cc", "gcc", "clang")
+"""C compilers for this system, the one to be preferred first."""
 
 
 def export_library(
@@ -39,7 +41,8 @@ def export_library(
     Args:
         artifact: the model.
         path: where the library goes; its name without suffix begins the names in the header.
-        cc: the C compiler; default: the first of ``cc``, ``gcc``, ``clang`` that there is.
+        cc: the C compiler; default: the first of ``cc``, ``gcc``, ``clang`` that there is; for
+            code of another system that system's, such as ``aarch64-linux-gnu-gcc``.
         options: further options of the compiler.
 
     Raises UnsupportedError for a model that needs Python, with the reason; ArtifactError where
@@ -48,17 +51,16 @@ def export_library(
     entry = native_entry(artifact)
     code = artifact.code
     assert code is not None
-    check_processor(code)
     data = artifact.to_bytes()
-    compiler = find_compiler(cc)
+    compilers = compilers_of(code) if cc is None else (cc,)
+    compiler = next(filter(None, map(shutil.which, compilers)), None)
     if compiler is None:
         other = path.with_suffix(".weft")
         write_file(other, data)
-        tried = ", ".join(COMPILERS) if cc is None else cc
         raise ArtifactError(
-            f"cannot link {path.name}: there is no C compiler here ({tried}); "
-            f"install one (gcc or clang). The model was saved as {str(other)!r}, which weft.load "
-            "and weft.runtime.load read without a compiler"
+            f"cannot link {path.name}: there is no C compiler for {code.triple} here "
+            f"({', '.join(compilers)}); install one, or name one with cc=. The model was saved as "
+            f"{str(other)!r}, which weft.load and weft.runtime.load read without a compiler"
         )
     first = len(artifact.program.constants)
     numbers = [*entry.constants, *range(first, first + len(artifact.states))]
@@ -68,23 +70,31 @@ def export_library(
     files: dict[str, bytes] = {
         "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),
-        "parallel.o": part_object(parallel_ir()),
+        "parallel.o": part_object(parallel_ir(code.triple), code.triple),
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
     }  # fmt: skip
     if undefined_names(code.code) & BUILTINS:
-        files["builtins.o"] = part_object(BUILTINS_IR)
+        files["builtins.o"] = part_object(BUILTINS_IR, code.triple)
     library = _linked(compiler, files, options)
     write_file(path, library)
     write_file(path.with_suffix(".h"), files[f"{text.prefix}.h"])
 
 
-def find_compiler(wanted: str | None) -> str | None:
-    """The path of a C compiler; None if there is none."""
-    for name in (wanted,) if wanted is not None else COMPILERS:
-        path = shutil.which(name)
-        if path is not None:
-            return path
-    return None
+def find_compiler() -> str | None:
+    """The path of a C compiler for this system; None if there is none."""
+    return next(filter(None, map(shutil.which, COMPILERS)), None)
+
+
+def compilers_of(code: ObjectCode) -> tuple[str, ...]:
+    """Names of C compilers for the system of some code, the one to be preferred first.
+
+    Those for another system have the names that Debian's and GNU's packages give them.
+    """
+    system = system_of(code.triple)
+    if system == host_system():
+        return COMPILERS
+    names = [code.triple, f"{architecture_of(code.triple).name}-{system[1]}-gnu"]
+    return tuple([f"{name}-gcc" for name in dict.fromkeys(names)])
 
 
 def _prefix(path: Path) -> str:

@@ -30,8 +30,13 @@ def binding() -> Any:
 
 
 @functools.cache
-def _target() -> Any:
-    return binding().Target.from_default_triple()
+def _target(triple: str = "") -> Any:
+    llvm = binding()
+    if not triple:
+        return llvm.Target.from_default_triple()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(triple)
 
 
 class Engine:
@@ -60,10 +65,20 @@ class Engine:
         return found or int(self._engine.get_global_value_address(name))
 
 
-def object_from_ir(text: str) -> bytes:
-    """Position-independent object code for this machine's baseline from LLVM IR (the runtime's own
-    parts, tests).
+def object_from_ir(text: str, triple: str = "") -> bytes:
+    """Position-independent object code from LLVM IR, for every processor of a system (the runtime's
+    own parts, tests).
+
+    ``triple`` names the system ("": this one). Raises CodegenError where LLVM does not know it.
     """
-    machine = _target().create_target_machine(opt=2, reloc="pic", codemodel="default")
-    code: bytes = machine.emit_object(binding().parse_assembly(text))
+    try:
+        target = _target(triple)
+    except RuntimeError as error:
+        raise CodegenError(
+            f"this LLVM has no target for the triple {triple!r}: {str(error).strip()}"
+        ) from error
+    machine = target.create_target_machine(opt=2, reloc="pic", codemodel="default")
+    module = binding().parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    code: bytes = machine.emit_object(module)
     return code

@@ -20,6 +20,7 @@ from weft.runtime.artifact import Artifact, as_path, damage_of, read_file, write
 from weft.runtime.memory_report import MemoryReport, report_memory
 from weft.runtime.module import Module
 from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.runtime.object_code import check_processor
 from weft.runtime.profiling import Report
 from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
@@ -446,6 +447,8 @@ def load(path: str | Path, *, num_threads: int | None = None) -> CompiledModel:
     place = as_path(path)
     artifact = read_file(place)
     try:
+        if artifact.code is not None:
+            check_processor(artifact.code)
         return from_artifact(artifact, num_threads=num_threads)
     except (TVMError, MemoryError):
         raise
@@ -460,7 +463,7 @@ def load_module(path: str | Path, fmt: str = "") -> CompiledModel:
 
 
 def from_artifact(artifact: Artifact, *, num_threads: int | None = None) -> CompiledModel:
-    """The model that an artefact holds, its code loaded."""
+    """The model that an artefact holds, its code loaded if this processor can run it."""
     provide_for(artifact.program.functions.values())
     functions = {} if artifact.code is None else artifact.code.load()
     by_symbol = {function.spec.native_symbol: function for function in functions.values()}

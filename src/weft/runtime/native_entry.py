@@ -17,10 +17,10 @@ import numpy as np
 
 from weft.runtime.bytecode import NativeEntry, PlannedSizes, Result
 from weft.runtime.containers import ShapeTuple
+from weft.runtime.foreign import CompiledFunction
 from weft.runtime.host_services import mismatch
 from weft.runtime.memory import aligned_empty
 from weft.runtime.memory_plan import OffsetPlanner
-from weft.runtime.native import NativeFunction
 from weft.runtime.ndarray import NDArray, compact, storage_dtype
 from weft.runtime.spec import Extent, FunctionSpec
 from weft.runtime.stack import stack_floor
@@ -163,7 +163,7 @@ class EntryWriter(WrapperWriter):
 
 @deep_recursion
 def make_entry(
-    entry: NativeEntry, host: NativeFunction, constants: Sequence[NDArray]
+    entry: NativeEntry, host: CompiledFunction, constants: Sequence[NDArray]
 ) -> Callable[..., Any]:
     """The Python function that runs a native VM function on its inputs; it keeps the code alive."""
     used = [constants[index] for index in entry.constants]

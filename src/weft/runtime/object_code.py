@@ -7,11 +7,14 @@ the processor's before the code is loaded, since one missing instruction would e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from weft.backends.cpu.isa import host_system, system_of
 from weft.runtime.abi import THREADED
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.elf import read_object
-from weft.runtime.native import NativeFunction, NativeLibrary
+from weft.runtime.foreign import CompiledFunction, ForeignFunction
+from weft.runtime.native import NativeLibrary
 from weft.runtime.parallel_ir import parallel_ir
 from weft.runtime.parts import digest_of, part_object
 from weft.runtime.processor import Processor, surely_has, this_processor
@@ -33,31 +36,34 @@ class ObjectCode:
     cpu: str
     features: tuple[str, ...] = ()
 
-    def load(self) -> dict[str, NativeFunction]:
-        """The functions by name; ArtifactTargetError where this processor cannot run them."""
-        check_processor(self)
+    def load(self) -> dict[str, CompiledFunction]:
+        """The functions by name.
+
+        Code that this processor cannot run stays out of memory: its functions can be looked at and
+        exported, and a call of one is an ArtifactTargetError.
+        """
+        obstacle = obstacle_of(self)
+        if obstacle:
+            return {spec.name: ForeignFunction(spec, obstacle) for spec in self.specs}
         library = NativeLibrary(self.code)
         return {spec.name: library.function(spec) for spec in self.specs}
 
-
     def parts(self) -> dict[str, bytes]:
         """Object code of the runtime's own parts that this code calls, and of the one that calls
-        it with a framework's tensors, by the digest of their text.
+        it with a framework's tensors, by the digest of their text and system.
 
-        None of them where the code is for another kind of processor than this machine's.
+        The last of them is for this process's Python, and so for its system only.
         """
         file = read_object(self.code)
         if file is None:
             return {}
         undefined = file.symbol_names()[1]
-        texts = [parallel_ir()] if undefined & THREADED else []
+        texts = [parallel_ir(self.triple)] if undefined & THREADED else []
         if undefined & BUILTINS:
             texts.append(BUILTINS_IR)
-        texts.append(tensor_call_ir())
-        found = {digest_of(text): part_object(text) for text in texts}
-        made = [read_object(part) for part in found.values()]
-        same = all(part is not None and part.machine == file.machine for part in made)
-        return found if same else {}
+        if system_of(self.triple) == host_system():
+            texts.append(tensor_call_ir())
+        return {digest_of(text, self.triple): part_object(text, self.triple) for text in texts}
 
 
 def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
@@ -65,26 +71,35 @@ def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
 
     ``here`` is what to compare with instead of this machine: triple, processor, features.
     """
+    obstacle = obstacle_of(code, here)
+    if obstacle:
+        raise ArtifactTargetError(f"{obstacle}; {_ADVICE[system_of(code.triple) == _system(here)]}")
+
+
+def obstacle_of(code: ObjectCode, here: Processor | None = None) -> str:
+    """Why this machine cannot run the code; nothing if it can."""
     if here is None and surely_has(code.triple, code.features):
-        return
+        return ""
     triple, cpu, found = here or this_processor()
     if system_of(code.triple) != system_of(triple):
-        raise ArtifactTargetError(
-            f"this code is for {code.triple}, and this process runs on {triple}; compile the model "
-            "here, or for a target with this -mtriple"
-        )
+        return f"this code is for {code.triple}, and this process runs on {triple}"
     missing = [name for name in code.features if not found.get(name)]
-    if missing:
-        shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if missing[6:] else "")
-        raise ArtifactTargetError(
-            f"this code was compiled for the processor {code.cpu or 'generic'} and needs {shown}, "
-            f"which this one ({cpu}) lacks; compile the model here, or with "
-            'target="llvm -mcpu=x86-64-v3" for every x86-64 processor with AVX2'
-        )
+    if not missing:
+        return ""
+    shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if missing[6:] else "")
+    return (
+        f"this code was compiled for the processor {code.cpu or 'generic'} and needs {shown}, "
+        f"which this one ({cpu}) lacks"
+    )
 
 
-def system_of(triple: str) -> tuple[str, str]:
-    """Architecture and operating system of a triple: what decides whether object code loads."""
-    parts = triple.split("-")
-    system = parts[2] if len(parts) > 2 else ""
-    return parts[0], system
+def _system(here: Processor | None) -> tuple[str, str]:
+    return host_system() if here is None else system_of(here[0])
+
+
+_ADVICE: Final = {
+    False: "compile the model here, or for a target with this -mtriple",
+    True: 'compile the model here, or with target="llvm -mcpu=x86-64-v3" for every x86-64 '
+          "processor with AVX2",
+}  # fmt: skip
+"""What to do about code for another system, and about code for another processor of this one."""

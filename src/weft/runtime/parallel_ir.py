@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.backends.cpu.isa import architecture_of, host_system
 from weft.runtime.team_ir import team_ir
 
 _TEXT: Final = """
@@ -158,6 +159,6 @@ run:
 """
 
 
-def parallel_ir() -> str:
-    """The module text."""
-    return team_ir(_TEXT)
+def parallel_ir(triple: str = "") -> str:
+    """The module text for the processors of a triple ("": for this process's)."""
+    return team_ir(_TEXT, architecture_of(triple or host_system()[0]).pause)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from weft.backends.cpu.isa import host_system, system_of
 from weft.runtime.elf import read_object, undefined_names
 from weft.runtime.externals import BOUND, bind_external
 from weft.runtime.llvm import Engine, object_from_ir
@@ -41,16 +42,18 @@ def load_code(code: bytes) -> LoadedObject | Engine:
     return Engine(code)
 
 
-def digest_of(text: str) -> str:
-    """The name of a part."""
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def digest_of(text: str, triple: str = "") -> str:
+    """The name of a part on a system ("": this one)."""
+    system = "-".join(system_of(triple) if triple else host_system())
+    return hashlib.blake2b(f"{system}\n{text}".encode(), digest_size=16).hexdigest()
 
 
-def part_object(text: str) -> bytes:
-    """The object code of a part."""
-    digest = digest_of(text)
+def part_object(text: str, triple: str = "") -> bytes:
+    """The object code of a part on a system ("": this one)."""
+    digest = digest_of(text, triple)
     if digest not in _compiled:
-        _compiled[digest] = object_from_ir(text)
+        is_here = not triple or system_of(triple) == host_system()
+        _compiled[digest] = object_from_ir(text, "" if is_here else triple)
     return _compiled[digest]
 
 

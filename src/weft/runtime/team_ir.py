@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.backends.cpu.isa.architecture import Instruction
 from weft.runtime.ir_text import expanded
-from weft.runtime.worker_ir import WORKER_FIELDS, WORKER_TEXT, pause_ir
+from weft.runtime.worker_ir import WORKER_FIELDS, WORKER_TEXT
 
 MOST_THREADS: Final = 256
 """Threads of a team at most."""
@@ -276,16 +277,17 @@ end:
 """
 
 
-def team_ir(services: str) -> str:
+def team_ir(services: str, pause: Instruction) -> str:
     """The text of teams and workers, and of ``services``, which take teams.
 
-    What they are written with: ``weft.runtime.ir_text``.
+    ``pause`` tells the processor that a thread waits. What the texts are written with:
+    ``weft.runtime.ir_text``.
     """
-    declared, pause = pause_ir()
     structs = {"team": _TEAM_FIELDS, "worker": WORKER_FIELDS}
     values = {
         "MOST": MOST_THREADS, "TEAMS": _TEAMS, "PIECES": _PIECES, "SPINS": _SPINS,
-        "SELDOM": _SELDOM, "IDLE": _SPINS + _YIELDS, "DECLARE": declared, "PAUSE": pause,
+        "SELDOM": _SELDOM, "IDLE": _SPINS + _YIELDS,
+        "DECLARE": pause.declaration, "PAUSE": pause.call,
         **{f"{name.upper()}_TYPES": ", ".join(of.values()) for name, of in structs.items()},
     }  # fmt: skip
 

@@ -20,8 +20,8 @@ from weft.runtime.abi import DLPACK_BOOL, DLDataType, DLDevice, DLTensor
 from weft.runtime.bytecode import NativeEntry, Result
 from weft.runtime.dlpack import capsule_pointer
 from weft.runtime.faults import pop_fault
+from weft.runtime.foreign import CompiledFunction
 from weft.runtime.memory import ALIGNMENT, aligned_empty
-from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import constant_table
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.parts import load_part
@@ -83,7 +83,7 @@ class _Exchange(ctypes.Structure):
 
 def make_tensor_call(
     entry: NativeEntry,
-    host: NativeFunction,
+    host: CompiledFunction,
     constants: Sequence[NDArray],
     tensor_class: type,
     threads: int | None,

@@ -20,6 +20,7 @@ from weft.runtime.bytecode import Program, VMFunction, last_uses
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.device import Device, require_cpu
 from weft.runtime.flops import FlopCount
+from weft.runtime.foreign import CompiledFunction
 from weft.runtime.interpreter import (
     Closure,
     Interpreted,
@@ -27,7 +28,6 @@ from weft.runtime.interpreter import (
 )
 from weft.runtime.library import export_library
 from weft.runtime.module import Module
-from weft.runtime.native import NativeFunction
 from weft.runtime.native_entry import make_entry
 from weft.runtime.object_code import ObjectCode
 from weft.runtime.profiling import Recorder, Report
@@ -61,7 +61,8 @@ class Executable:
     """
 
     def __init__(
-        self, program: Program, kernels: Module, hosts: Mapping[str, NativeFunction] | None = None,
+        self, program: Program, kernels: Module,
+        hosts: Mapping[str, CompiledFunction] | None = None,
         flops: Callable[[], Mapping[str, FlopCount]] = dict,
         code: ObjectCode | None = None,
     ) -> None:  # fmt: skip

@@ -8,7 +8,6 @@ that no call is missed.
 
 from __future__ import annotations
 
-import platform
 from typing import Final
 
 WORKER_FIELDS: Final = {
@@ -19,12 +18,6 @@ WORKER_FIELDS: Final = {
     "mutex": "[16 x i64]",  # room for a pthread_mutex_t of any system
     "called": "[16 x i64]",  # room for a pthread_cond_t
 }
-
-_PAUSES: Final = {
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
-}  # fmt: skip
-"""How a processor is told that a thread waits; others are not told."""
 
 WORKER_TEXT: Final = """
 @stopping = internal global i32 0
@@ -269,8 +262,3 @@ done:
   ret void
 }
 """
-
-
-def pause_ir() -> tuple[str, str]:
-    """A declaration, and what tells this machine's processor that a thread waits."""
-    return _PAUSES.get(platform.machine(), ("", ""))

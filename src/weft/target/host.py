@@ -7,6 +7,7 @@ import functools
 import re
 from typing import Any, Final, NamedTuple
 
+from weft.backends.cpu.isa import system_of
 from weft.support.errors import CodegenError, IRValueError
 from weft.target.instruction_sets import instruction_sets
 from weft.target.target import Target, as_target
@@ -72,7 +73,7 @@ def _options(target: Target) -> LLVMOptions:
         )
     host_triple, host_name, features = _host()
     triple, cpu = target.mtriple or host_triple, target.mcpu
-    is_host = cpu in ("", "native", host_name) and triple == host_triple
+    is_host = cpu in ("", "native", host_name) and system_of(triple) == system_of(host_triple)
     if is_host:
         cpu = host_name
         text = ",".join([f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())])

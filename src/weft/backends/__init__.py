@@ -1,0 +1,1 @@
+"""Backends: one folder for each family of processors that code is generated for."""

@@ -1,0 +1,156 @@
+"""Platforms that code is compiled for here, and how programs for each are linked and run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft.backends.cpu.isa import host_system, system_of
+from weft.runtime.c_text import DTYPES
+from weft.target.host import host_features
+
+ROOT = "/usr/aarch64-linux-gnu"
+"""Where Debian's libc6-dev-arm64-cross puts the C library of AArch64."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A target, the C compiler for it, and the program that runs what it links (none: itself)."""
+
+    name: str
+    target: str
+    system: str = "x86_64-linux"
+    features: tuple[str, ...] = ()
+    compiler: str = "cc"
+    runner: tuple[str, ...] = ()
+
+    def missing(self) -> str:
+        """What this machine lacks to run programs of the platform; nothing if it has all."""
+        programs = [name for name in (self.compiler, *self.runner[:1]) if not shutil.which(name)]
+        if programs:
+            return f"there is no {' and no '.join(programs)}"
+        if self.runner:
+            return "" if Path(ROOT).is_dir() else f"there is no C library in {ROOT}"
+        if system_of(self.system) != host_system():
+            return f"this machine is no {self.system}"
+        lacks = [name for name in self.features if not host_features().get(name)]
+        return f"this processor lacks {', '.join(lacks)}" if lacks else ""
+
+    def run(self, command: list[str], folder: Path) -> str:
+        """What a program of the platform prints."""
+        done = subprocess.run(
+            [*self.runner, *command], cwd=folder, capture_output=True, text=True, timeout=3600,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{self.name}: {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def compile(self, arguments: list[str], folder: Path) -> None:
+        """Run the C compiler."""
+        done = subprocess.run(
+            [self.compiler, *arguments], cwd=folder, capture_output=True, text=True, timeout=3600,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+NATIVE = Platform("native", "llvm", "-".join(host_system()))
+HASWELL = Platform(
+    "haswell", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", features=("avx2", "fma", "bmi2"),
+)  # fmt: skip
+AARCH64 = Platform(
+    "aarch64", "llvm -mtriple=aarch64-linux-gnu -mattr=+neon", "aarch64-linux",
+    compiler="aarch64-linux-gnu-gcc", runner=("qemu-aarch64-static", "-L", ROOT),
+)  # fmt: skip
+
+
+def platform_params(*platforms: Platform) -> list:
+    """Parameters of a test, those that this machine cannot run marked to be skipped."""
+    return [
+        pytest.param(
+            platform, id=platform.name,
+            marks=pytest.mark.skipif(bool(platform.missing()), reason=platform.missing() or "none"),
+        )
+        for platform in platforms
+    ]  # fmt: skip
+
+
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "net.h"
+/* Reads input i from the file "i.in", whose shape the arguments say; writes output i to "i.out". */
+int main(int count, char **argument) {
+  net_model *model = net_create();
+  net_tensor in[NET_INPUTS + 1], out[NET_OUTPUTS + 1];
+  int64_t shapes[NET_INPUTS + NET_OUTPUTS][16];
+  char name[32];
+  int at = 1;
+  if (!model) return 3;
+  if (at < count) net_set_threads(atoi(argument[at++]));
+  for (int i = 0; i < NET_INPUTS; i++) {
+    snprintf(name, sizeof name, "%d.in", i);
+    FILE *file = fopen(name, "rb");
+    if (!file) return 4;
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    rewind(file);
+    in[i].data = aligned_alloc(64, size / 64 * 64 + 64);
+    if (fread(in[i].data, 1, size, file) != (size_t)size) return 5;
+    fclose(file);
+    in[i].dtype = net_input(i)->dtype;
+    in[i].shape = shapes[i];
+    in[i].ndim = atoi(argument[at++]);
+    for (int k = 0; k < in[i].ndim; k++) shapes[i][k] = atol(argument[at++]);
+  }
+  for (int i = 0; i < NET_OUTPUTS; i++) {
+    long elements = 1;
+    out[i].dtype = net_output(i)->dtype;
+    out[i].ndim = net_output(i)->ndim;
+    out[i].shape = shapes[NET_INPUTS + i];
+    if (net_output_shape(in, i, shapes[NET_INPUTS + i])) { puts(net_error()); return 1; }
+    printf("%d", out[i].dtype);
+    for (int k = 0; k < out[i].ndim; k++) {
+      elements *= out[i].shape[k];
+      printf(" %ld", (long)out[i].shape[k]);
+    }
+    puts("");
+    out[i].data = aligned_alloc(64, elements * 8 / 64 * 64 + 64);
+  }
+  for (int run = 0; run < 2; run++) /* the second one finds workers awake */
+    if (net_run(model, in, out)) { puts(net_error()); return 1; }
+  for (int i = 0; i < NET_OUTPUTS; i++) {
+    static const int sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 1, 1};
+    long size = sizes[out[i].dtype];
+    for (int k = 0; k < out[i].ndim; k++) size *= out[i].shape[k];
+    snprintf(name, sizeof name, "%d.out", i);
+    FILE *file = fopen(name, "wb");
+    if (!file || fwrite(out[i].data, 1, size, file) != (size_t)size || fclose(file)) return 6;
+  }
+  net_destroy(model);
+  return 0;
+}
+"""
+
+
+def run_exported(model, platform: Platform, folder: Path, *inputs, threads: int = 2) -> list:
+    """The outputs of a model that a C program of the platform runs."""
+    model.export_library(folder / "net.so", cc=platform.compiler)
+    (folder / "main.c").write_text(MAIN, encoding="utf-8")
+    platform.compile(["-Wall", "-Werror", "main.c", "./net.so", "-o", "main"], folder)
+    arguments = [str(threads)]
+    for number, array in enumerate(map(np.ascontiguousarray, inputs)):
+        (folder / f"{number}.in").write_bytes(array.tobytes())
+        arguments += [str(array.ndim), *map(str, array.shape)]
+    printed = platform.run(["./main", *arguments], folder)
+    outputs = []
+    for number, line in enumerate(printed.splitlines()):
+        dtype, *shape = map(int, line.split())
+        data = (folder / f"{number}.out").read_bytes()
+        outputs.append(np.frombuffer(data, DTYPES[dtype]).reshape(shape))
+    return outputs
