@@ -279,3 +279,84 @@ def test_a_function_of_nested_calls_is_no_well_formed_one_and_normalising_makes_
     normal = relax.transform.Normalize()(module)
     assert relax.analysis.well_formed(normal)
     assert len(collect(normal, relax.Call)) == 60
+
+
+# ---- tuples of tuples, without a call
+
+
+def tuples(value, times):
+    for _ in range(times):
+        value = relax.Tuple([value, value])
+    return value
+
+
+def function_of_tuples(times):
+    """A function that returns the tuple of tuples, and one that takes a part of it."""
+    x, y = relax.Var("x", FOUR), relax.Var("y")
+    block = relax.BindingBlock([relax.VarBinding(y, tuples(x, times))])
+    return relax.Function([x], relax.SeqExpr([block], y), relax.ObjectStructInfo())
+
+
+class CountTuples(Visitor):
+    tuples = 0
+
+    def visit_Tuple(self, node):
+        self.tuples += 1
+        self.visit_default(node)
+
+
+class CountTuplesOfUsers(relax.PyExprVisitor):
+    tuples = 0
+
+    def visit_tuple_(self, op):
+        self.tuples += 1
+        super().visit_tuple_(op)
+
+
+@pytest.mark.parametrize("times", [20, 40, 80])
+@pytest.mark.parametrize("kind", [CountTuples, CountTuplesOfUsers])
+def test_visitors_visit_each_tuple_of_tuples_once(kind, times):
+    """The innermost, which holds leaves, at both of its places."""
+    count, func = kind(), function_of_tuples(times)
+    (count.visit_expr if kind is CountTuplesOfUsers else count.visit)(func)
+    assert count.tuples == times + 1
+
+
+@pytest.mark.parametrize("times", [20, 40, 80])
+def test_mutators_rebuild_each_tuple_of_tuples_once(times):
+    x, y = relax.Var("x", FOUR), relax.Var("y", FOUR)
+
+    class Replace(Mutator):
+        def visit_RelaxVar(self, var):
+            return y
+
+    result = Replace().visit(tuples(x, times))
+    assert len(collect(result, relax.Tuple)) <= times + 1
+    assert collect(result, relax.Var) == [y]
+
+
+@pytest.mark.parametrize("times", [20, 40, 80])
+def test_a_mutator_of_users_rebuilds_each_tuple_of_tuples_once(times):
+    class Rename(relax.PyExprMutator):
+        tuples = 0
+
+        def visit_tuple_(self, op):
+            self.tuples += 1
+            return super().visit_tuple_(op)
+
+    rename = Rename()
+    result = rename.visit_expr(function_of_tuples(times))
+    assert rename.tuples == times + 1
+    assert len(collect(result, relax.Tuple)) <= times + 1
+
+
+@pytest.mark.parametrize("is_result", [False, True])
+def test_passes_take_tuples_of_tuples(is_result):
+    func = function_of_tuples(60)
+    if is_result:
+        func = func.with_(body=relax.SeqExpr([], tuples(func.params[0], 60)))
+    module = IRModule({"main": func})
+    steps = "Normalize CanonicalizeBindings EliminateCommonSubexpr DeadCodeElimination".split()
+    for step in steps:
+        module = getattr(relax.transform, step)()(module)
+        assert len(collect(module["main"], relax.Tuple)) <= 61

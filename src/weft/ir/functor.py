@@ -17,15 +17,17 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
 from weft.ir.node import NODE_TYPES, Array, Map, Node
-from weft.ir.sharing import Walk, is_binder, is_sequence, is_shared
+from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
 
 _FRAMEWORK = frozenset({"visit_default", "visit_field"})
-_EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE = range(5)
+_EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE, _IF_NESTED = range(6)
 """How objects of a class are visited: at each place, or once in an expression or by a mutator.
+
+Tuples are visited once that hold tuples.
 
 The statements of a sequence are no part of the expression around it."""
 
@@ -106,6 +108,8 @@ class _Dispatcher:
             how = _BY_MUTATOR
         elif is_shared(kind):
             how = _BINDER if is_binder(kind) else _ONCE
+        elif is_compared_once(kind):
+            how = _IF_NESTED
         elif is_sequence(kind):
             how = _SEQUENCE
         handler = self._handlers[kind] = (name, how)
@@ -132,7 +136,7 @@ class Visitor(_Dispatcher):
                 return
             handler = self._handler_of(kind)
         method, how = handler
-        if how == _EACH_TIME:
+        if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
             getattr(self, method)(node)
             return
         if how == _SEQUENCE:
@@ -191,7 +195,7 @@ class Mutator(_Dispatcher):
                 return self.visit_field(node)
             handler = self._handler_of(kind)
         method, how = handler
-        if how == _EACH_TIME:
+        if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
             return getattr(self, method)(node)
         if how == _BY_MUTATOR:
             known = self._memo.get(id(node))

@@ -28,8 +28,8 @@ _PLAIN: Final = "no rebound variables"
 
 _NESTED: Final = frozenset({"RelaxCall", "TupleGetItem"})
 """Expressions of graphs that stand in one another until the graph is normalised."""
-_COMPARED: Final = frozenset({"Tuple", "TupleStructInfo"})
-"""What is built of objects of its own kind; each place of a small one counts for a walk."""
+_COMPARED: Final = frozenset({"Tuple", "TupleStructInfo", "FuncStructInfo"})
+"""What is built of objects of its own kind."""
 
 
 @functools.cache
@@ -38,6 +38,23 @@ def is_shared(kind: type) -> bool:
     if issubclass(kind, PrimExpr):
         return bool(kind.CHILDREN) and "Var" not in kind.KIND
     return issubclass(kind, Node) and kind.KIND in _NESTED
+
+
+def is_nested(node: Node) -> bool:
+    """Whether it is a tuple of tuples, or a type made of such: visited once, as calls are.
+
+    A tuple of leaves is visited at each of its places, as its leaves are.
+    """
+    for part in parts_of(node):
+        if part.KIND in _COMPARED:
+            return True
+    return False
+
+
+def is_visited_once(node: Node) -> bool:
+    """Whether an object is visited once in an expression, wherever it stands."""
+    kind: type = type(node)
+    return is_shared(kind) or (is_compared_once(kind) and is_nested(node))
 
 
 def is_sequence(kind: type) -> bool:

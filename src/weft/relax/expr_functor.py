@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.sharing import is_shared
+from weft.ir.sharing import is_visited_once
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     Binding,
@@ -127,9 +127,9 @@ class PyExprVisitor(_Functor):
         kind, met = type(expr), self._met
         if met is not None and id(expr) in met:
             return
-        if kind is not SeqExpr and (met is not None or not is_shared(kind)):
+        if kind is not SeqExpr and (met is not None or not is_visited_once(expr)):
             self._method(expr)(expr)
-            if met is not None and is_shared(kind):
+            if met is not None and is_visited_once(expr):
                 met[id(expr)] = expr
             return
         self._met = None if kind is SeqExpr else {}  # statements are expressions of their own
@@ -284,13 +284,13 @@ class PyExprMutator(_Functor):
     def visit_expr(self, expr: RelaxExpr) -> Any:
         """The rewritten expression, in normal form."""
         kind, walk = type(expr), self._walk
-        if walk is not None and is_shared(kind):
+        if walk is not None and is_visited_once(expr):
             known = walk.known.get(id(expr))
             if known is None:
                 known = expr, self._bound(expr, self._rebuilt(expr))
                 walk.known[id(expr)] = known
             return known[1]
-        if kind is not SeqExpr and not is_shared(kind):
+        if kind is not SeqExpr and not is_visited_once(expr):
             return self._rebuilt(expr)
         self._walk = None if kind is SeqExpr else _Walk(expr)
         try:

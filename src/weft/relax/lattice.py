@@ -3,13 +3,16 @@
 Follows the definitions of the Relax paper (Lai et al. 2023, section 4.1): a more general info
 describes a superset of values; a callee's result follows from its signature by binding the
 symbolic variables that its parameters define.
+
+A type may be a graph: sixty levels ``t = (t, t)`` are sixty objects and a tree of 2**60. So what
+was found of an object, or of a pair of objects, is found once in a call (``Pairs``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, post_order_visit, substitute
@@ -30,6 +33,25 @@ from weft.relax.struct_info import (
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
+
+R = TypeVar("R")
+
+
+class Pairs(Generic[R]):
+    """What was found of pairs of objects, by identity; they are kept, so that no other is taken."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], tuple[Any, Any, R]] = {}
+
+    def get(self, lhs: Any, rhs: Any) -> R | None:
+        """What was found of the pair, or None."""
+        entry = self._found.get((id(lhs), id(rhs)))
+        return None if entry is None else entry[2]
+
+    def put(self, lhs: Any, rhs: Any, result: R) -> R:
+        """Remember the result, and return it."""
+        self._found[id(lhs), id(rhs)] = lhs, rhs, result
+        return result
 
 
 class BaseCheckResult(IntEnum):
@@ -70,15 +92,26 @@ def struct_info_is_base_of(base: StructInfo, derived: StructInfo) -> bool:
     return struct_info_base_check(base, derived) == BaseCheckResult.PASS
 
 
+@deep_recursion
 def struct_info_base_check(base: StructInfo, derived: StructInfo) -> BaseCheckResult:
     """How far ``derived`` is from being a special case of ``base``."""
+    return _base_check(base, derived, Pairs())
+
+
+def _base_check(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
     if base is derived or isinstance(base, ObjectStructInfo):
         return BaseCheckResult.PASS
     if isinstance(derived, ObjectStructInfo):
         return BaseCheckResult.FAIL_L1
     if type(base) is not type(derived):
         return BaseCheckResult.FAIL_L0
-    return _BASE_CHECKS[type(base)](base, derived)
+    if not isinstance(base, TupleStructInfo | FuncStructInfo):
+        return _BASE_CHECKS[type(base)](base, derived)
+    result = known.get(base, derived)
+    if result is None:
+        check = _check_tuple if isinstance(base, TupleStructInfo) else _check_func
+        result = known.put(base, derived, check(base, derived, known))
+    return result
 
 
 def _check_prim(base: Any, derived: Any) -> BaseCheckResult:
@@ -139,16 +172,16 @@ def _check_tensor(base: Any, derived: Any) -> BaseCheckResult:
     return _check_dims(mine, its)
 
 
-def _check_tuple(base: Any, derived: Any) -> BaseCheckResult:
+def _check_tuple(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
     if len(base.fields) != len(derived.fields):
         return BaseCheckResult.FAIL_L0
     result = BaseCheckResult.PASS
     for mine, its in zip(base.fields, derived.fields, strict=True):
-        result = min(result, struct_info_base_check(mine, its))
+        result = min(result, _base_check(mine, its, known))
     return result
 
 
-def _check_func(base: Any, derived: Any) -> BaseCheckResult:
+def _check_func(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
     if base.purity and not derived.purity:
         return BaseCheckResult.FAIL_L0
     if base.params is None:
@@ -159,10 +192,10 @@ def _check_func(base: Any, derived: Any) -> BaseCheckResult:
         return BaseCheckResult.FAIL_L0
     if structural_equal(base, derived):
         return BaseCheckResult.PASS
-    mapping = match_params(derived.params, base.params)
-    result = struct_info_base_check(base.ret, substitute(derived.ret, mapping))
+    derived = substitute(derived, match_params(derived.params, base.params))
+    result = _base_check(base.ret, derived.ret, known)
     for mine, its in zip(base.params, derived.params, strict=True):
-        result = min(result, struct_info_base_check(substitute(its, mapping), mine))
+        result = min(result, _base_check(its, mine, known))
     return result
 
 
@@ -182,18 +215,31 @@ _BASE_CHECKS: dict[type, Callable[[Any, Any], BaseCheckResult]] = {
     PrimStructInfo: _check_prim,
     ShapeStructInfo: _check_shape,
     TensorStructInfo: _check_tensor,
-    TupleStructInfo: _check_tuple,
-    FuncStructInfo: _check_func,
     DTensorStructInfo: _check_dtensor,
 }
 
 
+@deep_recursion
 def struct_info_lca(lhs: StructInfo, rhs: StructInfo) -> StructInfo:
     """The most special struct info that describes the values of both."""
-    if struct_info_is_base_of(lhs, rhs):
+    return _lca(lhs, rhs, Pairs(), Pairs())
+
+
+def _lca(
+    lhs: Any, rhs: Any, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
+) -> StructInfo:
+    if _base_check(lhs, rhs, checks) == BaseCheckResult.PASS:
         return lhs
-    if struct_info_is_base_of(rhs, lhs):
+    if _base_check(rhs, lhs, checks) == BaseCheckResult.PASS:
         return rhs
+    result = known.get(lhs, rhs)
+    return known.put(lhs, rhs, _wider(lhs, rhs, known, checks)) if result is None else result
+
+
+def _wider(
+    lhs: Any, rhs: Any, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
+) -> StructInfo:
+    """The least upper bound of two infos of which neither describes the other's values."""
     if isinstance(lhs, PrimStructInfo) and isinstance(rhs, PrimStructInfo):
         return PrimStructInfo(lhs.dtype) if lhs.dtype == rhs.dtype else ObjectStructInfo()
     if isinstance(lhs, ShapeStructInfo) and isinstance(rhs, ShapeStructInfo):
@@ -203,14 +249,15 @@ def struct_info_lca(lhs: StructInfo, rhs: StructInfo) -> StructInfo:
     if isinstance(lhs, TupleStructInfo) and isinstance(rhs, TupleStructInfo):
         if len(lhs.fields) == len(rhs.fields):
             pairs = zip(lhs.fields, rhs.fields, strict=True)
-            return TupleStructInfo([struct_info_lca(a, b) for a, b in pairs])
+            return TupleStructInfo([_lca(a, b, known, checks) for a, b in pairs])
     if isinstance(lhs, DTensorStructInfo) and isinstance(rhs, DTensorStructInfo):
         whole = _tensor_lca(lhs.tensor_sinfo, rhs.tensor_sinfo)
         if _lie_alike(lhs, rhs) and (whole.ndim != -1 or not _sharded(lhs)):
             return DTensorStructInfo(whole, lhs.device_mesh, lhs.placement)
     if isinstance(lhs, FuncStructInfo) and isinstance(rhs, FuncStructInfo):
         purity = lhs.purity and rhs.purity
-        return FuncStructInfo.opaque_func(ret=struct_info_lca(lhs.ret, rhs.ret), purity=purity)
+        ret = _lca(lhs.ret, rhs.ret, known, checks)
+        return FuncStructInfo.opaque_func(ret=ret, purity=purity)
     return ObjectStructInfo()
 
 
@@ -229,8 +276,13 @@ def _sharded(info: DTensorStructInfo) -> bool:
     return any(spec.axis != -1 for spec in info.placement.dim_specs)
 
 
+@deep_recursion
 def get_static_type(info: StructInfo) -> StructInfo:
     """The info without dimensions: rank and dtype stay (0.20's Type, as a struct info)."""
+    return _static(info, {})
+
+
+def _static(info: Any, known: dict[int, StructInfo]) -> StructInfo:
     if isinstance(info, ShapeStructInfo):
         return ShapeStructInfo(None, info.ndim)
     if isinstance(info, TensorStructInfo):
@@ -238,13 +290,17 @@ def get_static_type(info: StructInfo) -> StructInfo:
     if isinstance(info, PrimStructInfo):
         return PrimStructInfo(info.dtype)
     if isinstance(info, DTensorStructInfo):
-        return info.with_(tensor_sinfo=get_static_type(info.tensor_sinfo))
+        return info.with_(tensor_sinfo=_static(info.tensor_sinfo, known))
+    if id(info) in known:
+        return known[id(info)]
+    result: StructInfo = info
     if isinstance(info, TupleStructInfo):
-        return TupleStructInfo([get_static_type(field) for field in info.fields])
-    if isinstance(info, FuncStructInfo) and info.params is not None:
-        params = [get_static_type(param) for param in info.params]
-        return FuncStructInfo(params, get_static_type(info.ret), info.purity)
-    return info
+        result = TupleStructInfo([_static(field, known) for field in info.fields])
+    elif isinstance(info, FuncStructInfo) and info.params is not None:
+        params = [_static(param, known) for param in info.params]
+        result = FuncStructInfo(params, _static(info.ret, known), info.purity)
+    known[id(info)] = result
+    return result
 
 
 def symbolic_vars(value: Any) -> list[TirVar]:
@@ -283,6 +339,8 @@ def erase_to_well_defined(
 class _Eraser:
     def __init__(self, symbols: Mapping[Any, PrimExpr], variables: Mapping[Any, Expr]) -> None:
         self.symbols, self.variables = symbols, variables
+        self.tuples: dict[int, StructInfo] = {}
+        """What became of tuples (by ``id``)."""
 
     def erase(self, info: Any) -> Any:
         if isinstance(info, TensorStructInfo):
@@ -299,10 +357,15 @@ class _Eraser:
         if isinstance(info, DTensorStructInfo):
             return info.with_(tensor_sinfo=self.erase(info.tensor_sinfo))
         if isinstance(info, TupleStructInfo):
-            fields = [self.erase(field) for field in info.fields]
-            same = all(new is old for new, old in zip(fields, info.fields, strict=True))
-            return info if same else TupleStructInfo(fields)
+            if id(info) not in self.tuples:
+                self.tuples[id(info)] = self.tuple(info)
+            return self.tuples[id(info)]
         return info
+
+    def tuple(self, info: TupleStructInfo) -> TupleStructInfo:
+        fields = [self.erase(field) for field in info.fields]
+        same = all(new is old for new, old in zip(fields, info.fields, strict=True))
+        return info if same else TupleStructInfo(fields)
 
     def shape(self, shape: Any) -> Any:
         if isinstance(shape, ShapeExpr):
@@ -329,15 +392,19 @@ class _Eraser:
         return made
 
 
+@deep_recursion
 def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
     """What the symbols of ``params`` are, given the infos of the arguments."""
     mapping: dict[TirVar, PrimExpr] = {}
+    matched: Pairs[bool] = Pairs()
     for param, arg in zip(params, args, strict=True):
-        _match(param, arg, mapping)
+        _match(param, arg, mapping, matched)
     return mapping
 
 
-def _match(param: Any, arg: Any, mapping: dict[TirVar, PrimExpr]) -> None:
+def _match(
+    param: Any, arg: Any, mapping: dict[TirVar, PrimExpr], matched: Pairs[bool]
+) -> None:
     mine: Any
     its: Any
     if isinstance(param, DTensorStructInfo) and isinstance(arg, DTensorStructInfo):
@@ -350,8 +417,10 @@ def _match(param: Any, arg: Any, mapping: dict[TirVar, PrimExpr]) -> None:
         mine = None if param.value is None else [param.value]
         its = None if arg.value is None else [arg.value]
     elif isinstance(param, TupleStructInfo) and isinstance(arg, TupleStructInfo):
-        for field, its_field in zip(param.fields, arg.fields, strict=False):
-            _match(field, its_field, mapping)
+        if matched.get(param, arg) is None:
+            matched.put(param, arg, True)
+            for field, its_field in zip(param.fields, arg.fields, strict=False):
+                _match(field, its_field, mapping, matched)
         return
     else:
         return

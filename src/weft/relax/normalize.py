@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
+from weft.ir.sharing import post_order_of
 from weft.relax.distributed.sharding import infer_operator
 from weft.relax.expr import (
     BindingBlock,
@@ -322,8 +323,12 @@ def _has_unknown_callee(expr: Any) -> bool:
 def _is_plain(expr: Any) -> bool:
     """A tuple of leaves may be the value of a sequence."""
     return isinstance(expr, Tuple) and all(
-        isinstance(item, LEAVES) or _is_plain(item) for item in expr.fields
+        isinstance(item, (Tuple, *LEAVES)) for item in post_order_of(expr, _fields)
     )
+
+
+def _fields(expr: Any) -> Any:
+    return expr.fields if isinstance(expr, Tuple) else ()
 
 
 def merged_blocks(blocks: Any) -> Any:
