@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -23,8 +22,9 @@ from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.relax.transform.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
+from weft.runtime.foreign import CompiledFunction
 from weft.runtime.module import Executable as TirExecutable
-from weft.runtime.object_code import ObjectCode, obstacle_of
+from weft.runtime.object_code import ObjectCode, check_processor
 from weft.runtime.registry import register_func
 from weft.runtime.vm import Executable
 from weft.runtime.vm_builtins import RUN_OPERATOR
@@ -38,7 +38,6 @@ from weft.target.target import Target
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
-from weft.tir.interp.limited import VerifyWarning
 
 _UNSET: Final = object()
 SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
@@ -167,21 +166,18 @@ def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> Com
 def _observe_code(
     context: PassContext, program: IRModule, compiled: CompiledObject, target: Target, checks: bool
 ) -> None:
-    """Show the code of a lowered module to instruments, where this machine can run it."""
-    hooks = _hooks(context, "run_after_codegen")
-    obstacle = obstacle_of(object_code(compiled))
-    if hooks and obstacle:
-        warnings.warn(
-            f"verify: the passes are compared, native code is not: {obstacle}", VerifyWarning,
-            stacklevel=2,
-        )  # fmt: skip
-        return
+    """Show the code of a lowered module to instruments."""
+    code = object_code(compiled)
+
+    def native() -> dict[str, CompiledFunction]:
+        check_processor(code)  # an ArtifactTargetError says that nothing is to be compared
+        return code.load()
 
     def compile_module(given: IRModule) -> dict[str, Any]:
         return object_code(compile_cached(given, target, checks=checks)).load()
 
-    for hook in hooks:
-        hook(program, object_code(compiled).load, compile_module)
+    for hook in _hooks(context, "run_after_codegen"):
+        hook(program, native, compile_module)
 
 
 def _hooks(context: PassContext, name: str) -> list[Callable[..., None]]:

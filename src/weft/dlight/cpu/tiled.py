@@ -236,6 +236,7 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
         high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
         depth=product([nest.extent(axis) for axis in nest.reduced]),
         apart=_is_apart(nest, roles), once=_reads_once(nest),
+        bits=max(nest.stores[0].buffer.dtype.bits, 32),  # shorter numbers are added as float32
     )  # fmt: skip
 
 

@@ -68,6 +68,8 @@ class Work:
     """Whether the numbers of two rows lie so far from each other that they share cache sets."""
     once: bool = False
     """Whether an accumulator takes numbers of its own, each once, and nothing else: a sum."""
+    bits: int = 32
+    """Of an accumulator."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _candidates(machine: Machine, work: Work) -> Iterator[Tile]:
 
 def _widths(machine: Machine, work: Work) -> Iterator[tuple[int, int, int]]:
     """``(lanes, vectors, blocks)`` of the tiles: parts of one block of columns, or whole ones."""
-    lanes, width = machine.lanes(), _UNKNOWN if work.columns is None else work.columns
+    lanes, width = machine.lanes(work.bits), _UNKNOWN if work.columns is None else work.columns
     while lanes > 1 and lanes // 2 >= width:
         lanes //= 2
     for vectors in range(1, _widest(machine, work) + 1):
@@ -161,7 +163,7 @@ def _widest(machine: Machine, work: Work) -> int:
     """Vectors of a tile at most; the cores share the columns of a sum."""
     if not work.once or work.columns is None:
         return _WIDEST
-    return min(_LONGEST, max(_WIDEST, work.columns // (machine.lanes() * machine.cores)))
+    return min(_LONGEST, max(_WIDEST, work.columns // (machine.lanes(work.bits) * machine.cores)))
 
 
 def most_rows(machine: Machine, vectors: int) -> int:
@@ -182,7 +184,8 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
     """Cycles of one step of the reduction over the whole result."""
     depth = _UNKNOWN if work.depth is None else work.depth
     width = _UNKNOWN if work.columns is None else work.columns
-    panel = tile.vectors * tile.lanes * 4 * depth
+    size = work.bits // 8
+    panel = tile.vectors * tile.lanes * size * depth
     streamed = work.shared and panel > machine.l1 // 2
     total = 0.0
     for height, down in _heights(tile, work):
@@ -190,7 +193,7 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
             vectors = _vectors(columns, tile.lanes) * tile.several
             step = _step(machine, height, vectors, work)
             if streamed:
-                step = max(step, vectors * tile.lanes * 4 / _STREAM)
+                step = max(step, vectors * tile.lanes * size / _STREAM)
             if machine.vector_bits >= _WIDE and work.shared:
                 step += (vectors + height) * _WIDE_LOAD + vectors * _WIDE_STREAM * streamed
             total += down * across * (step + _START / depth)
