@@ -68,11 +68,11 @@ CASES = {
 }  # fmt: skip
 
 
-def outcomes(func, shape, size):
+def outcomes(func, shape, size, dtype="float32"):
     """The schedule; results as written, lowered and interpreted, native."""
     made = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
-    data = np.random.default_rng(3).normal(size=shape).astype("float32")
-    expected, lowered, native = [np.full(size, 7, "float32") for _ in range(3)]
+    data = (3 * np.random.default_rng(3).normal(size=shape)).astype(dtype)
+    expected, lowered, native = [np.full(size, 7, dtype) for _ in range(3)]
     run(func, data, expected)
     run(lower_tir()(weft.IRModule({"main": made}))["main"], data, lowered)
     given = weft.nd.array(native)
@@ -91,6 +91,17 @@ def test_results_are_kept(name):
     np.testing.assert_array_equal(native, expected)
     marked = [loop for loop in collect(made.body, For) if TRANSPOSE in loop.annotations]
     assert bool(marked) == is_tile
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "int64", "float64"])
+@pytest.mark.parametrize("shape", [(10, 20), (64, 129), (4, 4)])
+def test_elements_of_every_width_are_transposed(dtype, shape):
+    x = te.placeholder(shape, dtype, name="x")
+    func = te.create_prim_func([x, topi.transpose(x)])
+    made, expected, lowered, native = outcomes(func, shape, shape[::-1], dtype)
+    np.testing.assert_array_equal(lowered, expected)
+    np.testing.assert_array_equal(native, expected)
+    assert [loop for loop in collect(made.body, For) if TRANSPOSE in loop.annotations]
 
 
 @pytest.mark.parametrize(

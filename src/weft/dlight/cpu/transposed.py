@@ -48,7 +48,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     loops, others = split
     outer = [*others, *[loops[part] for part in parts if part not in (*rows, *lanes)]]
     sch.reorder(*outer, *[loops[part] for part in (*rows, *lanes)])
-    width = machine.lanes(nest.stores[0].buffer.dtype.bits)
+    width = machine.lanes(8 * _stored_bytes(nest))
     row_tiles, row = _split(sch, [loops[part] for part in rows], width)
     lane_tiles, lane = _split(sch, [loops[part] for part in lanes], width)
     beside: list[LoopRV] = []
@@ -63,6 +63,11 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     if depth:
         run_in_parallel(sch, outer[:depth], machine)
     return True
+
+
+def _stored_bytes(nest: Nest) -> int:
+    """The bytes of one element in memory: a boolean has one bit and takes a byte."""
+    return max(8, nest.stores[0].buffer.dtype.bits) // 8
 
 
 def _split(sch: Schedule, loops: Sequence[LoopRV], width: int) -> tuple[list[LoopRV], LoopRV]:
@@ -109,7 +114,7 @@ def _at_once(
     """The bytes of a row that a tile reads at once: those that one instruction interleaves, or all
     of a line, where rows lie so far apart that the cache cannot hold the lines of one tile.
     """
-    size = nest.stores[0].buffer.dtype.bits // 8
+    size = _stored_bytes(nest)
     places = Places(nest, parts)
     steps = [places.steps[rows[-1]][0], *places.steps[lanes[-1]][1:]]
     crowded = any(_lines_held(step * size, machine) < _BESIDE * machine.lanes(size * 8)
