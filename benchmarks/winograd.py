@@ -22,7 +22,7 @@ import weft
 from weft import relax, tir
 from weft.driver.pipeline import WEFT
 from weft.ir.transform import PassContext, Sequential
-from weft.relax.transform.winograd import UseWinograd
+from weft.relax.transform.layout.winograd import UseWinograd
 from weft.target.target import Target
 
 BLOCK: Final = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.dlight.cpu.tiles import Work, best_tile
-from weft.relax.transform.block_channels import block_of
+from weft.relax.transform.layout.block_channels import block_of
 from weft.target.machine import Machine, machine_of
 
 AVX2 = Machine(2, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20)

@@ -8,7 +8,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.functor import substitute
 from weft.ir.op import Op
 from weft.ir.structural import assert_structural_equal
-from weft.relax.lattice import match_params, tensor_dims
+from weft.relax.ir.lattice import match_params, tensor_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.script import from_source
 from weft.tir.interp import run

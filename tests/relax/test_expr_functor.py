@@ -4,7 +4,8 @@ import pytest
 
 from weft import relax
 from weft.ir.op import Op
-from weft.relax import normalize, op
+from weft.relax import op
+from weft.relax.builder import normalize
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from weft.relax.struct_info import TensorStructInfo
 from weft.script import relax as R

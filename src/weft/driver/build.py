@@ -20,7 +20,7 @@ from weft.ir.transform import PassContext
 from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
-from weft.relax.transform.bind import BindParams
+from weft.relax.transform.graph.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
 from weft.runtime.foreign import CompiledFunction
 from weft.runtime.module import Executable as TirExecutable

@@ -10,8 +10,8 @@
         bb.emit_func_output(gv)
     mod = bb.get()
 
-Everything emitted is brought into normal form (weft.relax.normalize). Names, the sharing of equal
-PrimFuncs and the order of functions are TVM 0.20's.
+Everything emitted is brought into normal form (weft.relax.builder.normalize). Names, the sharing
+of equal PrimFuncs and the order of functions are TVM 0.20's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import Array
 from weft.ir.structural import structural_equal, structural_hash
+from weft.relax.builder.normalize import Normalizer, collect_symbols, is_leaf
+from weft.relax.builder.te_call import make_te_call
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -41,18 +43,16 @@ from weft.relax.expr import (
     VarBinding,
     as_relax_expr,
 )
-from weft.relax.lattice import defining_vars
-from weft.relax.normalize import Normalizer, collect_symbols, is_leaf
+from weft.relax.ir.lattice import defining_vars
+from weft.relax.ir.prim_func_info import prim_func_info
+from weft.relax.ir.substitution import replace
 from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
-from weft.relax.prim_func_info import prim_func_info
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
     StructInfo,
     TensorStructInfo,
 )
-from weft.relax.substitution import replace
-from weft.relax.te_call import make_te_call
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.scopes import Scopes

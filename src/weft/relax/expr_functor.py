@@ -24,6 +24,7 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.sharing import is_visited_once
 from weft.relax.block_builder import BlockBuilder
+from weft.relax.builder.normalize import LEAVES, collect_symbols, merged_blocks
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -46,9 +47,8 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
-from weft.relax.lattice import erase_to_well_defined, struct_info_is_base_of
-from weft.relax.nested_calls import calls_to_bind
-from weft.relax.normalize import LEAVES, collect_symbols, merged_blocks
+from weft.relax.ir.lattice import erase_to_well_defined, struct_info_is_base_of
+from weft.relax.ir.nested_calls import calls_to_bind
 from weft.relax.struct_info import StructInfo
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion

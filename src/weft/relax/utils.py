@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft.relax import substitution
 from weft.relax.analysis.variables import defined_symbolic_vars
 from weft.relax.args_converter import args_converter
 from weft.relax.expr import Function
 from weft.relax.expr import as_relax_expr as convert_to_expr
+from weft.relax.ir import substitution
 from weft.tir.expr import Var
 
 __all__ = ["args_converter", "convert_to_expr", "copy_with_new_vars"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
 from weft.ir.node import Node
+from weft.relax.builder.normalize import merged_blocks
 from weft.relax.expr import SeqExpr
-from weft.relax.normalize import merged_blocks
 from weft.support.recursion import deep_recursion
 
 

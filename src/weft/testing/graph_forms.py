@@ -15,7 +15,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Function, If, SeqExpr, ShapeExpr, Tuple, Var
-from weft.relax.lattice import symbolic_vars, tensor_dims
+from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.support.errors import IRTypeError, IRValueError
 from weft.testing.graph_pool import Pool, Recipe, Value

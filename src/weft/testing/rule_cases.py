@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weft.relax.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
+from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.tir.expr import Var
 

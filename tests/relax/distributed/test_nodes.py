@@ -12,7 +12,7 @@ from weft.ir.reflection import make_node
 from weft.ir.structural import structural_equal
 from weft.relax.distributed import DeviceMesh, DTensorStructInfo, Placement, PlacementSpec
 from weft.relax.distributed.struct_info import PlacementSpecKind
-from weft.relax.lattice import (
+from weft.relax.ir.lattice import (
     BaseCheckResult,
     erase_to_well_defined,
     get_static_type,

@@ -7,7 +7,7 @@ import pytest
 
 from weft import relax
 from weft.relax import op
-from weft.relax.lattice import BaseCheckResult, struct_info_base_check
+from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.op.selection import masked_fill
 from weft.relax.struct_info import (

@@ -11,8 +11,8 @@ from weft.ir.operator_rules import OperatorRules
 from weft.ir.traits import Trait, has, has_all
 from weft.relax.distributed.sharding import LABELS
 from weft.relax.reference import REFERENCE, run
-from weft.relax.transform.layouts import LAYOUTS
-from weft.relax.transform.movement import MOVEMENTS
+from weft.relax.transform.graph.movement import MOVEMENTS
+from weft.relax.transform.layout.layouts import LAYOUTS
 from weft.support.errors import IRValueError, TVMError
 
 DTYPES = ("float32", "int32", "bool")

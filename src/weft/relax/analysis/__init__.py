@@ -20,7 +20,7 @@ from weft.relax.analysis.variables import (
 )
 from weft.relax.analysis.well_formed import well_formed
 from weft.relax.expr_functor import post_order_visit
-from weft.relax.lattice import (
+from weft.relax.ir.lattice import (
     BaseCheckResult,
     derive_call_ret_struct_info,
     erase_to_well_defined,

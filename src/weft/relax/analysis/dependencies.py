@@ -15,7 +15,7 @@ from typing import Any
 from weft.ir.functor import collect
 from weft.relax.analysis.written import same_memory, targets
 from weft.relax.expr import Call, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
-from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.ir.lattice import defining_vars, symbolic_vars
 
 
 def operands(value: Any) -> list[Any]:

@@ -29,9 +29,9 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value, product, same_dims
 from weft.relax.op.base import CALL_TIR_INPLACE
-from weft.relax.shape_arith import constant_value, product, same_dims
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
 OUTSIDE: Final = -1

@@ -12,8 +12,8 @@ from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.relax.expr import Call
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import differ
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import differ
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var

@@ -29,7 +29,7 @@ from weft.arith.iter_map.nodes import IterMapLevel, IterSumExpr
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.structural import structural_equal
-from weft.relax.shape_arith import same_dim
+from weft.relax.ir.shape_arith import same_dim
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Add, BufferLoad, Call, Cast, IterType, Mul, Var

@@ -16,13 +16,13 @@ from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.block_builder import BlockBuilder
+from weft.relax.builder.normalize import infer_call
 from weft.relax.expr import Call, Function, MatchCast
-from weft.relax.lattice import (
+from weft.relax.ir.lattice import (
     BaseCheckResult,
     derive_call_ret_struct_info,
     struct_info_base_check,
 )
-from weft.relax.normalize import infer_call
 from weft.relax.struct_info import FuncStructInfo, StructInfo
 from weft.support.errors import TVMError, VerifyError
 from weft.support.recursion import deep_recursion

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.purity import contains_impure_call
+from weft.relax.builder.normalize import merged_blocks
 from weft.relax.expr import (
     BindingBlock,
     DataflowBlock,
@@ -15,8 +16,7 @@ from weft.relax.expr import (
     SeqExpr,
     Var,
 )
-from weft.relax.lattice import defining_vars
-from weft.relax.normalize import merged_blocks
+from weft.relax.ir.lattice import defining_vars
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 

@@ -10,7 +10,7 @@ from weft.ir.node import Array
 from weft.ir.structural import structural_hash
 from weft.relax.expr import Call, Expr, Function, MatchCast, Var, VarBinding
 from weft.relax.expr_functor import PyExprVisitor
-from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.ir.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import StructInfo
 
 

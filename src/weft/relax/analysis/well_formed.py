@@ -17,6 +17,7 @@ from weft.relax.analysis.kernel_call import KERNEL_CALLS, kernel_call_problem
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.analysis.types import binding_problem
 from weft.relax.analysis.variables import free_symbolic_vars
+from weft.relax.builder.normalize import is_leaf
 from weft.relax.expr import (
     Call,
     DataflowBlock,
@@ -29,7 +30,6 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.normalize import is_leaf
 from weft.support.errors import VerifyError
 from weft.support.recursion import deep_recursion
 

@@ -20,7 +20,7 @@ from weft.ir.op import Op
 from weft.relax.backend.patterns import make_matmul_pattern
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.struct_info import TensorStructInfo
-from weft.relax.transform.fuse_ops_by_pattern import FusionPattern, PatternCheckContext
+from weft.relax.transform.fusion.fuse_ops_by_pattern import FusionPattern, PatternCheckContext
 from weft.runtime.module import Module
 from weft.runtime.registry import register_func
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.backend import blas
-from weft.relax.transform.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern
+from weft.relax.transform.fusion.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern
+from weft.relax.transform.fusion.run_codegen import RunCodegen
 from weft.relax.transform.passes import make_module_pass
-from weft.relax.transform.run_codegen import RunCodegen
 from weft.support.errors import PassError
 from weft.target.target import Target
 

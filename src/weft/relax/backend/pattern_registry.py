@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.relax.transform.fuse_ops_by_pattern import FusionPattern, as_fusion_pattern
+from weft.relax.transform.fusion.fuse_ops_by_pattern import FusionPattern, as_fusion_pattern
 from weft.support.registration import refuse_second
 
 _REGISTERED: list[FusionPattern] = []

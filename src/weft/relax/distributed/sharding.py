@@ -26,8 +26,8 @@ from weft.relax.distributed.struct_info import (
     replicated,
 )
 from weft.relax.expr import Call, Constant, Var
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import constant_value, same_dim
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value, same_dim
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -22,8 +22,8 @@ from weft.relax.dpl.kinds import DFPattern
 from weft.relax.dpl.matcher import Matcher, same_expr
 from weft.relax.dpl.root import root_callees
 from weft.relax.expr import Call, Function, If, Tuple, TupleGetItem, Var
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import same_dims
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import same_dims
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 
 _PACKED_ARGUMENTS = frozenset({"relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"})

@@ -13,8 +13,7 @@ from weft.ir.structural import structural_equal
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.canonical import canonicalize_bindings
-from weft.relax.common_subexpr import eliminate_common_subexpr
+from weft.relax.builder.normalize import merged_blocks
 from weft.relax.expr import (
     BindingBlock,
     Call,
@@ -28,8 +27,9 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.lattice import BaseCheckResult, struct_info_base_check
-from weft.relax.normalize import merged_blocks
+from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check
+from weft.relax.rewrite.canonical import canonicalize_bindings
+from weft.relax.rewrite.common_subexpr import eliminate_common_subexpr
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 

@@ -37,8 +37,8 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.lattice import get_static_type, tensor_dims
-from weft.relax.shape_arith import same_dims
+from weft.relax.ir.lattice import get_static_type, tensor_dims
+from weft.relax.ir.shape_arith import same_dims
 from weft.relax.struct_info import StructInfo, TensorStructInfo, as_dimension
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError

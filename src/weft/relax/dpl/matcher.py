@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol
 from weft.ir.functor import collect, substitute
 from weft.ir.structural import structural_equal
 from weft.relax.expr import Expr, PrimValue, SeqExpr, ShapeExpr, StringImm, Var
-from weft.relax.lattice import BaseCheckResult, match_params, struct_info_base_check
-from weft.relax.shape_arith import same_dim
+from weft.relax.ir.lattice import BaseCheckResult, match_params, struct_info_base_check
+from weft.relax.ir.shape_arith import same_dim
 from weft.tir.expr import Var as TirVar
 
 Goal = tuple[Any, Any]

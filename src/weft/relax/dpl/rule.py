@@ -54,8 +54,8 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
-from weft.relax.lattice import match_params
-from weft.relax.shape_arith import simplified
+from weft.relax.ir.lattice import match_params
+from weft.relax.ir.shape_arith import simplified
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 
 

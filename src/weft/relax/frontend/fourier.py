@@ -19,7 +19,7 @@ from weft.ir.expr import IntImm, as_prim_expr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, const
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.tir import op as tir_op
 from weft.topi.extents import compute_ax
 from weft.topi.tag import INJECTIVE

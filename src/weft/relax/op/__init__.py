@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from weft.relax import lattice
 from weft.relax.expr import ShapeExpr
+from weft.relax.ir import lattice
 from weft.relax.op import builtin, ccl, distributed, image, memory, nn, vision, vm
 from weft.relax.op.base import (
     assert_op,
@@ -340,9 +340,9 @@ __all__ = [
 ]
 
 _LATE = {
-    "bind_params": "weft.relax.binding",
-    "bind_symbolic_vars": "weft.relax.binding",
-    "inline_functions": "weft.relax.binding",
+    "bind_params": "weft.relax.rewrite.binding",
+    "bind_symbolic_vars": "weft.relax.rewrite.binding",
+    "inline_functions": "weft.relax.rewrite.binding",
 }
 """Functions of this room that build on the block builder, imported at first use."""
 

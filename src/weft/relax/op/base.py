@@ -14,7 +14,7 @@ from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, ExternFunc, StringImm, Tuple, as_relax_expr
-from weft.relax.lattice import combined
+from weft.relax.ir.lattice import combined
 from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
 from weft.relax.op.infer import constants, dims_of, shape_arg, tensor
 from weft.relax.struct_info import (

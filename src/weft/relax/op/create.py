@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.relax.expr import Call, Expr, PrimValue, const
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Dtype, Prim, Shape, operator
 from weft.relax.op.infer import (
     VOID,
@@ -18,7 +19,6 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
-from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, Shape, operator
 from weft.relax.op.infer import (
     VOID,
@@ -20,7 +21,6 @@ from weft.relax.op.infer import (
     tensor,
 )
 from weft.relax.op.layout import parse_layout
-from weft.relax.shape_arith import differ
 from weft.relax.struct_info import TensorStructInfo
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}

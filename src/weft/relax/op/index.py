@@ -7,6 +7,7 @@ from typing import Any
 from weft.ir.expr import PrimExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, Tuple
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import (
     VOID,
@@ -21,7 +22,6 @@ from weft.relax.op.infer import (
     result,
     tensor,
 )
-from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.relax.expr import Call, ShapeExpr, Var
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import broadcast, constant_value
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import broadcast, constant_value
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,

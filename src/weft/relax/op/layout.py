@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.infer import int64
-from weft.relax.shape_arith import constant_value, differ, simplified
 from weft.support.errors import IRValueError
 from weft.tir.op import floordiv
 

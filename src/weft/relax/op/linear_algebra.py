@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import broadcast, constant_value, differ
 from weft.relax.op.binary import add
 from weft.relax.op.definition import Dtype, Exprs, operator
 from weft.relax.op.infer import (
@@ -22,7 +23,6 @@ from weft.relax.op.infer import (
     tensors,
 )
 from weft.relax.op.manipulate import permute_dims
-from weft.relax.shape_arith import broadcast, constant_value, differ
 from weft.relax.struct_info import TensorStructInfo
 
 

@@ -9,7 +9,16 @@ from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import (
+    broadcast,
+    constant_value,
+    differ,
+    product,
+    quotient,
+    same_dims,
+    simplified,
+)
 from weft.relax.op.definition import (
     Exprs,
     Ints,
@@ -36,15 +45,6 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
     tensors,
-)
-from weft.relax.shape_arith import (
-    broadcast,
-    constant_value,
-    differ,
-    product,
-    quotient,
-    same_dims,
-    simplified,
 )
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType

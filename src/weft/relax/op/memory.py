@@ -11,6 +11,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
+from weft.relax.ir.shape_arith import constant_value, product, simplified
 from weft.relax.op.definition import FUNCTIONS, as_shape
 from weft.relax.op.infer import (
     VOID,
@@ -22,7 +23,6 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
-from weft.relax.shape_arith import constant_value, product, simplified
 from weft.relax.struct_info import (
     ObjectStructInfo,
     PrimStructInfo,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
 from weft.relax.op.infer import (
     check_float,
@@ -17,7 +18,6 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
-from weft.relax.shape_arith import differ
 from weft.relax.struct_info import TensorStructInfo
 
 

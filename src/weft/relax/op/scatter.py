@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import broadcast, constant_value, differ
 from weft.relax.op.definition import Exprs, Prim, operator
 from weft.relax.op.index import sliced_extent
 from weft.relax.op.infer import (
@@ -25,7 +26,6 @@ from weft.relax.op.infer import (
     tensor,
     tensors,
 )
-from weft.relax.shape_arith import broadcast, constant_value, differ
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

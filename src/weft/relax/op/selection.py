@@ -7,6 +7,7 @@ from typing import Any
 from weft.ir.expr import IntImm
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue
+from weft.relax.ir.shape_arith import differ, same_dims, simplified
 from weft.relax.op.create import full_like
 from weft.relax.op.definition import Dtype, Prim, elementwise, match_scalars, operator
 from weft.relax.op.infer import (
@@ -24,7 +25,6 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
-from weft.relax.shape_arith import differ, same_dims, simplified
 from weft.relax.struct_info import (
     PrimStructInfo,
     StructInfo,

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import product
 from weft.relax.op.definition import Dtype, Ints, operator
 from weft.relax.op.infer import (
     VOID,
@@ -18,7 +19,6 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
-from weft.relax.shape_arith import product
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import (
     check_float,
@@ -19,7 +20,6 @@ from weft.relax.op.infer import (
 )
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.nn.padding import each
-from weft.relax.shape_arith import constant_value, differ, simplified
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

@@ -38,12 +38,12 @@ from weft.relax.expr import (
     Var,
     VarBinding,
 )
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.reference.forms import FORMS, LIBRARY
 from weft.relax.reference.frame import Frame, as_value
 from weft.relax.reference.operators import REFERENCE
 from weft.relax.reference.packed import call_packed
 from weft.relax.reference.rule import is_float
-from weft.relax.shape_arith import constant_value
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.vm_builtins import BUILTINS
 from weft.support.dtype import DataType

@@ -41,7 +41,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.upper_bound import UpperBounds
+from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.object_code import obstacle_of
 from weft.runtime.vm import Executable, VirtualMachine

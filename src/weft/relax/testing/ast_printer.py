@@ -20,7 +20,7 @@ from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.relax.expr import ExternFunc
-from weft.relax.lattice import get_static_type
+from weft.relax.ir.lattice import get_static_type
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,

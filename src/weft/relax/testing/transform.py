@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir.module import IRModule
 from weft.relax.analysis.inplace import aliases, inplace_opportunities, liveness
 from weft.relax.expr import Call, DataflowBlock, Var
-from weft.relax.transform.dataflow_use_inplace_calls import single_inplace_call
+from weft.relax.transform.memory.dataflow_use_inplace_calls import single_inplace_call
 
 
 def dataflow_liveness_analysis(block: DataflowBlock) -> dict[Var, tuple[int, int]]:

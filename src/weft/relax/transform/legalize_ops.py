@@ -18,7 +18,7 @@ from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
-from weft.relax.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
+from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
 from weft.relax.op.base import call_pure_packed
 from weft.relax.struct_info import (
     PrimStructInfo,

@@ -28,9 +28,9 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.lattice import struct_info_is_base_of
+from weft.relax.ir.lattice import struct_info_is_base_of
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
-from weft.relax.transform.upper_bound import UpperBounds
+from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.operator_calls import call_operator, waits_for_shapes

@@ -33,7 +33,7 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.shape_arith import product, same_dim
+from weft.relax.ir.shape_arith import product, same_dim
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -41,7 +41,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.upper_bound import UpperBounds
+from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
 from weft.relax.vm.bytecode import returns_more
 from weft.relax.vm.host_calls import HOST_OPERATORS, call_packed

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.relax.expr import Call, ExternFunc
 from weft.relax.expr import StringImm as RelaxStringImm
-from weft.relax.lattice import symbolic_vars
+from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
-from weft.relax.transform.assign_offsets import PLAN
+from weft.relax.transform.memory.assign_offsets import PLAN
 from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, packed_call
 from weft.support.dtype import DataType
 from weft.tir import op

@@ -22,7 +22,7 @@ from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
 from weft.relax.expr import Function, Var
-from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.ir.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,

@@ -16,7 +16,7 @@ from weft.ir.expr import PrimExpr, StringImm
 from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
 from weft.relax.expr import Function
-from weft.relax.lattice import defining_vars, symbolic_vars
+from weft.relax.ir.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -24,7 +24,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.upper_bound import UpperBounds
+from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host_parts import (
     LocalFunction,

@@ -15,7 +15,7 @@ from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.relax.expr import ExternFunc, Function
-from weft.relax.lattice import symbolic_vars
+from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.block_builder import BlockBuilder
+from weft.relax.builder.normalize import is_leaf, merged_blocks
 from weft.relax.expr import (
     BindingBlock,
     DataflowVar,
@@ -21,10 +22,9 @@ from weft.relax.expr import (
     VarBinding,
     as_relax_expr,
 )
-from weft.relax.lattice import BaseCheckResult, struct_info_base_check
-from weft.relax.normalize import is_leaf, merged_blocks
+from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check
+from weft.relax.ir.substitution import replace
 from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
-from weft.relax.substitution import replace
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.expr import Var as TirVar

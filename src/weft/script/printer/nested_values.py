@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.nested_calls import calls_to_bind
+from weft.relax.ir.nested_calls import calls_to_bind
 from weft.script.printer.doc import AssignDoc, Doc, StmtBlockDoc
 from weft.script.printer.docsifier import Docsifier
 

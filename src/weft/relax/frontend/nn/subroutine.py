@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from weft.relax.binding import function_symbols
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Expr, Tuple, Var
 from weft.relax.frontend.nn.tensor import Tensor, current_builder, wrap_nested
-from weft.relax.substitution import copy_with_new_vars, replace
+from weft.relax.ir.substitution import copy_with_new_vars, replace
+from weft.relax.rewrite.binding import function_symbols
 from weft.support.errors import IRTypeError
 from weft.tir.expr import Var as TirVar
 

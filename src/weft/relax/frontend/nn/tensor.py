@@ -17,7 +17,7 @@ from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import DataflowVar, Expr, TupleGetItem, Var, const
 from weft.relax.frontend.nn import checks
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import ObjectStructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.ndarray import NDArray, array, from_dlpack, is_torch_tensor
 from weft.support.dtype import DataType

@@ -24,7 +24,7 @@ from weft.relax.frontend.onnx.value import (
     as_prim,
     plain_dim,
 )
-from weft.relax.lattice import symbolic_vars
+from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.tir.expr import Var as TirVar
 

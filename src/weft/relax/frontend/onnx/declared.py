@@ -14,8 +14,8 @@ from weft.relax.frontend.onnx.element_types import type_name
 from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.relax.frontend.onnx.registry import plain_domain, qualified
 from weft.relax.frontend.onnx.value import Value
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import constant_value
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo
 
 

@@ -24,7 +24,7 @@ from weft.relax.frontend.onnx.element_types import (
     STRING,
 )
 from weft.relax.frontend.onnx.value import Array, as_prim
-from weft.relax.shape_arith import simplified
+from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
 
 LIMIT: Final = 1024

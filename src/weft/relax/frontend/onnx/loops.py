@@ -22,7 +22,7 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.relax.frontend.onnx.value import Dim, Value
-from weft.relax.shape_arith import same_dim
+from weft.relax.ir.shape_arith import same_dim
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
 
 

@@ -26,7 +26,7 @@ from weft.relax.frontend.onnx.element_types import (
     type_name,
 )
 from weft.relax.frontend.onnx.errors import OnnxNodeError
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.te.operation import compute
 from weft.tir.op import all as tir_all

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.relax.shape_arith import simplified
+from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
 
 LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "OIDHW", "IODHW")}

@@ -15,7 +15,7 @@ from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
 from weft.relax.frontend.torch.dtypes import dtype_name, result_dtype
 from weft.relax.frontend.torch.symbols import SymbolTable
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError
 from weft.tir.op import cast as tir_cast

@@ -28,8 +28,8 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import differ, same_dims
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import differ, same_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.support.errors import InternalError, IRTypeError, TVMError, UnsupportedError
 

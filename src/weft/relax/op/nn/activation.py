@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import elementwise, operator
 from weft.relax.op.infer import (
     axis_of,
@@ -15,7 +16,6 @@ from weft.relax.op.infer import (
     same_as_float_input,
     same_as_input,
 )
-from weft.relax.shape_arith import differ
 from weft.relax.struct_info import TensorStructInfo
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import check_rank, common_dtype, dims_of, fail, result, tensor
-from weft.relax.shape_arith import constant_value, differ
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.definition import Dtype, Ints, operator
 from weft.relax.op.infer import (
     VOID,
@@ -18,7 +19,6 @@ from weft.relax.op.infer import (
 )
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.nn.padding import both_sides, check_window, each
-from weft.relax.shape_arith import constant_value, differ, simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
 

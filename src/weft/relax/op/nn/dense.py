@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
 from weft.relax.op.infer import VOID, check_rank, common_dtype, dims_of, fail, result, tensor
-from weft.relax.shape_arith import differ
 from weft.relax.struct_info import TensorStructInfo
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import (
     axes_of,
@@ -19,7 +20,6 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
-from weft.relax.shape_arith import constant_value, differ
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
 

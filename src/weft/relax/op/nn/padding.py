@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from weft.ir.node import Array
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Ints, as_ints, operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
-from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import simplified
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.nn.padding import both_sides, check_window, each
-from weft.relax.shape_arith import simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import ceildiv, floordiv
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
-from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
 

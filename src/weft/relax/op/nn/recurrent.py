@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ, simplified
 from weft.relax.op.create import zeros
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import (
@@ -24,7 +25,6 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
-from weft.relax.shape_arith import differ, simplified
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
 

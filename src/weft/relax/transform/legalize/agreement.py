@@ -14,11 +14,11 @@ from typing import Any
 
 from weft.ir.op import Op
 from weft.relax.expr import Call
+from weft.relax.ir.shape_arith import constant_value, same_dim, simplified
 from weft.relax.op.index import sliced_extent
 from weft.relax.op.layout import Layout, parse_layout
 from weft.relax.op.nn.recurrent import operand_shapes
 from weft.relax.op.scatter import chosen_dims
-from weft.relax.shape_arith import constant_value, same_dim, simplified
 from weft.relax.transform.legalize.rule import Wanted, dims
 from weft.tir.op import floordiv
 from weft.tir.op import max as tir_max

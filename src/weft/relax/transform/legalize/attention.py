@@ -12,7 +12,7 @@ from typing import Any
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
-from weft.relax.shape_arith import constant_value, same_dim
+from weft.relax.ir.shape_arith import constant_value, same_dim
 from weft.relax.transform.legalize.rule import Rule, table
 from weft.tir.expr import Select
 from weft.tir.op import abs as tir_abs

@@ -7,7 +7,7 @@ from typing import Any
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
-from weft.relax.shape_arith import constant_value
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import dims, plain, table, tuple_fields, with_dims
 from weft.support.dtype import DataType
 from weft.topi.extents import broadcast_indices, broadcast_shape

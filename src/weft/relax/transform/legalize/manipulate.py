@@ -10,8 +10,8 @@ import numpy as np
 from weft import te, topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, PrimValue, ShapeExpr, Tuple, const
+from weft.relax.ir.shape_arith import constant_value, product, same_dim
 from weft.relax.op.base import call_dps_packed
-from weft.relax.shape_arith import constant_value, product, same_dim
 from weft.relax.struct_info import ShapeStructInfo
 from weft.relax.transform.legalize.rule import (
     Rule,

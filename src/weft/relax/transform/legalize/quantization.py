@@ -13,7 +13,7 @@ from weft import te
 from weft.ir.expr import PrimExpr
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
-from weft.relax.shape_arith import constant_value
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table
 from weft.support.dtype import DataType
 from weft.tir.op import max_value, min_value

@@ -7,7 +7,7 @@ from typing import Any
 from weft import topi
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, ShapeExpr
-from weft.relax.shape_arith import constant_value, product, quotient
+from weft.relax.ir.shape_arith import constant_value, product, quotient
 from weft.relax.transform.legalize.rule import dims, table, with_attrs
 from weft.support.dtype import DataType
 from weft.tir.op import const as tir_const

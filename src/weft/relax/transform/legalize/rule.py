@@ -12,8 +12,8 @@ from typing import Any
 from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Constant, Expr, Tuple, TupleGetItem
-from weft.relax.lattice import tensor_dims
-from weft.relax.shape_arith import same_dims
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import same_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.tir.op import const as tir_const
 

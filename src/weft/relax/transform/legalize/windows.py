@@ -13,8 +13,8 @@ from typing import Any
 from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call
+from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.layout import Layout, parse_layout
-from weft.relax.shape_arith import constant_value, simplified
 from weft.relax.transform.legalize.rule import Rule, dims, with_dims
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min

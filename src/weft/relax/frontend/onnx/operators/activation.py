@@ -10,7 +10,7 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value, as_prim
-from weft.relax.shape_arith import product
+from weft.relax.ir.shape_arith import product
 
 PLAIN: Final[dict[str, Callable[..., Any]]] = {
     "Softsign": op.nn.softsign, "Mish": op.nn.mish,

@@ -19,7 +19,7 @@ from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.translator import flat_expr
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
-from weft.relax.lattice import tensor_dims
+from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 
 STEPS: Final = 4096

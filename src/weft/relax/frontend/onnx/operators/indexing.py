@@ -13,7 +13,7 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.relax.shape_arith import constant_value
+from weft.relax.ir.shape_arith import constant_value
 from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op as tir

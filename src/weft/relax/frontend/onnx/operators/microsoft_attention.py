@@ -15,7 +15,7 @@ from weft.relax.frontend.onnx.operators.attention import split_heads
 from weft.relax.frontend.onnx.operators.quantization import as_type
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.relax.shape_arith import simplified
+from weft.relax.ir.shape_arith import simplified
 
 FILTER = -10000.0
 """What ONNX Runtime adds to the scores of keys that a mask leaves out."""

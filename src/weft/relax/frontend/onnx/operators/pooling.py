@@ -14,7 +14,7 @@ from weft.relax.frontend.onnx.operators.convolution import padded
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.frontend.onnx.windows import LAYOUTS, Windows, windows_of
-from weft.relax.shape_arith import product, same_dim, simplified
+from weft.relax.ir.shape_arith import product, same_dim, simplified
 from weft.te.operation import compute, reduce_axis
 from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor

@@ -25,7 +25,7 @@ from weft.relax.frontend.onnx.resampling import (
     weighted_taps,
 )
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.relax.shape_arith import simplified
+from weft.relax.ir.shape_arith import simplified
 from weft.support.dtype import DataType
 from weft.te.tensor import Tensor
 from weft.tir import op as tir

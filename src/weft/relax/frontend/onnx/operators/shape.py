@@ -15,7 +15,7 @@ from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.tensors import dense_array
 from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
-from weft.relax.shape_arith import product, quotient
+from weft.relax.ir.shape_arith import product, quotient
 from weft.tir.op import if_then_else
 
 

@@ -1,0 +1,1 @@
+"""What the block builder is made of: normal form, and calls of tensor expressions."""

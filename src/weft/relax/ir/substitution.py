@@ -1,0 +1,137 @@
+"""Replacing variables: graph variables by expressions, symbolic variables by scalar expressions.
+
+Unlike the expression mutator this does not re-infer anything: struct infos are rewritten in place
+of the symbols that they mention, bound variables included, so that the result is as well formed
+as the input. Used to bind parameters and symbols, to copy functions and to inline calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.ir.functor import Mutator
+from weft.ir.node import Array
+from weft.relax.expr import Call, Function, MatchCast, PrimValue, Var
+from weft.relax.ir.shape_arith import simplified
+from weft.support.recursion import deep_recursion
+from weft.tir.expr import Var as TirVar
+
+
+class Substitution(Mutator):
+    """Replaces by identity; with ``fresh`` every bound graph variable becomes a new one."""
+
+    def __init__(
+        self,
+        variables: Mapping[Var, Any] | None = None,
+        symbols: Mapping[TirVar, Any] | None = None,
+        fresh: bool = False,
+    ) -> None:
+        super().__init__()
+        self.variables: dict[Var, Any] = dict(variables or {})
+        self.symbols = dict(symbols or {})
+        self.fresh = fresh
+        self._infos: dict[int, tuple[Any, Any]] = {}
+
+    def info(self, info: Any) -> Any:
+        """A struct info with the symbols replaced."""
+        if info is None or not (self.symbols or self.variables):
+            return info
+        known = self._infos.get(id(info))
+        if known is None:
+            known = self._infos[id(info)] = (info, self.visit(info))
+        return known[1]
+
+    def visit_Var(self, var: TirVar) -> Any:
+        return self.symbols.get(var, var)
+
+    def visit_ShapeExpr(self, shape: Any) -> Any:
+        return self.simplified(shape)
+
+    def visit_ShapeStructInfo(self, info: Any) -> Any:
+        return self.simplified(info)
+
+    def simplified(self, shape: Any) -> Any:
+        """A shape with the symbols replaced and the new dimensions in simplest form."""
+        if shape.values is None:
+            return shape
+        values = [self.number(value) for value in shape.values]
+        same = all(new is old for new, old in zip(values, shape.values, strict=True))
+        return shape if same else shape.with_(values=Array(values))
+
+    def number(self, value: Any) -> Any:
+        """A scalar expression with the symbols replaced, in simplest form if one was."""
+        made = self.visit(value)
+        return made if made is value else simplified(made)
+
+    def visit_PrimValue(self, value: PrimValue) -> Any:
+        made = self.number(value.value)
+        return value if made is value.value else PrimValue(made, span=value.span)
+
+    def visit_RelaxVar(self, var: Var) -> Any:
+        found = self.variables.get(var)
+        return var if found is None else found
+
+    def visit_RelaxCall(self, call: Call) -> Any:
+        made = self.visit_default(call)
+        if made is not call or self.symbols:
+            info = self.info(call.struct_info)
+            if made is call and info is not call.struct_info:
+                made = Call(call.op, call.args, call.attrs, call.sinfo_args, call.span)
+            made.struct_info = info
+        return made
+
+    def define(self, var: Var) -> Var:
+        """The variable that a binding defines: itself, or a new one."""
+        found = self.variables.get(var)
+        if isinstance(found, Var):
+            return found
+        info = self.info(var.struct_info)
+        if info is var.struct_info and not self.fresh:
+            return var
+        made = type(var)(var.name_hint, info)
+        self.variables[var] = made
+        return made
+
+    def visit_VarBinding(self, binding: Any) -> Any:
+        value = self.visit(binding.value)
+        return binding.with_(var=self.define(binding.var), value=value)
+
+    def visit_MatchCast(self, binding: MatchCast) -> Any:
+        value = self.visit(binding.value)
+        info = self.info(binding.struct_info)
+        return binding.with_(var=self.define(binding.var), value=value, struct_info=info)
+
+    def visit_Function(self, func: Function) -> Any:
+        params = [self.define(param) for param in func.params]
+        same = all(new is old for new, old in zip(params, func.params, strict=True))
+        return func.with_(
+            params=func.params if same else Array(params),
+            body=self.visit(func.body),
+            ret_struct_info=self.info(func.ret_struct_info),
+        )
+
+    def visit_If(self, node: Any) -> Any:
+        made = self.visit_default(node)
+        if made is not node:
+            made.struct_info = self.info(node.struct_info)
+        return made
+
+
+@deep_recursion
+def replace(
+    root: Any,
+    variables: Mapping[Var, Any] | None = None,
+    symbols: Mapping[TirVar, Any] | None = None,
+) -> Any:
+    """``root`` with graph variables and symbolic variables replaced."""
+    if not variables and not symbols:
+        return root
+    return Substitution(variables, symbols).visit(root)
+
+
+@deep_recursion
+def copy_with_new_vars(func: Function) -> Function:
+    """The function with new parameters and bound variables."""
+    made: Function = Substitution(fresh=True).visit(func)
+    return made

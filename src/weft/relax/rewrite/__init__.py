@@ -1,0 +1,1 @@
+"""Rewriting of whole functions: binding of parameters, canonical form, common subexpressions."""

@@ -1,0 +1,88 @@
+"""Symbolic variables whose value is known: a match_cast of a known shape names nothing new.
+
+``y = match_cast(x, Tensor((m, n)))`` of an ``x: Tensor((a, 16))`` says that m is a and n is 16.
+Later uses say so too, and the cast checks nothing. Only a match_cast that *defines* a symbol tells
+its value: a symbol of a parameter stays, since the cast to it is a check.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Function, If, MatchCast
+from weft.relax.ir.lattice import defining_vars, match_params
+from weft.relax.ir.shape_arith import differ
+from weft.relax.ir.substitution import Substitution
+from weft.relax.rewrite.binding import reinfer
+from weft.support.errors import IRValueError
+from weft.support.recursion import deep_recursion
+
+
+class _KnownSymbols(Substitution):
+    """Replaces symbols from the match_cast that tells their value to the end of its scope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.defined: dict[Any, None] = {}
+
+    def visit_Function(self, func: Function) -> Any:
+        outer = self.symbols, self.defined
+        inner = [symbol for param in func.params for symbol in defining_vars(param.struct_info)]
+        self.symbols, self.defined = dict(self.symbols), {**self.defined, **dict.fromkeys(inner)}
+        made = super().visit_Function(func)
+        self.leave_scope(*outer)
+        return made
+
+    def visit_If(self, node: If) -> Any:
+        cond = self.visit(node.cond)
+        then, other = self.branch(node.true_branch), self.branch(node.false_branch)
+        made = node.with_(cond=cond, true_branch=then, false_branch=other)
+        if made is not node:
+            made.struct_info = self.info(node.struct_info)
+        return made
+
+    def branch(self, expr: Any) -> Any:
+        """A branch rewritten; what it tells of symbols ends with it."""
+        outer = self.symbols, self.defined
+        self.symbols, self.defined = dict(self.symbols), dict(self.defined)
+        made = self.visit(expr)
+        self.leave_scope(*outer)
+        return made
+
+    def leave_scope(self, symbols: dict[Any, Any], defined: dict[Any, None]) -> None:
+        """Forget what was said of symbols in an inner scope."""
+        if len(self.symbols) != len(symbols):
+            self._infos.clear()
+        self.symbols, self.defined = symbols, defined
+
+    def visit_MatchCast(self, binding: MatchCast) -> Any:
+        value = self.visit(binding.value)
+        symbols = defining_vars(binding.struct_info)
+        if symbols:
+            known = match_params([binding.struct_info], [value.struct_info])
+            for symbol in symbols:
+                self.learn(binding, symbol, known.get(symbol))
+        info = self.info(binding.struct_info)
+        return binding.with_(var=self.define(binding.var), value=value, struct_info=info)
+
+    def learn(self, binding: MatchCast, symbol: Any, value: Any) -> None:
+        """Take over what a match_cast says of a symbol, None if that is not known."""
+        earlier = self.symbols.get(symbol)
+        if earlier is None and value is not None and symbol not in self.defined:
+            self.symbols[symbol] = value
+            self._infos.clear()
+        elif earlier is None:
+            self.defined[symbol] = None
+        elif value is not None and differ(earlier, value):
+            raise IRValueError(
+                "MatchCast statements must be consistent: expected "
+                f"{symbol.name} = {earlier}, as an earlier one says, but the binding of "
+                f"{binding.var.name_hint} says {symbol.name} = {value}; it would always fail"
+            )
+
+
+@deep_recursion
+def replace_known_symbols(func: Function) -> Function:
+    """The function with symbols that only name known extents replaced by these."""
+    made: Function = _KnownSymbols().visit(func)
+    return made if made is func else reinfer(made)

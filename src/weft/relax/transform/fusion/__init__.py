@@ -1,0 +1,1 @@
+"""Passes that make several kernels, or several operators, one."""

@@ -1,0 +1,303 @@
+"""FuseOpsByPattern: what patterns match becomes functions, marked with the pattern's name.
+
+Before::
+
+    with R.dataflow():
+        lv = R.nn.conv2d(data, weight)
+        gv = R.nn.relu(lv)
+        R.output(gv)
+
+After, with ``("dnnl.conv2d_relu", is_op("relax.nn.relu")(is_op("relax.nn.conv2d")(...)))``::
+
+    with R.dataflow():
+        gv = cls.fused_relax_nn_conv2d_relax_nn_relu(data, weight)
+        R.output(gv)
+
+where the function has the attributes ``Composite`` ("dnnl.conv2d_relu") and ``Primitive``. Earlier
+patterns of the list win. Of one pattern, bindings are tried in order; a match takes those of an
+earlier match only if it holds all of them. A match that would depend on itself through a binding
+outside of it is left. Matches lie within one dataflow block.
+
+With ``annotate_codegen`` each function is wrapped in a public one that has the attribute
+``Codegen`` (the part of the name before the dot) and holds the composite as a local function, as
+RunCodegen wants it. The bring-your-own-codegen design: Chen et al., "Bring Your Own Codegen to
+Deep Learning Compiler" (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.bindings import udchain
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.dpl.kinds import CallPattern, DFPattern, TupleGetItemPattern
+from weft.relax.dpl.matcher import Matcher
+from weft.relax.dpl.root import may_match, root_callees
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    Function,
+    SeqExpr,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
+from weft.relax.transform.fusion.unit_order import UnitOrder
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import IRTypeError, IRValueError, PassError
+
+
+@dataclass(frozen=True, eq=False)
+class PatternCheckContext:
+    """What a check function sees of a match."""
+
+    matched_expr: Any
+    """The value of the last binding of the match."""
+    annotated_expr: Mapping[str, Any]
+    """What the annotation patterns stand for, by name."""
+    matched_bindings: Mapping[Var, Any]
+    """The bindings that would be grouped."""
+    var_usages: Mapping[Var, Sequence[Var]]
+    """For each variable of the block, the variables whose values use it."""
+    value_to_bound_var: Mapping[Any, Var]
+    """The variable of each value of the block."""
+
+
+@dataclass(frozen=True, eq=False)
+class FusionPattern:
+    """A pattern with a name such as "cutlass.matmul", and what else decides on a match.
+
+    ``annotation_patterns`` name parts of the pattern; ``check`` refuses a match by returning
+    False; ``attrs_getter`` makes attributes of the function from the annotated expressions.
+    """
+
+    name: str
+    pattern: DFPattern
+    annotation_patterns: Mapping[str, DFPattern] = field(default_factory=dict)
+    check: Callable[[PatternCheckContext], bool] | None = None
+    attrs_getter: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not isinstance(self.pattern, DFPattern):
+            raise IRTypeError(
+                f"FusionPattern: expected a name and a pattern, got {self.name!r:.80} and "
+                f"{type(self.pattern).__name__}"
+            )
+        if self.annotation_patterns is None:
+            object.__setattr__(self, "annotation_patterns", {})
+
+
+def as_fusion_pattern(given: Any) -> FusionPattern:
+    """A FusionPattern from one, or from a tuple of its arguments."""
+    if isinstance(given, FusionPattern):
+        return given
+    if not isinstance(given, tuple) or len(given) < 2:
+        raise IRValueError(
+            f"expected a FusionPattern, or a tuple (name, pattern, ...), got {given!r:.80}"
+        )
+    return FusionPattern(*given)
+
+
+class _Partition(PyExprVisitor):
+    """Finds the groups of a pattern in a function."""
+
+    def __init__(self, fusion: FusionPattern) -> None:
+        self.fusion = fusion
+        self.callees = root_callees(fusion.pattern)
+        self.groups: dict[Var, Group] = {}
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
+        """The groups of a block: a match may not reach across one."""
+        search = _BlockPartition(self.fusion, block)
+        for binding in block.bindings:
+            if isinstance(binding, VarBinding) and isinstance(binding.value, Call):
+                if may_match(self.callees, binding.value):
+                    search.group_at(binding)
+        for var, group in search.order.groups.items():
+            if var in self.groups:
+                raise IRValueError(
+                    f"FuseOpsByPattern: variable {var.name_hint} is bound in two places; the "
+                    "module is not in single-site assignment, copy the function with new variables"
+                )
+            self.groups[var] = group
+
+
+class _BlockPartition:
+    """Finds the groups of a pattern in a block."""
+
+    def __init__(self, fusion: FusionPattern, block: DataflowBlock) -> None:
+        self.fusion, self.block = fusion, block
+        self.order = UnitOrder(block.bindings)
+        bound = [binding for binding in block.bindings if isinstance(binding, VarBinding)]
+        self.values = {binding.var: binding.value for binding in bound}
+        self.names: dict[Any, Var] = {binding.value: binding.var for binding in bound}
+        self._users: Mapping[Var, Sequence[Var]] | None = None
+
+    def group_at(self, binding: VarBinding) -> None:
+        """Make a group of the first match at a binding that is accepted."""
+        for matches in self.matches(binding):
+            taken = self.taken(binding, matches)
+            if taken is None or not self.admissible(taken):
+                continue
+            context = self.context(binding, matches, taken)
+            if self.fusion.check is not None and not self.fusion.check(context):
+                continue
+            attrs = {"Composite": self.fusion.name}
+            if self.fusion.attrs_getter is not None:
+                attrs.update(self.fusion.attrs_getter(context.annotated_expr))
+            self.order.merge(taken, Group(attrs))
+            return
+
+    def matches(self, binding: VarBinding) -> Iterator[dict[DFPattern, Any]]:
+        """What the pattern can stand for at a binding."""
+        matcher = Matcher(self.values)
+        for _ in matcher.solutions((self.fusion.pattern, binding.value)):
+            yield dict(matcher.bound)
+
+    def taken(
+        self, binding: VarBinding, matches: Mapping[DFPattern, Any]
+    ) -> dict[Var, None] | None:
+        """The variables that a match computes; None if it computes something unnamed.
+
+        What a wildcard stands for is computed outside.
+        """
+        found: dict[Var, None] = {binding.var: None}
+        for pattern, expr in matches.items():
+            if isinstance(pattern, CallPattern | TupleGetItemPattern):
+                if expr not in self.names:
+                    return None
+                found[self.names[expr]] = None
+        return found
+
+    def admissible(self, taken: Mapping[Var, None]) -> bool:
+        """Whether a match holds all of each earlier one that it touches, and makes no circle."""
+        for var in taken:
+            group = self.order.groups.get(var)
+            if group is not None and any(v not in taken for v in self.order.members[group]):
+                return False
+        return self.order.can_merge(taken)
+
+    def context(
+        self, binding: VarBinding, matches: Mapping[DFPattern, Any], taken: Mapping[Var, None]
+    ) -> PatternCheckContext:
+        """What the check function sees."""
+        if self._users is None:
+            self._users = udchain(self.block)
+        annotated = {
+            name: matches[pattern]
+            for name, pattern in self.fusion.annotation_patterns.items()
+            if pattern in matches
+        }
+        bindings = {var: self.values[var] for var in taken}
+        return PatternCheckContext(
+            binding.value, annotated, bindings, self._users, self.names
+        )
+
+
+def fuse_ops_by_pattern(
+    mod: IRModule,
+    patterns: Sequence[FusionPattern],
+    bind_constants: bool = True,
+    annotate_codegen: bool = False,
+    entry_functions: Sequence[str] = (),
+) -> IRModule:
+    """The module with matches as functions; the same if nothing matches."""
+    for name in entry_functions:
+        if name not in mod or not isinstance(mod[name], Function):
+            raise PassError(f"FuseOpsByPattern: the module has no graph function {name!r}")
+    for fusion in patterns:
+        partition = _Partition(fusion)
+        for gvar, func in mod.functions.items():
+            if entry_functions and gvar.name_hint not in entry_functions:
+                continue
+            if isinstance(func, Function) and is_groupable(func) and "Composite" not in func.attrs:
+                partition.visit_expr(func)
+        if partition.groups:
+            mod = make_grouped_functions(mod, partition.groups, not bind_constants, entry_functions)
+    return _Annotator(mod).run() if annotate_codegen else mod
+
+
+def codegen_name(composite: str) -> str:
+    """The backend in the name of a composite function: what stands before the dot."""
+    return composite.split(".", 1)[0]
+
+
+class _Annotator(PyExprMutator):
+    """Wraps each composite function that is called in a public function for its backend."""
+
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.wrapped: dict[GlobalVar, GlobalVar] = {}
+
+    def run(self) -> IRModule:
+        """The module with wrappers in the place of composites."""
+        for gvar, func in self.mod.functions.items():
+            if not isinstance(func, Function) or "Composite" in func.attrs:
+                continue
+            if func.attrs.get("Codegen") is None:
+                made = self.visit_expr(func)
+                if made is not func:
+                    self.builder_.update_func(gvar, made)
+        if not self.wrapped:
+            return self.mod
+        made = self.builder_.get()
+        kept = {gvar: func for gvar, func in made.functions.items() if gvar not in self.wrapped}
+        return IRModule(kept, None, made.attrs, made.global_infos)
+
+    def visit_call_(self, op: Call) -> Any:
+        call = super().visit_call_(op)
+        func = self.mod.functions.get(call.op) if isinstance(call.op, GlobalVar) else None
+        if not isinstance(func, Function) or "Composite" not in func.attrs:
+            return call
+        if call.op not in self.wrapped:
+            backend = codegen_name(str(func.attrs["Composite"]))
+            made = _wrapper(func).with_attr("Codegen", backend)
+            name = f"{call.op.name_hint}_{backend}"
+            self.wrapped[call.op] = add_public(self.builder_, made, name)
+        return Call(self.wrapped[call.op], call.args)
+
+
+def add_public(builder: BlockBuilder, func: Function, hint: str) -> GlobalVar:
+    """Add a function under a free name, which is its symbol too."""
+    gvar = builder.add_func(func, hint)
+    builder.update_func(gvar, func.with_attr("global_symbol", gvar.name_hint))
+    return gvar
+
+
+def _wrapper(func: Function) -> Function:
+    """A function that holds ``func`` as a local function and calls it."""
+    inner = func.without_attr("Primitive")
+    params = [Var(param.name_hint, param.struct_info) for param in func.params]
+    local = Var("local_func", inner.struct_info)
+    output = Var("output", inner.ret_struct_info)
+    call = Call(local, params)
+    call.struct_info = inner.ret_struct_info
+    block = BindingBlock([VarBinding(local, inner), VarBinding(output, call)])
+    return Function(params, SeqExpr([block], output), func.ret_struct_info, func.is_pure)
+
+
+def FuseOpsByPattern(  # noqa: N802 - TVM's name
+    patterns: Sequence[Any],
+    bind_constants: bool = True,
+    annotate_codegen: bool = False,
+    entry_functions: Sequence[str] | None = None,
+) -> Any:
+    """The pass that groups what patterns match; ``bind_constants`` keeps constants inside."""
+    fusions = [as_fusion_pattern(pattern) for pattern in patterns]
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        return fuse_ops_by_pattern(
+            mod, fusions, bind_constants, annotate_codegen, tuple(entry_functions or ())
+        )
+
+    return make_module_pass("FuseOpsByPattern", run)
+
+

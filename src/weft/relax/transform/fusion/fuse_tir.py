@@ -1,0 +1,142 @@
+"""FuseTIR: a graph function marked ``Primitive`` that calls PrimFuncs becomes one PrimFunc.
+
+Before::
+
+    @R.function
+    def fused(x, w, b):            # attribute Primitive
+        with R.dataflow():
+            lv = R.call_tir(cls.dense, (x, w), ...)
+            gv = R.call_tir(cls.add, (lv, b), ...)
+            R.output(gv)
+        return gv
+
+After: ``fused`` is a PrimFunc over the buffers x, w, b and T_add; what ``lv`` was is an
+``alloc_buffer`` of its root block; calls become ``R.call_tir(cls.fused, ...)``, and functions that
+nothing uses any more go. It fuses no loops: that is the schedule's work. As TVM's pass of the name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.expr import Call, Expr, Function, ShapeExpr, Tuple, TupleGetItem, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import match_params
+from weft.relax.op.base import call_tir, call_tir_inplace
+from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, StructInfo, TupleStructInfo
+from weft.relax.transform.fusion.fused_kernel import NEW_OUTPUT, KernelFuser
+from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
+from weft.relax.transform.passes import make_module_pass
+from weft.tir.expr import Var as TirVar
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A Primitive function's PrimFunc, as its calls need to know it."""
+
+    gvar: GlobalVar
+    func: Function
+    extra: list[TirVar]
+    """Symbols that are passed by value."""
+    layout: Any
+    """The result as nested tuples of numbers (``layout_of``)."""
+    places: list[int]
+    """For each output the argument that it is written into, or NEW_OUTPUT."""
+    kept: list[int]
+    """Which tensors of the arguments the PrimFunc takes."""
+
+
+def place_infos(layout: Any, info: Any, found: dict[int, StructInfo]) -> None:
+    """Enter the struct info of each output, from that of the whole result."""
+    if isinstance(layout, tuple):
+        for item, field in zip(layout, info.fields, strict=True):
+            place_infos(item, field, found)
+    elif layout >= 0:
+        found[layout] = info
+
+
+class _Rewriter(PyExprMutator):
+    """Turns calls of fused functions into call_tir."""
+
+    def __init__(self, fused: dict[str, Fused]) -> None:
+        super().__init__()
+        self.fused = fused
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
+            return call
+        found = self.fused[call.op.name_hint]
+        given = [tensor for arg in call.args for tensor in self.tensors(arg)]
+        args = [given[index] for index in found.kept]
+        infos = [arg.struct_info for arg in call.args]
+        symbols = match_params([param.struct_info for param in found.func.params], infos)
+        tir_vars = ShapeExpr([symbols[var] for var in found.extra]) if found.extra else None
+        outputs: dict[int, StructInfo] = {}
+        place_infos(found.layout, call.struct_info, outputs)
+        out = [outputs[index] for index in range(len(outputs))]
+        info = out[0] if len(out) == 1 else out
+        if all(place == NEW_OUTPUT for place in found.places):
+            made = call_tir(found.gvar, args, info, tir_vars)
+        else:
+            made = call_tir_inplace(found.gvar, args, found.places, info, tir_vars)
+        if found.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
+            return made
+        return self.rebuilt(found.layout, self.builder_.emit(made), len(out), given)
+
+    def rebuilt(self, layout: Any, var: Var, count: int, given: list[Expr]) -> Expr:
+        """The result of the fused function from the outputs of the PrimFunc."""
+        if isinstance(layout, tuple):
+            return Tuple([self.rebuilt(item, var, count, given) for item in layout])
+        if layout < 0:
+            return given[-1 - layout]
+        return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
+
+    def tensors(self, arg: Any) -> list[Expr]:
+        """The tensors of an argument; shapes are passed by symbols."""
+        info = arg.struct_info
+        if isinstance(info, ShapeStructInfo | PrimStructInfo):
+            return []
+        if not isinstance(info, TupleStructInfo):
+            return [arg]
+        if isinstance(arg, Tuple):
+            return [item for field in arg.fields for item in self.tensors(field)]
+        made: list[Expr] = []
+        for index in range(len(info.fields)):
+            made.extend(self.tensors(self.builder_.emit(TupleGetItem(arg, index))))
+        return made
+
+
+def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
+    """The module with its Primitive functions fused."""
+    fused: dict[str, Fused] = {}
+    functions: dict[Any, Any] = {}
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function) and bool(func.attrs.get("Primitive", 0)):
+            fuser = KernelFuser(mod, gvar.name_hint, func)
+            made = fuser.fuse()
+            new_gvar = GlobalVar(gvar.name_hint)
+            functions[new_gvar] = made
+            fused[gvar.name_hint] = Fused(
+                new_gvar, func, fuser.extra, fuser.layout, fuser.places, fuser.kept
+            )
+        else:
+            functions[gvar] = func
+    if not fused:
+        return mod
+    for gvar, func in functions.items():
+        if isinstance(func, Function):
+            made = _Rewriter(fused).visit_expr(func)
+            functions[gvar] = made
+    result = IRModule(functions, None, mod.attrs, mod.global_infos)
+    return eliminate_dead_code(result)
+
+
+def FuseTIR() -> Any:  # noqa: N802 - TVM's name
+    """The pass that makes one PrimFunc of each Primitive function."""
+    return make_module_pass("FuseTIR", fuse_tir)
+

@@ -1,0 +1,151 @@
+"""MergeCompositeFunctions: composite functions of one backend that touch become one function.
+
+Before, with two composites of "dnnl"::
+
+    lv = cls.fused_conv2d_relu(data, w1)      # Composite "dnnl.conv2d_relu"
+    gv = cls.fused_conv2d_relu1(lv, w2)
+
+After::
+
+    gv = cls.fused_conv2d_relu_conv2d_relu1_dnnl(data, w1, w2)
+
+where that public function has the attribute ``Codegen`` ("dnnl") and the composites as local
+functions: a backend needs nothing else. A call joins the groups of its arguments, in order, unless
+that makes two groups depend on each other (``UnitOrder``). Functions that nothing calls any more
+are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.expr import BindingBlock, Call, DataflowBlock, Function, SeqExpr, Var, VarBinding
+from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.ir.substitution import copy_with_new_vars
+from weft.relax.transform.fusion.fuse_ops_by_pattern import add_public, codegen_name
+from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
+from weft.relax.transform.fusion.unit_order import UnitOrder
+from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
+from weft.relax.transform.host.purity import to_non_dataflow
+from weft.relax.transform.passes import make_module_pass
+
+
+def composite_of(mod: IRModule, callee: Any) -> Function | None:
+    """The composite function that a callee names, if it does."""
+    func = mod.functions.get(callee) if isinstance(callee, GlobalVar) else None
+    return func if isinstance(func, Function) and "Composite" in func.attrs else None
+
+
+class _Partition(PyExprVisitor):
+    """Finds the groups of composite calls in the dataflow blocks of a function."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.groups: dict[Var, Group] = {}
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
+        order = UnitOrder(block.bindings)
+        for binding in block.bindings:
+            value = binding.value
+            func = composite_of(self.mod, value.op) if isinstance(value, Call) else None
+            if func is not None and isinstance(binding, VarBinding):
+                _join(order, binding.var, value, codegen_name(str(func.attrs["Composite"])))
+        self.groups.update(order.groups)
+
+
+def _join(order: UnitOrder, var: Var, call: Call, backend: str) -> None:
+    """Put a call into the groups of its arguments where that makes no circle."""
+    group = Group({"Codegen": backend})
+    order.merge([var], group)
+    for arg in call.args:
+        if not isinstance(arg, Var) or arg not in order.groups:
+            continue
+        parent = order.groups[arg]
+        if parent is group or parent.attrs["Codegen"] != backend:
+            continue
+        if order.can_merge([var, arg]):
+            order.merge([var, arg], group)
+
+
+def merge_composite_functions(mod: IRModule) -> IRModule:
+    """The module with composite calls merged; the same if there are none."""
+    partition = _Partition(mod)
+    for func in mod.functions.values():
+        if isinstance(func, Function) and is_groupable(func) and "Composite" not in func.attrs:
+            partition.visit_expr(func)
+    if not partition.groups:
+        return mod
+    made = make_grouped_functions(mod, partition.groups)
+    return eliminate_dead_code(_Finisher(made, set(mod.functions)).run())
+
+
+class _Finisher(PyExprMutator):
+    """Renames the merged functions after their backend, and puts the composites into them."""
+
+    def __init__(self, mod: IRModule, old: set[GlobalVar]) -> None:
+        super().__init__(mod)
+        self.mod, self.old = mod, old
+        self.renamed: dict[GlobalVar, GlobalVar] = {}
+
+    def run(self) -> IRModule:
+        """The finished module."""
+        for gvar, func in self.mod.functions.items():
+            if gvar in self.old and isinstance(func, Function) and is_groupable(func):
+                made = self.visit_expr(func)
+                if made is not func:
+                    self.builder_.update_func(gvar, made)
+        made = self.builder_.get()
+        kept = {gvar: func for gvar, func in made.functions.items() if gvar not in self.renamed}
+        return IRModule(kept, None, made.attrs, made.global_infos)
+
+    def visit_call_(self, op: Call) -> Any:
+        call = super().visit_call_(op)
+        if not isinstance(call.op, GlobalVar) or call.op in self.old:
+            return call
+        func = self.mod.functions.get(call.op)
+        if not isinstance(func, Function) or "Codegen" not in func.attrs:
+            return call
+        if call.op not in self.renamed:
+            hint = f"{call.op.name_hint}_{func.attrs['Codegen']}"
+            made = self_contained(self.mod, func).without_attr("Primitive")
+            self.renamed[call.op] = add_public(self.builder_, made, hint)
+        return Call(self.renamed[call.op], call.args)
+
+
+def self_contained(mod: IRModule, func: Function) -> Function:
+    """The function without dataflow blocks, and with the composites it calls as local functions."""
+    func = to_non_dataflow(func)
+    local: dict[GlobalVar, Var] = {}
+    blocks = [BindingBlock(_localized(mod, block.bindings, local)) for block in func.body.blocks]
+    return func.with_(body=SeqExpr(blocks, func.body.body))
+
+
+def _localized(mod: IRModule, bindings: Sequence[Any], local: dict[GlobalVar, Var]) -> list[Any]:
+    made: list[Any] = []
+    for binding in bindings:
+        call = binding.value
+        composite = composite_of(mod, call.op) if isinstance(call, Call) else None
+        if composite is None:
+            made.append(binding)
+            continue
+        if call.op not in local:
+            inner = copy_with_new_vars(composite).without_attr("Primitive")
+            local[call.op] = Var("lv", inner.struct_info)
+            made.append(VarBinding(local[call.op], inner))
+        new = Call(local[call.op], call.args)
+        new.struct_info = call.struct_info
+        made.append(VarBinding(binding.var, new))
+    return made
+
+
+def MergeCompositeFunctions() -> Any:  # noqa: N802 - TVM's name
+    """The pass that merges the composite functions of one backend."""
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        return merge_composite_functions(mod)
+
+    return make_module_pass("MergeCompositeFunctions", run)

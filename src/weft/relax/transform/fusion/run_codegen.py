@@ -1,0 +1,148 @@
+"""RunCodegen: functions marked for a backend are compiled by it, their calls call what it made.
+
+Before::
+
+    gv = cls.fused_conv2d_relu_dnnl(data, w)      # a function with the attribute Codegen "dnnl"
+
+After::
+
+    gv = R.call_dps_packed("fused_conv2d_relu_dnnl", (data, w), out_sinfo=R.Tensor(...))
+
+and the module's attribute ``external_mods`` holds what the backend returned, a list of runtime
+modules. A backend "dnnl" is the registered function ``relax.ext.dnnl``, called once with the list
+of its functions, its options, and a map from their constants to names. A runtime module has a
+function of the name of each ``global_symbol``, called with the arguments and then the results'
+memory. ``relax.build`` links the modules; constants are the attribute ``const_name_to_constant``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.ir.transform import PassContext
+from weft.relax.expr import Call, Constant, ExternFunc, Function, Tuple
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
+from weft.relax.transform.passes import make_module_pass
+from weft.runtime.module import Module
+from weft.runtime.registry import get_global_func, missing_function
+from weft.support.errors import PassError
+
+
+def run_codegen(
+    mod: IRModule,
+    target_options: Mapping[str, Mapping[str, Any]] | None = None,
+    entry_functions: Sequence[str] = (),
+) -> IRModule:
+    """The module with marked functions compiled; the same if there are none."""
+    for name in entry_functions:
+        if name not in mod:
+            raise PassError(f"RunCodegen: the module has no function {name!r}")
+    marked = dict(_marked_functions(mod))
+    if not marked:
+        return mod
+    names = _constant_names(marked)
+    compiled: list[Module] = []
+    for backend, functions in _by_backend(marked).items():
+        options = dict((target_options or {}).get(backend, {}))
+        compiled.extend(_compiled(backend, functions, options, names))
+    made = _Redirection(mod, marked).run()
+    earlier = mod.attrs.get("external_mods") or ()
+    attrs = {**made.attrs, "external_mods": [*earlier, *compiled]}
+    if names:
+        attrs["const_name_to_constant"] = {name: c.data for c, name in names.items()}
+    entries = list(entry_functions) or None
+    return eliminate_dead_code(made.with_attrs(attrs), entries)
+
+
+def _marked_functions(mod: IRModule) -> Iterator[tuple[GlobalVar, Function]]:
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function) and func.attrs.get("Codegen") is not None:
+            if "global_symbol" not in func.attrs:
+                func = func.with_attr("global_symbol", gvar.name_hint)
+            yield gvar, func
+
+
+def _by_backend(marked: Mapping[GlobalVar, Function]) -> dict[str, list[Function]]:
+    found: dict[str, list[Function]] = {}
+    for func in marked.values():
+        found.setdefault(str(func.attrs["Codegen"]), []).append(func)
+    return found
+
+
+def _constant_names(marked: Mapping[GlobalVar, Function]) -> dict[Constant, str]:
+    """A name for each constant: function, backend, number."""
+    names: dict[Constant, str] = {}
+    for func in marked.values():
+        prefix = f"{func.attrs['global_symbol']}_{func.attrs['Codegen']}_const"
+        for index, constant in enumerate(collect(func.body, Constant)):
+            names.setdefault(constant, f"{prefix}_{index}")
+    return names
+
+
+def _compiled(
+    backend: str, functions: list[Function], options: dict[str, Any], names: dict[Constant, str]
+) -> list[Module]:
+    """What a backend makes of its functions, checked to be complete."""
+    registered = f"relax.ext.{backend}"
+    codegen = get_global_func(registered, allow_missing=True)
+    if codegen is None:
+        raise PassError(f"RunCodegen: no backend {backend!r}: {missing_function(registered)}")
+    made = codegen(functions, options, names)
+    modules = list(made) if isinstance(made, Sequence) else [made]
+    for module in modules:
+        if not isinstance(module, Module):
+            raise PassError(
+                f"RunCodegen: expected {registered} to return a list of runtime modules, got one "
+                f"with {type(module).__name__}"
+            )
+    for func in functions:
+        symbol = str(func.attrs["global_symbol"])
+        if not any(module.implements_function(symbol, True) for module in modules):
+            raise PassError(
+                f"RunCodegen: expected {registered} to return a module with the function "
+                f"{symbol!r}, none has it"
+            )
+    return modules
+
+
+class _Redirection(PyExprMutator):
+    """Calls of marked functions become calls of what was compiled; the functions go."""
+
+    def __init__(self, mod: IRModule, marked: Mapping[GlobalVar, Function]) -> None:
+        super().__init__(mod)
+        self.mod, self.marked = mod, marked
+
+    def run(self) -> IRModule:
+        """The module without marked functions."""
+        functions: dict[Any, Any] = {}
+        for gvar, func in self.mod.functions.items():
+            if gvar not in self.marked:
+                functions[gvar] = self.visit_expr(func) if isinstance(func, Function) else func
+        return IRModule(functions, None, self.mod.attrs, self.mod.global_infos)
+
+    def visit_call_(self, op: Call) -> Any:
+        call = super().visit_call_(op)
+        func = self.marked.get(call.op) if isinstance(call.op, GlobalVar) else None
+        if func is None:
+            return call
+        callee = ExternFunc(str(func.attrs["global_symbol"]))
+        dps = Op.get("relax.call_dps_packed")
+        return Call(dps, [callee, Tuple(call.args)], None, [op.struct_info])
+
+
+def RunCodegen(  # noqa: N802 - TVM's name
+    target_options: Mapping[str, Mapping[str, Any]] | None = None,
+    entry_functions: Sequence[str] | None = None,
+) -> Any:
+    """The pass that hands marked functions to their backends."""
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        return run_codegen(mod, target_options, tuple(entry_functions or ()))
+
+    return make_module_pass("RunCodegen", run)

@@ -1,0 +1,68 @@
+"""Whether bindings can become one unit without a circle, for passes that group as they go.
+
+A group depends on another if one of its bindings does, directly or through bindings between. Two
+groups must never depend on each other, or no order of calls exists. ``UnitOrder`` keeps the groups
+of a block and answers whether a set of bindings may be merged, by walking back from what the set
+needs: through bindings, and through groups as wholes (the rule of the paper on operator fusion in
+TVM, Chen et al. 2018, for groups of any shape).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft.relax.analysis.dependencies import binding_dependencies
+from weft.relax.expr import Var
+from weft.relax.transform.fusion.grouping import Group
+
+
+class UnitOrder:
+    """The groups of a block so far; a binding without a group is a unit of its own."""
+
+    def __init__(self, bindings: Sequence[Any]) -> None:
+        self.place: dict[Var, int] = {b.var: index for index, b in enumerate(bindings)}
+        self.variables: list[Var] = [binding.var for binding in bindings]
+        self.needs = binding_dependencies(bindings)
+        self.groups: dict[Var, Group] = {}
+        self.members: dict[Group, list[Var]] = {}
+
+    def can_merge(self, variables: Iterable[Var]) -> bool:
+        """Whether these, with the groups that they belong to, may be one unit."""
+        unit = self._whole(variables)
+        first = min(unit)
+        todo = [need for index in unit for need in self.needs[index] if need not in unit]
+        seen: set[int] = set()
+        while todo:
+            index = todo.pop()
+            if index in seen:
+                continue
+            other = self._whole([self.variables[index]])
+            if max(other) < first:  # everything it needs comes before the unit as well
+                seen |= other
+                continue
+            seen |= other
+            for member in other:
+                for need in self.needs[member]:
+                    if need in unit:
+                        return False
+                    todo.append(need)
+        return True
+
+    def merge(self, variables: Iterable[Var], group: Group) -> None:
+        """Make one group of these, with the groups that they belong to."""
+        indices = sorted(self._whole(variables))
+        merged = [self.variables[index] for index in indices]
+        for var in merged:
+            old = self.groups.get(var)
+            if old is not None and old is not group:
+                self.members.pop(old, None)
+            self.groups[var] = group
+        self.members[group] = merged
+
+    def _whole(self, variables: Iterable[Var]) -> set[int]:
+        found: set[int] = set()
+        for var in variables:
+            group = self.groups.get(var)
+            found.update(self.place[v] for v in ([var] if group is None else self.members[group]))
+        return found

@@ -1,0 +1,1 @@
+"""Passes from graph to graph: clean-up, folding, and fewer or cheaper operators."""

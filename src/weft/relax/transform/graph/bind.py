@@ -1,0 +1,88 @@
+"""BindParams and BindSymbolicVars: parameters become constants, symbols become known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.expr import Function, Var
+from weft.relax.rewrite.binding import bind_params, bind_symbolic_vars, function_symbols
+from weft.relax.transform.passes import make_module_pass
+from weft.support.errors import IRValueError, PassError
+
+
+def BindParams(func_name: str, params: Mapping[Any, Any]) -> Any:  # noqa: N802 - TVM's name
+    """The pass that binds parameters of one function, by name or Var, to arrays."""
+    if not isinstance(params, Mapping):
+        raise PassError(
+            f"BindParams: expected a dict from parameters to arrays, got {type(params).__name__}"
+        )
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        func = _function(mod, func_name, "BindParams")
+        known = {param.name_hint for param in func.params}
+        unknown = [key for key in params if not isinstance(key, Var) and key not in known]
+        if unknown:
+            raise PassError(
+                f"BindParams: {func_name} has no parameter {unknown[0]!r}; its parameters are: "
+                f"{', '.join(sorted(known))}"
+            )
+        result = mod.clone()
+        result.update_func(mod.get_global_var(func_name), bind_params(func, params))
+        return result
+
+    return make_module_pass("BindParams", run)
+
+
+def _function(mod: IRModule, name: str, what: str) -> Function:
+    func = mod[name]
+    if not isinstance(func, Function):
+        raise PassError(f"{what}: {name} is a {type(func).__name__}, expected a graph function")
+    return func
+
+
+def BindSymbolicVars(  # noqa: N802 - TVM's name
+    binding_map: Mapping[Any, Any], func_name: str | None = None
+) -> Any:
+    """The pass that replaces symbolic variables, in one function or in all graph functions."""
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        if func_name is not None:
+            func = _function(mod, func_name, "BindSymbolicVars")
+            targets = {mod.get_global_var(func_name): (func, binding_map)}
+        else:
+            targets = _users(mod, binding_map)
+        result = mod.clone()
+        for gvar, (func, bound) in targets.items():
+            result.update_func(gvar, bind_symbolic_vars(func, bound))
+        return result if targets else mod
+
+    return make_module_pass("BindSymbolicVars", run)
+
+
+def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Each graph function with the part of the map that it uses; a key without use is an error."""
+    found: dict[Any, Any] = {}
+    unused = dict(binding_map)
+    names: dict[str, None] = {}
+    for gvar, func in mod.functions.items():
+        if not isinstance(func, Function):
+            continue
+        symbols = function_symbols(func)
+        names.update(dict.fromkeys(symbol.name for symbol in symbols))
+        known = {*symbols, *[symbol.name for symbol in symbols]}
+        bound = {key: value for key, value in binding_map.items() if key in known}
+        for key in bound:
+            unused.pop(key, None)
+        if bound:
+            found[gvar] = (func, bound)
+    for key in unused:
+        if isinstance(key, str):
+            raise IRValueError(
+                f"BindSymbolicVars: no symbolic variable has the name {key!r}; there are: "
+                f"{', '.join(names) or 'none'}"
+            )
+        raise IRValueError(f"BindSymbolicVars: no function of the module uses {key.name}")
+    return found

@@ -1,0 +1,22 @@
+"""EliminateCommonSubexpr: a value that was computed before is not computed again.
+
+Before: ``a = R.exp(x); b = R.exp(x); c = R.add(a, b)``. After: ``a = R.exp(x); b = a; c =
+R.add(a, a)``; CanonicalizeBindings takes ``b`` away. weft/relax/rewrite/common_subexpr.py says how.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Function
+from weft.relax.rewrite.common_subexpr import eliminate_common_subexpr
+from weft.relax.transform.passes import make_function_pass
+
+
+def EliminateCommonSubexpr(call_only: bool = False) -> Any:  # noqa: N802 - TVM's name
+    """The pass that computes equal values once; ``call_only`` leaves tuples and fields alone."""
+
+    def run(func: Function) -> Function:
+        return eliminate_common_subexpr(func, call_only)
+
+    return make_function_pass("EliminateCommonSubexpr", run)

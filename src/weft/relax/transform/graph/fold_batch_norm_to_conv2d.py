@@ -1,0 +1,143 @@
+"""FoldBatchnormToConv2D: a batch norm of a convolution becomes other weights and a bias.
+
+Before: ``y = conv2d(x, w); n = batch_norm(y, gamma, beta, mean, var)[0]``. After:
+``n = conv2d(x, w * scale) + (beta - mean * scale)`` with ``scale = gamma / sqrt(var + epsilon)``
+(Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+Inference", CVPR 2018, section 3.2). All of it but the convolution is constant; FoldConstant
+computes it. The statistics are the moving ones, as inference uses them.
+
+Weights and parameters must be constants of one dtype, the normalised axis the channels of the
+convolution, and the normalisation the only user of its result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    TupleGetItem,
+    Var,
+    const,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.transform.passes import make_function_pass
+
+_CONV2D, _BATCH_NORM = Op.get("relax.nn.conv2d"), Op.get("relax.nn.batch_norm")
+
+
+class _Folder(PyExprMutator):
+    def __init__(self, counts: dict[Var, int], keep_training: bool) -> None:
+        super().__init__()
+        self.counts, self.keep_training = counts, keep_training
+        self.original: dict[Var, Var] = {}
+        self.made: dict[Any, Var] | None = None
+        """What norms of this dataflow block became, where several take their results."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.made = {}
+        made: BindingBlock = super().visit_dataflow_block_(block)
+        self.made = None
+        return made
+
+    def visit_var_binding_(self, binding: Any) -> None:
+        super().visit_var_binding_(binding)
+        self.original[self.get_var_remap(binding.var)] = binding.var
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+        made = super().visit_tuple_getitem_(op)
+        norm = self.lookup_binding(made.tuple_value)
+        if made.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
+            return made
+        if self.keep_training and norm.attrs["training"]:
+            return made
+        product = norm.args[0]
+        conv = self.lookup_binding(product)
+        if not isinstance(conv, Call) or conv.op is not _CONV2D:
+            return made
+        is_alone = self.counts.get(self.original.get(product, product)) == 1
+        is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
+        if not is_alone or not is_near:  # another block hides its dataflow variables
+            return made
+        return self.once(made.tuple_value, conv, norm) or made
+
+    def once(self, tensors: Any, conv: Call, norm: Call) -> Any:
+        """``folded``, computed once for all who take the result of a norm."""
+        is_shared = self.counts.get(self.original.get(tensors, tensors), 0) > 1
+        if self.made is None or not is_shared:
+            return self.folded(conv, norm)
+        if tensors not in self.made:
+            folded = self.folded(conv, norm)
+            if folded is None:
+                return None
+            self.made[tensors] = self.builder_.emit(folded)
+        return self.made[tensors]
+
+    def constant(self, arg: Any) -> Any:
+        """The constant that an argument is, or None."""
+        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
+        return value if isinstance(value, Constant) else None
+
+    def folded(self, conv: Call, norm: Call) -> Any:
+        """The convolution with scaled weights and a bias, or None."""
+        weight, *params = [self.constant(arg) for arg in (conv.args[1], *norm.args[1:])]
+        axes = _channel_axes(conv, norm)
+        if weight is None or None in params or axes is None:
+            return None
+        dtypes = {c.struct_info.dtype for c in (weight, *params)} | {conv.struct_info.dtype}
+        if len(dtypes) != 1:
+            return None
+        gamma, beta, mean, variance = params
+        epsilon = const(norm.attrs["epsilon"], variance.struct_info.dtype)
+        one = const(1.0, variance.struct_info.dtype)
+        deviation = op.sqrt(op.add(variance, epsilon))
+        scale = self.builder_.emit(op.divide(gamma if norm.attrs["scale"] else one, deviation))
+        shift = op.multiply(mean, scale)
+        bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
+        (channels,) = tensor_dims(variance.struct_info) or [None]
+        out_axis, weight_axis = axes
+        weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
+        made = Call(_CONV2D, [conv.args[0], weights], conv.attrs)
+        return op.add(made, op.reshape(bias, _at(out_axis, channels)))
+
+
+def _at(axis: int, extent: Any) -> list[Any]:
+    """A shape of four dimensions, 1 but for one."""
+    return [extent if position == axis else 1 for position in range(4)]
+
+
+def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
+    """Where the channels are in the result and in the weights, if the norm is over them."""
+    out_layout = conv.attrs["out_layout"] or conv.attrs["data_layout"]
+    kernel_layout = conv.attrs["kernel_layout"]
+    if len(out_layout) != 4 or len(kernel_layout) != 4:
+        return None  # blocked: two axes hold the channels
+    if norm.attrs["axis"] % 4 != out_layout.index("C"):
+        return None
+    return out_layout.index("C"), kernel_layout.index("O")
+
+
+def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # noqa: N802 - as TVM
+    """Fold batch norms into the convolutions before them.
+
+    ``keep_training`` leaves those whose statistics are those of the batch as they are.
+    """
+
+    def fold(func: Function) -> Function:
+        if func.attrs.get("Primitive"):
+            return func
+        made = _Folder(uses(func), keep_training).visit_expr(func)
+        return func if made is func else remove_all_unused(made)
+
+    return make_function_pass("FoldBatchnormToConv2D", fold)

@@ -1,0 +1,252 @@
+"""FoldConstant: what depends on constants only is computed at build time, by compiled code.
+
+A call_tir of constants of known shapes becomes a constant; an operator on constants is lowered by
+its rule first. Arrays above ``LIMIT`` bytes that do not come from at least as large inputs
+(``R.zeros``) stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.ir.transform import PassContext
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.analysis.written import written_variables
+from weft.relax.expr import (
+    Call,
+    Constant,
+    Function,
+    ShapeExpr,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.base import CALL_TIR
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
+from weft.relax.transform.legalize import rule_of
+from weft.relax.transform.passes import make_module_pass
+from weft.support import slots
+from weft.tir.buffer import decl_buffer
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import For, Stmt
+
+LIMIT: Final = 1 << 20
+"""Bytes up to which a folded array may be larger than what it is made from."""
+
+WORK: Final = 1 << 34
+"""Executions of the innermost statements up to which a function runs at build time."""
+
+
+def _work(func: PrimFunc) -> int:
+    """How often the statements of a function of known extents run, at least once for each nest."""
+    total = 0
+    stack: list[tuple[Any, int]] = [(func.body, 1)]
+    while stack:
+        stmt, times = stack.pop()
+        if isinstance(stmt, For):
+            times *= constant_value(stmt.extent) or 1
+        parts = [getattr(stmt, name) for name in stmt.CHILDREN]
+        flat = [item for part in parts for item in (part if isinstance(part, tuple) else [part])]
+        inner = [item for item in flat if isinstance(item, Stmt)]
+        total += 0 if inner else times
+        stack.extend([(item, times) for item in inner])
+    return total
+
+
+class _Folder(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.written: set[Var] = set()
+        self.is_written = False
+        """Whether the binding at hand gets memory that a call in place writes: no constant."""
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        outer, self.is_written = self.is_written, binding.var in self.written
+        super().visit_var_binding_(binding)
+        self.is_written = outer
+
+    def visit_var_(self, op: Var) -> Any:
+        var = super().visit_var_(op)
+        value = self.lookup_binding(var)
+        return value if isinstance(value, Constant) or _is_fixed(value) else var
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+        made = super().visit_tuple_getitem_(op)
+        value = self.lookup_binding(getattr(made, "tuple_value", None))
+        if isinstance(value, Tuple) and isinstance(value.fields[made.index], Constant):
+            return value.fields[made.index]
+        return made
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if not isinstance(call.op, Op) or self.is_written:
+            return call
+        if call.op is CALL_TIR:
+            return self.fold(call, self.builder_.function_of(call.args[0]))
+        return self.fold_operator(call)
+
+    def fold_operator(self, call: Call) -> Any:
+        """Lower an operator on constants in a scratch builder and fold the call_tir."""
+        if call.op in _SHAPES:
+            return _SHAPES[call.op](call)
+        rule = rule_of(call.op)
+        if rule is None or not _all_constant(call.args) or not _is_small(call):
+            return call
+        exact = fold_by_numpy(call)
+        if exact is not None:
+            return exact
+        scratch = type(self.builder_)()
+        lowered = rule(scratch, call)
+        if isinstance(lowered, Constant):
+            return lowered
+        if not isinstance(lowered, Call) or lowered.op is not CALL_TIR:
+            return call
+        made = self.fold(lowered, scratch.function_of(lowered.args[0]))
+        return call if made is lowered else made
+
+    def fold(self, call: Call, func: Any) -> Any:
+        if len(call.args) > 2 or not isinstance(func, PrimFunc) or not _is_small(call):
+            return call
+        if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
+            return call
+        func = _specialised(func, call)
+        if _work(func) > WORK:
+            return call
+        outputs = slots.evaluate.get()(func, _arrays(call.args[1]))
+        constants = [Constant(array) for array in outputs]
+        if isinstance(call.sinfo_args[0], TupleStructInfo):
+            return Tuple(constants)
+        return constants[0]
+
+
+def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
+    """The PrimFunc with the extents of a call of known shapes."""
+    buffers = {param: func.buffer_map[param] for param in func.params if param in func.buffer_map}
+    if all(constant_value(dim) is not None for b in buffers.values() for dim in b.shape):
+        return func
+    info = call.sinfo_args[0]
+    results = info.fields if isinstance(info, TupleStructInfo) else [info]
+    infos = [*[arg.struct_info for arg in call.args[1].fields], *results]
+    known: dict[Any, Any] = {}
+    for (param, buffer), of in zip(buffers.items(), infos, strict=True):
+        known[param] = decl_buffer(tensor_dims(of), buffer.dtype, buffer.name)
+    return func.specialize(known)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is a shape of constants."""
+    if not isinstance(value, ShapeExpr):
+        return False
+    return all(constant_value(dim) is not None for dim in value.values)
+
+
+def _shape_to_tensor(call: Call) -> Any:
+    """A shape of constants as a tensor."""
+    values = [constant_value(dim) for dim in getattr(call.args[0], "values", None) or [None]]
+    if any(value is None for value in values):
+        return call
+    return Constant(np.array(values, "int64"))
+
+
+def _tensor_to_shape(call: Call) -> Any:
+    """A constant tensor as a shape."""
+    given = call.args[0]
+    if not isinstance(given, Constant) or given.data.dtype != "int64":
+        return call
+    return ShapeExpr([int(value) for value in given.data.numpy()])
+
+
+_SHAPES: Final = {
+    Op.get("relax.shape_to_tensor"): _shape_to_tensor,
+    Op.get("relax.tensor_to_shape"): _tensor_to_shape,
+}
+"""Operators between shapes and tensors, which have no rule of legalisation."""
+
+
+def _arrays(args: Any) -> list[Any]:
+    return [arg.data for arg in args.fields]
+
+
+def _all_constant(args: Any) -> bool:
+    """Whether every tensor among the arguments is a constant."""
+    if [arg for arg in args if isinstance(arg.struct_info, TupleStructInfo) and not _open(arg)]:
+        return False
+    return all(isinstance(arg, Constant) for arg in _tensors(args))
+
+
+def _open(arg: Any) -> bool:
+    """Whether a tuple shows all its fields, those of inner tuples too."""
+    if not isinstance(arg, Tuple):
+        return False
+    for item in arg.fields:
+        if isinstance(item.struct_info, TupleStructInfo) and not _open(item):
+            return False
+    return True
+
+
+def _bytes(info: Any) -> int | None:
+    """The size of a tensor or tuple of known shape."""
+    if isinstance(info, TupleStructInfo):
+        sizes = [_bytes(field) for field in info.fields]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+    dims = tensor_dims(info)
+    if dims is None or info.dtype == "void":
+        return None
+    total = int(info.dtype.itemsize)
+    for dim in dims:
+        value = constant_value(dim)
+        if value is None:
+            return None
+        total *= value
+    return total
+
+
+def _is_small(call: Call) -> bool:
+    """Whether the result is of known size and not much larger than the inputs."""
+    info = call.sinfo_args[0] if call.sinfo_args else call.struct_info
+    if not isinstance(info, TensorStructInfo | TupleStructInfo):
+        return False
+    size = _bytes(info)
+    inputs = sum(_bytes(arg.struct_info) or 0 for arg in _tensors(call.args))
+    return size is not None and (size <= LIMIT or size <= 2 * inputs)
+
+
+def _tensors(args: Any) -> list[Any]:
+    found: list[Any] = []
+    for arg in args:
+        if isinstance(arg, Tuple):
+            found.extend(_tensors(arg.fields))
+        elif isinstance(arg.struct_info, TensorStructInfo):
+            found.append(arg)
+    return found
+
+
+def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
+    """The module with constant parts computed; the same if there are none."""
+    folder = _Folder(mod)
+    functions: dict[Any, Any] = {}
+    for gvar, func in mod.functions.items():
+        made = func
+        if isinstance(func, Function):
+            folder.written = written_variables(func)
+            made = folder.visit_expr(func)
+            if made is not func:
+                made = remove_all_unused(made)
+        functions[gvar] = made
+    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
+        return mod
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def FoldConstant() -> Any:  # noqa: N802 - TVM's name
+    """The pass that computes what depends on constants only."""
+    return make_module_pass("FoldConstant", fold_constant)

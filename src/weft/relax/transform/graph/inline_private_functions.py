@@ -1,0 +1,54 @@
+"""InlinePrivateFunctions: calls of private graph functions become their bodies.
+
+Before: ``main(x): y = f(x); return y`` and a private ``f(x): return R.exp(x)``. After: ``main(x):
+y = R.exp(x); return y``. A function that is recursive, or that is used otherwise than by a call
+(in a closure), stays, and so does one that branches where a dataflow block calls it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.purity import detect_recursion
+from weft.relax.analysis.variables import all_global_vars
+from weft.relax.expr import Function
+from weft.relax.rewrite.binding import inline_functions
+from weft.relax.rewrite.canonical import canonicalize_bindings
+from weft.relax.transform.graph.private_functions import private_functions
+from weft.relax.transform.passes import make_module_pass
+
+
+def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
+    """The module without private functions that can be inlined; the same if there are none."""
+    recursive = {gvar.name_hint for group in detect_recursion(mod) for gvar in group}
+    inlined = {
+        name: func for name, func in private_functions(mod).items() if name not in recursive
+    }
+    if not inlined:
+        return mod
+    changed = {
+        gvar: _inlined(func, inlined) if isinstance(func, Function) else func
+        for gvar, func in mod.functions.items()
+    }
+    gone = set(inlined)
+    waiting = [func for gvar, func in changed.items() if gvar.name_hint not in gone]
+    while waiting:  # a call that had to stay keeps its function, and what that one calls
+        func = waiting.pop()
+        for gvar in all_global_vars(func) if isinstance(func, Function) else ():
+            if gvar.name_hint in gone:
+                gone.remove(gvar.name_hint)
+                waiting.append(changed[gvar])
+    functions = {gvar: func for gvar, func in changed.items() if gvar.name_hint not in gone}
+    return IRModule(functions, None, mod.attrs, mod.global_infos)
+
+
+def _inlined(func: Function, callees: dict[str, Function]) -> Function:
+    made = inline_functions(func, callees)
+    return func if made is func else canonicalize_bindings(made)
+
+
+def InlinePrivateFunctions() -> Any:  # noqa: N802 - TVM's name
+    """The pass that inlines private graph functions."""
+    return make_module_pass("InlinePrivateFunctions", inline_private_functions)

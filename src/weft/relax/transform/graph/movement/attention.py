@@ -1,0 +1,78 @@
+"""Attention: heads that only repeat others are left out, and so is a bias of zeros."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Call
+from weft.relax.ir.shape_arith import constant_value, same_dim, same_dims
+from weft.relax.transform.graph.movement.scope import (
+    MOVEMENTS,
+    PERMUTE,
+    RESHAPE,
+    Scope,
+    axes_of,
+    constant_of,
+    dims_of,
+    is_unit,
+    made_by,
+    permuted,
+)
+
+_SWAP: Final = [0, 2, 1, 3]
+"""(batch, heads, length, features) to (batch, length, heads, features)."""
+
+
+@MOVEMENTS.of("nn.attention", "nn.attention_bias")
+def attention(scope: Scope, call: Call) -> Any:
+    """The same attention of fewer operands."""
+    query, key, value, *bias = call.args
+    kept = [one for one in bias if not _is_zero(one)]
+    shared = _shared(scope, key, value)
+    if len(kept) == len(bias) and shared is None:
+        return None
+    key, value = shared or (key, value)
+    attrs = call.attrs
+    return op.nn.attention(
+        query, key, value, kept[0] if kept else None, attrs["scale"], attrs["causal_mask"],
+        attrs["window_size"],
+    )  # fmt: skip
+
+
+def _is_zero(bias: Any) -> bool:
+    array = constant_of(bias)
+    return array is not None and not array.any()
+
+
+def _shared(scope: Scope, key: Any, value: Any) -> tuple[Any, Any] | None:
+    """Keys and values without repetition, if both repeat heads alike."""
+    found = _before_repetition(scope, key), _before_repetition(scope, value)
+    if found[0] is None or found[1] is None:
+        return None
+    heads = [dims_of(one) for one in found]
+    if heads[0] is None or heads[1] is None or not same_dim(heads[0][1], heads[1][1]):
+        return None
+    return permuted(scope, found[0], _SWAP), permuted(scope, found[1], _SWAP)
+
+
+def _before_repetition(scope: Scope, heads: Any) -> Any:
+    """What has (batch, owners, length, features) of (batch, length, owners * times, features)."""
+    outer = made_by(scope, heads, PERMUTE)
+    if outer is None or axes_of(outer) != _SWAP:
+        return None
+    merged = made_by(scope, outer.args[0], RESHAPE)
+    spread = None if merged is None else made_by(scope, merged.args[0], "relax.broadcast_to")
+    if merged is None or spread is None:
+        return None
+    wide, whole = dims_of(spread), dims_of(merged)
+    narrow = dims_of(spread.args[0])
+    if wide is None or whole is None or narrow is None or len(wide) != 5 or len(narrow) != 5:
+        return None
+    batch, owners, times, length, features = wide
+    repeats = is_unit(narrow[2]) and constant_value(times) is not None
+    alike = same_dims(narrow, [batch, owners, 1, length, features])
+    joined = same_dims(whole, [batch, owners * times, length, features])
+    if not (repeats and alike and joined):
+        return None
+    return scope.emit(op.reshape(spread.args[0], [batch, owners, length, features]))

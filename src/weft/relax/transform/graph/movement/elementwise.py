@@ -1,0 +1,161 @@
+"""Element-wise operators on moved tensors: combine first, move then.
+
+Before: ``add(permute(matmul(x, w)), permute(y))``. After: ``permute(add(matmul(x, w), y))``: what
+is done by element can be part of the product's kernel, and the transpose may meet its inverse. Only
+where the tensor comes from a product: elsewhere the operator may be wanted by what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.traits import Trait
+from weft.relax import op
+from weft.relax.expr import Call, Constant, Tuple
+from weft.relax.ir.shape_arith import same_dim, same_dims
+from weft.relax.transform.graph.movement.scope import (
+    MOVEMENTS,
+    PERMUTE,
+    RESHAPE,
+    Scope,
+    axes_of,
+    constant_of,
+    dims_of,
+    inverse,
+    is_unit,
+    made_by,
+    name_of,
+    permuted,
+    reshaped,
+    without_units,
+)
+
+
+@MOVEMENTS.of(Trait.ELEMENTWISE)
+def sink(scope: Scope, call: Call) -> Any:
+    """The operator on what its arguments are moved from, moved."""
+    if name_of(call) == "relax.where":
+        chosen = _decided(call)
+        if chosen is not None:
+            return chosen
+    dims = dims_of(call)
+    if dims is None:
+        return None
+    for arg in call.args:
+        if not same_dims(dims_of(arg), dims) or not scope.follows_product(arg):
+            continue
+        for name, below in ((PERMUTE, _below_permute), (RESHAPE, _below_reshape)):
+            inner = made_by(scope, arg, name)
+            made = None if inner is None else below(scope, call, inner, dims)
+            if made is not None:
+                return made
+    return None
+
+
+def _decided(call: Call) -> Any:
+    """What ``where`` gives if its condition is constant and one thing everywhere."""
+    condition = constant_of(call.args[0])
+    if condition is None or not condition.size or condition.all() != condition.any():
+        return None
+    chosen = call.args[1 if condition.all() else 2]
+    return chosen if same_dims(dims_of(chosen), dims_of(call)) else None
+
+
+def _applied(call: Call, made: dict[int, Any]) -> Call:
+    """The operator on other arguments."""
+    args = [made.get(index, arg) for index, arg in enumerate(call.args)]
+    return Call(call.op, args, call.attrs, call.sinfo_args)
+
+
+def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -> Any:
+    axes = axes_of(inner)
+    assert axes is not None
+    made, spread = {}, []
+    for index, arg in enumerate(call.args):
+        shape, other = dims_of(arg), made_by(scope, arg, PERMUTE)
+        if other is not None and axes_of(other) == axes:
+            made[index] = other.args[0]
+        elif shape is None or not without_units(shape):
+            continue  # one number for all
+        elif len(shape) == len(dims) and (_is_small(shape, dims) or isinstance(arg, Constant)):
+            spread.append(index)
+        else:
+            return None
+    for index in spread:
+        made[index] = permuted(scope, call.args[index], inverse(axes))
+    return op.permute_dims(scope.emit(_applied(call, made)), axes)
+
+
+def _is_small(shape: Sequence[Any], dims: Sequence[Any]) -> bool:
+    """Whether an operand is spread over an axis of the result."""
+    return any(
+        is_unit(one) and not is_unit(whole) for one, whole in zip(shape, dims, strict=True)
+    )
+
+
+def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -> Any:
+    before = dims_of(inner.args[0])
+    if before is None:
+        return None
+    made, wanted = {}, {}
+    for index, arg in enumerate(call.args):
+        shape, other = dims_of(arg), made_by(scope, arg, RESHAPE)
+        if other is not None and same_dims(dims_of(other.args[0]), before):
+            made[index] = other.args[0]
+            continue
+        if shape is None or not without_units(shape):
+            continue  # one number for all
+        place = _shape_below(shape, dims, before)
+        if place is None or (len(place) == len(before) and not _may_move(scope, arg)):
+            return None
+        wanted[index] = place
+    for index, place in wanted.items():
+        made[index] = reshaped(scope, call.args[index], place)
+    return op.reshape(scope.emit(_applied(call, made)), dims)
+
+
+def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
+    """The shape in which an operand goes with the tensor before its reshape; None if in none."""
+    if same_dims(shape, dims):
+        return list(before)
+    leading = next((axis for axis, dim in enumerate(shape) if not is_unit(dim)), len(shape))
+    trailing = list(shape[leading:])
+    count = len(trailing)
+    kept = count <= len(before) and all(
+        same_dim(one, other) for one, other in zip(before[-count:], dims[-count:], strict=True)
+    )
+    return trailing if kept else _spread_below(shape, dims, before)
+
+
+def _spread_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
+    """The same for one that is spread over all axes that the reshape changes, as a bias is."""
+    first = len(dims) - len(shape)
+    whole = [*dims[:first], *shape]
+    uses = [axis for axis in range(first, len(dims)) if not is_unit(whole[axis])]
+    count = uses[-1] + 1
+    if count > len(before) or not same_dims(dims[:count], before[:count]):
+        return None
+    units = [1] * len(before)
+    return [*units[:first], *whole[first:count], *units[count:]]
+
+
+def _may_move(scope: Scope, arg: Any) -> bool:
+    """Whether a reshape of an operand takes nothing from the kernel that makes it."""
+    return isinstance(arg, Constant) or not (scope.is_used_once(arg) and scope.value(arg))
+
+
+@MOVEMENTS.of("concat")
+def concat(scope: Scope, call: Call) -> Any:
+    """Tensors that are transposed alike are joined before that."""
+    fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []
+    inner = [made_by(scope, field, PERMUTE) for field in fields]
+    if not fields or any(one is None for one in inner):
+        return None
+    axes = [axes_of(one) for one in inner if one is not None]
+    if any(other != axes[0] for other in axes) or axes[0] is None:
+        return None
+    rank = len(axes[0])
+    axis = axes[0][int(call.attrs["axis"]) % rank]
+    joined = op.concat(Tuple([one.args[0] for one in inner if one is not None]), axis)
+    return op.permute_dims(scope.emit(joined), axes[0])

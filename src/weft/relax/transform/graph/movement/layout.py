@@ -1,0 +1,85 @@
+"""Transposes and reshapes of transposes and reshapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Call
+from weft.relax.ir.shape_arith import same_dims
+from weft.relax.transform.graph.movement.scope import (
+    MOVEMENTS,
+    PERMUTE,
+    RESHAPE,
+    Scope,
+    axes_of,
+    dims_of,
+    is_unit,
+    made_by,
+    moves_units_only,
+    name_of,
+    permuted,
+    without_units,
+)
+
+RESHAPES: Final = ("reshape", "expand_dims", "squeeze", "flatten")
+"""Operators that only give the axes other names."""
+
+
+@MOVEMENTS.of(*RESHAPES)
+def reshape(scope: Scope, call: Call) -> Any:
+    """``reshape(reshape(x))`` is one; a reshape to the shape at hand is none."""
+    dims, before = dims_of(call), dims_of(call.args[0])
+    if dims is None or before is None:
+        return None
+    if same_dims(dims, before):
+        return call.args[0]
+    inner = made_by(scope, call.args[0], RESHAPE)
+    if inner is not None:
+        return op.reshape(inner.args[0], dims)
+    return None if name_of(call) == RESHAPE else op.reshape(call.args[0], dims)
+
+
+@MOVEMENTS.of("permute_dims")
+def permute(scope: Scope, call: Call) -> Any:
+    """``permute(permute(x))`` is one; moving axes of extent 1 is a reshape."""
+    axes, dims, given = axes_of(call), dims_of(call.args[0]), call.args[0]
+    if axes is None or dims is None:
+        return None
+    if axes == sorted(axes):
+        return given
+    moved = [axis for axis in axes if not is_unit(dims[axis])]
+    if moved == sorted(moved):
+        return op.reshape(given, [dims[axis] for axis in axes])
+    inner = made_by(scope, given, PERMUTE)
+    before = None if inner is None else axes_of(inner)
+    if inner is not None and before is not None:
+        return op.permute_dims(inner.args[0], [before[axis] for axis in axes])
+    inner = made_by(scope, given, RESHAPE)
+    return None if inner is None else _below(scope, inner, axes, dims)
+
+
+def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[Any]) -> Any:
+    """``permute(reshape(y))`` as ``reshape(permute(y))`` where the reshape moves units only."""
+    before = dims_of(inner.args[0])
+    if before is None or not moves_units_only(before, dims):
+        return None
+    units = [axis for axis, dim in enumerate(before) if is_unit(dim)]
+    kept = [axis for axis, dim in enumerate(before) if not is_unit(dim)]
+    place = [axis for axis, dim in enumerate(dims) if not is_unit(dim)]
+    order = [kept[place.index(axis)] for axis in axes if axis in place]
+    return op.reshape(permuted(scope, inner.args[0], [*units, *order]), [dims[a] for a in axes])
+
+
+@MOVEMENTS.of("broadcast_to")
+def broadcast(scope: Scope, call: Call) -> Any:
+    """A broadcast to the shape at hand is none; one that only adds axes of 1 is a reshape."""
+    del scope
+    dims, before = dims_of(call), dims_of(call.args[0])
+    if dims is None or before is None:
+        return None
+    if same_dims(dims, before):
+        return call.args[0]
+    same = same_dims(without_units(dims), without_units(before)) and len(dims) > len(before)
+    return op.reshape(call.args[0], dims) if same else None

@@ -1,0 +1,67 @@
+"""Products of a matrix of weights: their rows in the shape that kernels like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.relax import op
+from weft.relax.expr import Call
+from weft.relax.ir.shape_arith import constant_value, product, same_dim
+from weft.relax.transform.graph.movement.scope import (
+    MOVEMENTS,
+    RESHAPE,
+    Scope,
+    dims_of,
+    is_unit,
+    made_by,
+    moves_units_only,
+    reshaped,
+    without_units,
+)
+
+FEW: Final = 16
+"""Rows of a matrix from which on a register tile is full; where there are fewer, and more of them
+along another axis, all of them are one axis."""
+
+
+@MOVEMENTS.of("matmul")
+def matmul(scope: Scope, call: Call) -> Any:
+    """``matmul(reshape(x), w)`` is ``reshape(matmul(x, w))`` where only axes of 1 move.
+
+    Rows that are few in their last axis become one axis: (197, 1, 768) is (197, 768).
+    """
+    given, weight = call.args
+    dims, right, out = dims_of(given), dims_of(weight), dims_of(call)
+    if dims is None or right is None or out is None or len(right) != 2 or len(dims) < 2:
+        return None
+    inner = made_by(scope, given, RESHAPE)
+    if inner is not None:
+        before = dims_of(inner.args[0])
+        if before is not None and len(before) > 1 and _is_same_matrix(before, dims):
+            return _reshaped(scope, inner.args[0], call)
+    if _has_few_rows(dims):
+        return _reshaped(scope, reshaped(scope, given, [product(dims[:-1]), dims[-1]]), call)
+    return None
+
+
+def _reshaped(scope: Scope, given: Any, call: Call) -> Any:
+    made = Call(call.op, [given, call.args[1]], call.attrs, call.sinfo_args)
+    return op.reshape(scope.emit(made), dims_of(call))
+
+
+def _is_same_matrix(before: Sequence[Any], dims: Sequence[Any]) -> bool:
+    """Whether rows and columns stay as they are and the tensor before has no fewer rows."""
+    return (
+        same_dim(before[-1], dims[-1]) and moves_units_only(before[:-1], dims[:-1])
+        and (not is_unit(before[-2]) or not without_units(dims[:-1]))
+    )  # fmt: skip
+
+
+def _has_few_rows(dims: Sequence[Any]) -> bool:
+    """Whether the last axis of rows has few of them, and another one has more."""
+    sizes = [constant_value(dim) for dim in dims[:-1]]
+    if len(dims) < 3 or None in sizes or 0 in sizes:
+        return False
+    last = sizes[-1] or 0
+    return last < FEW and any(size != 1 for size in sizes[:-1])

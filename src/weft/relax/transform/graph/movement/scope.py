@@ -1,0 +1,103 @@
+"""What rules about data movement look at: how a value was computed, what its axes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from weft.ir.operator_rules import OperatorRules
+from weft.relax import op
+from weft.relax.expr import Call, Constant
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value, same_dims
+
+
+class Scope(Protocol):
+    """The walk over a dataflow block."""
+
+    def value(self, expr: Any) -> Call | None:
+        """The call that a variable of the block at hand is bound to."""
+
+    def emit(self, expr: Any) -> Any:
+        """Bind a value, simplified by the rules; the variable, or what it is the same as."""
+
+    def follows_product(self, expr: Any) -> bool:
+        """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
+
+    def is_used_once(self, expr: Any) -> bool:
+        """Whether one binding uses a value, as far as the program goes."""
+
+
+Rule = Callable[[Scope, Call], Any]
+MOVEMENTS: Final = OperatorRules[Rule]("relax.")
+"""What to compute instead of a call of an operator."""
+
+PERMUTE: Final = "relax.permute_dims"
+RESHAPE: Final = "relax.reshape"
+
+
+def name_of(call: Call | None) -> str:
+    """The name of the operator that is called; empty for other values."""
+    return getattr(call.op, "name", "") if isinstance(call, Call) else ""
+
+
+def made_by(scope: Scope, expr: Any, name: str) -> Call | None:
+    """The call that computes a value, if it is one of that operator."""
+    value = scope.value(expr)
+    return value if name_of(value) == name else None
+
+
+def dims_of(expr: Any) -> list[Any] | None:
+    """The extents of a tensor, if known."""
+    dims = tensor_dims(getattr(expr, "struct_info", None))
+    return None if dims is None else list(dims)
+
+
+def is_unit(dim: Any) -> bool:
+    """Whether an extent is 1."""
+    return constant_value(dim) == 1
+
+
+def without_units(dims: Sequence[Any]) -> list[Any]:
+    """The extents other than 1."""
+    return [dim for dim in dims if not is_unit(dim)]
+
+
+def moves_units_only(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    """Whether a reshape only puts in or leaves out axes of extent 1."""
+    return same_dims(without_units(before), without_units(after))
+
+
+def axes_of(call: Call) -> list[int] | None:
+    """The axes of a ``permute_dims``, none negative; None if the rank is unknown."""
+    dims = dims_of(call.args[0])
+    if dims is None:
+        return None
+    axes = call.attrs["axes"]
+    if axes is None:
+        return list(range(len(dims)))[::-1]
+    return [int(axis) % len(dims) for axis in axes]
+
+
+def inverse(axes: Sequence[int]) -> list[int]:
+    """The axes that undo a permutation.
+
+    >>> inverse([2, 0, 1])
+    [1, 2, 0]
+    """
+    return [list(axes).index(axis) for axis in range(len(axes))]
+
+
+def permuted(scope: Scope, expr: Any, axes: Sequence[int]) -> Any:
+    """A tensor with its axes in another order, as a variable."""
+    return scope.emit(op.permute_dims(expr, list(axes)))
+
+
+def reshaped(scope: Scope, expr: Any, dims: Sequence[Any]) -> Any:
+    """A tensor in another shape, as a variable."""
+    return scope.emit(op.reshape(expr, list(dims)))
+
+
+def constant_of(expr: Any) -> Any:
+    """The array of a constant, else None."""
+    return expr.data.numpy() if isinstance(expr, Constant) else None

@@ -1,0 +1,99 @@
+"""Slices: of a moved tensor, the slice first; a constant position is a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.relax import op
+from weft.relax.expr import Call, PrimValue, Tuple
+from weft.relax.ir.shape_arith import constant_value, product, same_dim
+from weft.relax.transform.graph.movement.scope import (
+    MOVEMENTS,
+    PERMUTE,
+    RESHAPE,
+    Scope,
+    axes_of,
+    constant_of,
+    dims_of,
+    made_by,
+)
+
+
+@MOVEMENTS.of("take")
+def take(scope: Scope, call: Call) -> Any:
+    """The element at a constant position of an axis is a slice of it."""
+    dims, position, axis = dims_of(call.args[0]), constant_of(call.args[1]), call.attrs["axis"]
+    if dims is None or position is None or position.ndim or axis is None:
+        return None
+    extent, place = constant_value(dims[int(axis)]), int(position)
+    if extent is None or not 0 <= place < extent:
+        return None
+    part = op.strided_slice(call.args[0], [int(axis) % len(dims)], [place], [place + 1])
+    return op.reshape(scope.emit(part), dims_of(call))
+
+
+def one_range(call: Call) -> tuple[int, int, int] | None:
+    """Axis, begin and end of a slice along one axis by constants, every element of it."""
+    dims = dims_of(call.args[0])
+    if dims is None or not all(isinstance(arg, Tuple) for arg in call.args[1:]):
+        return None
+    axes, begins, ends, *strides = [_numbers(arg) for arg in call.args[1:]]
+    if any(numbers is None or len(numbers) != 1 for numbers in (axes, begins, ends, *strides)):
+        return None
+    assert axes is not None
+    assert begins is not None
+    assert ends is not None
+    extent = constant_value(dims[axes[0]])
+    if extent is None or any(numbers != [1] for numbers in strides):
+        return None
+    begin, end, _ = slice(begins[0], ends[0]).indices(extent)
+    return axes[0] % len(dims), begin, max(begin, end)
+
+
+def _numbers(arg: Any) -> list[int] | None:
+    found = [
+        constant_value(item.value) if isinstance(item, PrimValue) else None for item in arg.fields
+    ]
+    return None if None in found else [int(number) for number in found if number is not None]
+
+
+@MOVEMENTS.of("strided_slice")
+def strided_slice(scope: Scope, call: Call) -> Any:
+    """The slice of a transpose is the transpose of a slice; the same of reshapes that allow it."""
+    where, dims = one_range(call), dims_of(call.args[0])
+    if where is None or dims is None:
+        return None
+    axis, begin, end = where
+    if begin == 0 and same_dim(dims[axis], end):
+        return call.args[0]
+    inner = made_by(scope, call.args[0], PERMUTE)
+    axes = None if inner is None else axes_of(inner)
+    if inner is not None and axes is not None:
+        part = scope.emit(op.strided_slice(inner.args[0], [axes[axis]], [begin], [end]))
+        return op.permute_dims(part, axes)
+    inner = made_by(scope, call.args[0], RESHAPE)
+    found = None if inner is None else _axis_before(dims_of(inner.args[0]), dims, axis)
+    if inner is None or found is None:
+        return None
+    before, step = found
+    part = scope.emit(op.strided_slice(inner.args[0], [before], [begin * step], [end * step]))
+    return op.reshape(part, dims_of(call))
+
+
+def _axis_before(
+    before: Sequence[Any] | None, dims: Sequence[Any], axis: int
+) -> tuple[int, int] | None:
+    """The axis that a reshape took ``axis`` from, and how many of its elements one step is."""
+    if before is None:
+        return None
+    outer, whole = product(dims[:axis]), dims[axis]
+    inner = constant_value(product(dims[axis + 1 :]))
+    extent = constant_value(whole)
+    for place, dim in enumerate(before):
+        rest, size = constant_value(product(before[place + 1 :])), constant_value(dim)
+        if not inner or not rest or size is None or extent is None or inner % rest:
+            continue
+        if same_dim(product(before[:place]), outer) and size == extent * (inner // rest):
+            return place, inner // rest
+    return None

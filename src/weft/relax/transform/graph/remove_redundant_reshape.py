@@ -1,0 +1,68 @@
+"""RemoveRedundantReshape: a reshape to the shape at hand goes, and of two in a row the first.
+
+Before: ``a = reshape(x, (2, 6)); b = reshape(a, (3, 4)); c = reshape(b, (3, 4))``. After:
+``b = reshape(x, (3, 4))``, and uses of c are uses of b. Shapes count as equal where that is proved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import same_dims
+from weft.relax.rewrite.canonical import canonicalize_bindings
+from weft.relax.transform.passes import make_function_pass
+
+_RESHAPE = Op.get("relax.reshape")
+
+
+class _Remover(PyExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.local: set[Var] = set()
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.local = set()
+        made = super().visit_dataflow_block_(block)
+        self.local = set()
+        return made
+
+    def visit_binding(self, binding: Any) -> None:
+        super().visit_binding(binding)
+        self.local.add(self.get_var_remap(binding.var))
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if call.op is not _RESHAPE:
+            return call
+        source = self.source(call.args[0])
+        dims = tensor_dims(source.struct_info)
+        if same_dims(dims, tensor_dims(call.struct_info)):
+            return source
+        return call if source is call.args[0] else Call(_RESHAPE, [source, call.args[1]])
+
+    def source(self, data: Any) -> Any:
+        """What a tensor is a reshape of, where that may be used here, else the tensor."""
+        value = self.lookup_binding(data)
+        if not isinstance(value, Call) or value.op is not _RESHAPE:
+            return data
+        source = value.args[0]
+        is_visible = not isinstance(source, DataflowVar) or source in self.local
+        return source if is_visible else data
+
+
+def _without_reshapes(func: Function) -> Function:
+    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+        return func
+    made = _Remover().visit_expr(func)
+    return func if made is func else remove_all_unused(canonicalize_bindings(made))
+
+
+def RemoveRedundantReshape() -> FunctionPass:  # noqa: N802 - as TVM
+    """Remove reshapes that change nothing or that another one follows."""
+    return make_function_pass("RemoveRedundantReshape", _without_reshapes)

@@ -1,0 +1,132 @@
+"""RemoveUnusedOutputs: private functions do not return what no caller takes.
+
+Before: ``main(x): t = f(x); return t[0]`` and a private ``f(x): return (R.exp(x), R.sin(x))``.
+After: ``main(x): t = f(x); return t`` and ``f(x): return R.exp(x)``. A function of which one field
+is used returns it alone. A tuple that is used as a whole is used in all its fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from weft.ir.expr import GlobalVar
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Function,
+    PrimValue,
+    SeqExpr,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprVisitor
+from weft.relax.struct_info import TupleStructInfo
+from weft.relax.transform.graph.private_functions import (
+    Change,
+    change_signatures,
+    private_functions,
+)
+from weft.relax.transform.passes import make_module_pass
+
+
+class _Usage(PyExprVisitor):
+    """Which fields of the results of which functions are used."""
+
+    def __init__(self, candidates: Iterable[str]) -> None:
+        self.used: dict[str, set[int] | None] = {name: set() for name in candidates}
+        self.called: dict[str, None] = {}
+        self.source: dict[Var, str] = {}
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value: Any = binding.value
+        name = self.callee(value)
+        if isinstance(value, Var) and value in self.source:  # another name of the same result
+            self.source[binding.var] = self.source[value]
+        elif name is None:
+            self.visit_expr(value)
+        else:
+            self.source[binding.var] = name
+            self.called[name] = None
+            for arg in value.args:
+                self.visit_expr(arg)
+
+    def callee(self, value: Any) -> str | None:
+        """The name of the candidate that a value is a call of."""
+        name = getattr(getattr(value, "op", None), "name_hint", None)
+        is_call = isinstance(value, Call) and isinstance(value.op, GlobalVar)
+        return name if is_call and name in self.used else None
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
+        whole = op.tuple_value
+        name = self.source.get(whole) if isinstance(whole, Var) else self.callee(whole)
+        fields = self.used.get(name) if name is not None else None
+        if fields is not None:
+            fields.add(op.index)
+        if not isinstance(whole, Var):
+            self.visit_expr(whole)
+
+    def visit_var_(self, op: Var) -> None:
+        if op in self.source:
+            self.used[self.source[op]] = None
+
+    def visit_call_(self, op: Call) -> None:
+        name = self.callee(op)  # a call that is no binding's value: all of it is used
+        if name is not None:
+            self.used[name] = None
+        super().visit_call_(op)
+
+
+def _without_outputs(func: Function, kept: list[int]) -> Change:
+    """The function that returns the fields ``kept``, and how callers see them."""
+    whole = Var("outputs", func.ret_struct_info)
+    fields = [TupleGetItem(whole, index) for index in kept]
+    variables = [Var(f"output_{index}", field.struct_info) for index, field in enumerate(fields)]
+    pairs = zip(variables, fields, strict=True)
+    bindings = [VarBinding(whole, func.body.body), *[VarBinding(v, f) for v, f in pairs]]
+    result: Any = variables[0] if len(kept) == 1 else Tuple(variables)
+    body = SeqExpr([*func.body.blocks, BindingBlock(bindings)], result)
+    made = Function(func.params, body, result.struct_info, func.is_pure, func.attrs, func.span)
+
+    def rewrite_call(builder: BlockBuilder, callee: GlobalVar, call: Call) -> Any:
+        info: Any = func.ret_struct_info
+        new = builder.emit(Call(callee, call.args, call.attrs, call.sinfo_args, call.span))
+        results: list[Any] = [PrimValue(math.nan)] * len(info.fields)  # nobody looks at these
+        for place, index in enumerate(kept):
+            results[index] = new if len(kept) == 1 else TupleGetItem(new, place)
+        return Tuple(results)
+
+    return Change(made, rewrite_call)
+
+
+def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:
+    """The module whose private functions return only what is used; the same if all do."""
+    candidates = {
+        name: func
+        for name, func in private_functions(mod).items()
+        if isinstance(func.ret_struct_info, TupleStructInfo)
+    }
+    if not candidates:
+        return mod
+    usage = _Usage(candidates)
+    for func in mod.functions.values():
+        if isinstance(func, Function):
+            usage.visit_expr(func)
+    changes = {}
+    for name in usage.called:
+        info: Any = candidates[name].ret_struct_info
+        fields = usage.used[name]
+        if fields is not None and len(fields) < len(info.fields):
+            changes[name] = _without_outputs(candidates[name], sorted(fields))
+    return change_signatures(mod, changes)
+
+
+def RemoveUnusedOutputs() -> Any:  # noqa: N802 - TVM's name
+    """The pass that removes results of private functions that no caller uses."""
+    return make_module_pass("RemoveUnusedOutputs", remove_unused_outputs)

@@ -1,0 +1,136 @@
+"""SimplifyDataMovement: transposes, reshapes and slices that need not be, are not.
+
+Before, as exporters write attention and linear layers of two-dimensional views::
+
+    a = R.reshape(x, (64, 768)); b = R.matmul(a, w); c = R.reshape(b, (1, 64, 768))
+    d = R.permute_dims(R.reshape(c, (1, 64, 12, 64)), (0, 2, 1, 3))
+    e = R.permute_dims(d, (0, 2, 1, 3))
+
+After: ``c = R.matmul(x, w); e = R.reshape(c, (1, 64, 12, 64))``. Transposes and reshapes are moved
+towards the results, over products with a matrix and over what is done by element, until two meet
+and cancel; slices are moved towards the inputs. What only moves axes of extent 1 is a reshape,
+which copies nothing. The rules are in ``weft/relax/transform/graph/movement``.
+
+Source: transposes that cancel are a classic of graph optimisers (TASO, Jia et al., SOSP 2019, finds
+them by search; ONNX Runtime's transpose optimizer pushes them by rules of cost).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.ir.traits import Trait, has
+from weft.ir.transform import FunctionPass
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import BindingBlock, Call, Constant, DataflowBlock, Function, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.rewrite.canonical import canonicalize_bindings
+from weft.relax.transform.graph.movement import MOVEMENTS
+from weft.relax.transform.passes import make_function_pass
+
+
+@dataclass
+class _Known:
+    """What is known of the variables of a dataflow block."""
+
+    calls: dict[Var, Call] = field(default_factory=dict)
+    """What they are bound to."""
+    products: set[Var] = field(default_factory=set)
+    """Those that come from a product, moved and combined by element."""
+    renamed: dict[Var, Any] = field(default_factory=dict)
+    """Those that a rule found to be another value."""
+
+
+class _Mover(PyExprMutator):
+    def __init__(self, counts: dict[Var, int]) -> None:
+        super().__init__()
+        self.counts = counts
+        self.known: _Known | None = None
+        """Of the dataflow block at hand."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer, self.known = self.known, _Known()
+        made = super().visit_dataflow_block_(block)
+        self.known = outer
+        return made
+
+    def visit_function_(self, op: Function) -> Any:
+        outer, self.known = self.known, None  # what a local function sees is bound elsewhere
+        made = super().visit_function_(op)
+        self.known = outer
+        return made
+
+    def visit_var_binding_(self, binding: Any) -> None:
+        super().visit_var_binding_(binding)
+        var = self.get_var_remap(binding.var)
+        self.counts[var] = self.counts.get(binding.var, 0)
+        self.note(var)
+
+    def note(self, var: Any) -> None:
+        """Remember what a variable is bound to."""
+        value, known = self.lookup_binding(var), self.known
+        if known is None:
+            return
+        if isinstance(value, Var | Constant):
+            known.renamed[var] = value
+        if isinstance(value, Call):
+            known.calls[var] = value
+            carries = has(value.op, Trait.ELEMENTWISE | Trait.MOVES)
+            if has(value.op, Trait.CONTRACTION) or (
+                carries and any(used in known.products for used in uses(value))
+            ):
+                known.products.add(var)
+
+    def visit_var_(self, op: Var) -> Any:
+        var = super().visit_var_(op)
+        return var if self.known is None else self.known.renamed.get(var, var)
+
+    def visit_call_(self, op: Call) -> Any:
+        return self.simplified(self.visit_expr_post_order(op))
+
+    def simplified(self, made: Any) -> Any:
+        """A call after all rules; each rule moves something one step, so that there is an end."""
+        while self.known is not None and isinstance(made, Call):
+            rule = MOVEMENTS.get(made.op)
+            changed = None if rule is None else rule(self, made)
+            if changed is None:
+                break
+            made = self.builder_.normalize(changed)
+        return made
+
+    # What rules may ask
+
+    def value(self, expr: Any) -> Call | None:
+        """The call that a variable of the block at hand is bound to."""
+        return self.known.calls.get(expr) if self.known and isinstance(expr, Var) else None
+
+    def emit(self, expr: Any) -> Any:
+        """Bind a value, simplified by the rules; the variable, or what it is the same as."""
+        made = self.simplified(self.builder_.normalize(expr))
+        if not isinstance(made, Call):
+            return made
+        var = self.builder_.emit(made)
+        self.note(var)
+        return var
+
+    def follows_product(self, expr: Any) -> bool:
+        """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
+        return self.known is not None and expr in self.known.products
+
+    def is_used_once(self, expr: Any) -> bool:
+        """Whether one binding uses a value, as far as the program goes."""
+        return self.counts.get(expr, 1) <= 1
+
+
+def _simplified(func: Function) -> Function:
+    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+        return func
+    made = _Mover(dict(uses(func))).visit_expr(func)
+    return func if made is func else remove_all_unused(canonicalize_bindings(made))
+
+
+def SimplifyDataMovement() -> FunctionPass:  # noqa: N802 - a pass
+    """Move transposes, reshapes and slices until they cancel or cost nothing."""
+    return make_function_pass("SimplifyDataMovement", _simplified)

@@ -1,0 +1,184 @@
+"""SplitMatmul: a product that is only cut apart is computed in parts, of parts of the weights.
+
+Before: ``p = add(matmul(x, w), b); q, k, v = split(p, 3, axis=-1)`` with constant w and b. After:
+``q = add(matmul(x, w[:, :n]), b[:n])`` and so on: nothing is copied. The inverse of
+CombineParallelMatmul: a product of many columns gains nothing over several of hundreds of columns,
+but where its parts are used as tensors of their own, cutting it copies all of it.
+
+Only where all users take constant, disjoint ranges of at least ``FEWEST`` columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    Tuple,
+    Var,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.struct_info import TupleStructInfo
+from weft.relax.transform.graph.movement.slices import one_range
+from weft.relax.transform.passes import make_function_pass
+
+FEWEST: Final = 64
+"""Columns from which on a product alone fills the vectors and the cores of a machine."""
+_MATMUL, _ADD = Op.get("relax.matmul"), Op.get("relax.add")
+_SLICE, _SPLIT = Op.get("relax.strided_slice"), Op.get("relax.split")
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``matmul(left, weights)``, plus a bias if there is one."""
+
+    call: Call
+    weights: Constant
+    bias: Constant | None
+    is_bias_first: bool
+
+
+class _Splitter(PyExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut: dict[Var, tuple[_Product, list[tuple[int, int]]]] = {}
+        """Results of slices and splits, the product that they cut, and the ranges."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.cut = _plan(block)
+        return super().visit_dataflow_block_(block)
+
+    def visit_var_binding_(self, binding: Any) -> None:
+        plan = self.cut.get(binding.var)
+        if plan is None:
+            super().visit_var_binding_(binding)
+            return
+        product, ranges = plan
+        parts = [self.part(product, *columns) for columns in ranges]
+        is_tuple = isinstance(binding.value.struct_info, TupleStructInfo)
+        made = Tuple(parts) if is_tuple else parts[0]
+        self.reemit(binding, binding.var, self.builder_.normalize(made))
+
+    def part(self, product: _Product, begin: int, end: int) -> Any:
+        """Some columns of a product."""
+        emit, call = self.builder_.emit, product.call
+        weights = Constant(_columns(product.weights, begin, end))
+        left = self.visit_expr(call.args[0])
+        made = emit(Call(_MATMUL, [left, weights], call.attrs, call.sinfo_args))
+        if product.bias is None:
+            return made
+        bias = Constant(_columns(product.bias, begin, end))
+        return emit(op.add(bias, made) if product.is_bias_first else op.add(made, bias))
+
+
+def _columns(array: Constant, begin: int, end: int) -> Any:
+    return array.data.numpy()[..., begin:end].copy()
+
+
+def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int]]]]:
+    """What becomes of the slices and splits of products."""
+    values = {binding.var: binding.value for binding in block.bindings}
+    users: dict[Var, list[Any]] = {}
+    for binding in block.bindings:
+        for var, count in uses(binding.value).items():
+            users.setdefault(var, []).extend([binding] * count)
+    made: dict[Var, tuple[_Product, list[tuple[int, int]]]] = {}
+    for var in values:
+        found = users.get(var, [])
+        cuts = [_ranges(user.value) for user in found]
+        if len(cuts) == 0 or None in cuts or not isinstance(var, DataflowVar):
+            continue
+        ranges = [columns for cut in cuts for columns in cut or ()]
+        product = _product_of(var, values, users)
+        if product is not None and len(ranges) > 1 and _are_apart(ranges):
+            for user, cut in zip(found, cuts, strict=True):
+                made[user.var] = product, cut or []
+    return made
+
+
+def _product_of(
+    var: Var, values: dict[Var, Any], users: dict[Var, list[Any]]
+) -> _Product | None:
+    """The product of constant weights that a variable is, with its bias."""
+    value: Any = values.get(var)
+    bias: Constant | None = None
+    is_first = False
+    if isinstance(value, Call) and value.op is _ADD:
+        left, right = value.args
+        is_first = isinstance(left, Constant)
+        found, inner = (left, right) if is_first else (right, left)
+        if not isinstance(inner, DataflowVar) or len(users.get(inner, ())) != 1:
+            return None
+        if not isinstance(found, Constant) or not _is_bias(found, value):
+            return None
+        bias, value = found, values.get(inner)
+    if not isinstance(value, Call) or value.op is not _MATMUL:
+        return None
+    weights = value.args[1]
+    if not isinstance(weights, Constant) or len(tensor_dims(weights.struct_info) or ()) != 2:
+        return None
+    return _Product(value, weights, bias, is_first)
+
+
+def _is_bias(bias: Constant, total: Call) -> bool:
+    """Whether a constant has a value for each column, and no more rows than the product."""
+    dims, whole = tensor_dims(bias.struct_info), tensor_dims(total.struct_info)
+    if not dims or whole is None:
+        return False
+    return constant_value(dims[-1]) == constant_value(whole[-1]) and all(
+        constant_value(dim) == 1 for dim in dims[:-1]
+    )
+
+
+def _ranges(call: Any) -> list[tuple[int, int]] | None:
+    """The ranges of columns that a slice or split takes; None if it takes something else."""
+    if not isinstance(call, Call) or call.op not in (_SLICE, _SPLIT):
+        return None
+    last = len(tensor_dims(call.args[0].struct_info) or ()) - 1
+    if call.op is _SLICE:
+        where = one_range(call)
+        return [where[1:]] if where is not None and where[0] == last else None
+    cuts = call.attrs["indices_or_sections"]
+    places = [] if isinstance(cuts, int) else list(cuts)
+    is_plain = places == sorted(places) and min(places, default=0) >= 0
+    if call.attrs["axis"] not in (last, -1) or not is_plain:
+        return None
+    if not isinstance(call.struct_info, TupleStructInfo):
+        return None  # one part: all of it
+    widths = [constant_value((tensor_dims(part) or [None])[-1]) for part in call.struct_info.fields]
+    ends = list(itertools.accumulate([width or 0 for width in widths]))
+    return None if None in widths else list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether no column is in two ranges, and each has enough of them."""
+    ordered = sorted(ranges)
+    apart = all(one[1] <= other[0] for one, other in itertools.pairwise(ordered))
+    return apart and all(end - begin >= FEWEST for begin, end in ordered)
+
+
+def _split(func: Function) -> Function:
+    if func.attrs.get("Primitive"):
+        return func
+    made = _Splitter().visit_expr(func)
+    return func if made is func else remove_all_unused(made)
+
+
+def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass
+    """Compute a product of weights in the parts that it is cut into."""
+    return make_function_pass("SplitMatmul", _split)

@@ -1,0 +1,1 @@
+"""Passes that lower what the host does: shapes, builtins, purity."""

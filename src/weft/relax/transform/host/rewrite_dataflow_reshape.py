@@ -1,0 +1,118 @@
+"""RewriteDataflowReshape: kernels that only copy in row-major order become ``R.reshape``.
+
+Before: ``lv1 = R.call_tir(cls.reshape, (lv,), out_sinfo=R.Tensor((8,), "float32"))``, where the
+PrimFunc stores element i of its argument as element i of its result. After:
+``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data.
+
+An output of a dataflow block is rewritten only where it alone uses what a kernel of the block
+wrote: a view of another tensor would share memory with it where the caller sees both. What a call
+in place writes has no view that is needed afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.compile_time import has_reshape_pattern
+from weft.relax.analysis.inplace import copies_to_keep
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    Tuple,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import product, same_dim
+from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
+from weft.relax.op.manipulate import reshape
+from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform.passes import over_functions
+from weft.tir.function import PrimFunc
+
+
+class _ReshapeRewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, counts: dict[Var, int]) -> None:
+        super().__init__()
+        self.mod, self.counts = mod, counts
+        self.known: dict[Any, bool] = {}
+        self.values: dict[Var, Any] = {}
+        """What the variables of the block at hand are bound to."""
+        self.views: dict[Var, Call] = {}
+        """Those of them that become views, and the reshapes that make them."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer = self.values, self.views
+        self.values = {item.var: item.value for item in block.bindings}
+        self.views = {
+            var: made for var, value in self.values.items()
+            if (made := self.reshaped(value)) is not None
+            and (isinstance(var, DataflowVar) or self.is_its_own(made.args[0]))
+        }  # fmt: skip
+        for var in copies_to_keep(block, (), self.views):
+            del self.views[var]
+        rewritten = super().visit_dataflow_block_(block)
+        self.values, self.views = outer
+        return rewritten
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        view = self.views.get(binding.var)
+        if view is None:
+            super().visit_var_binding_(binding)
+        else:
+            self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(view)))
+
+    def is_its_own(self, tensor: Any) -> bool:
+        """Whether a tensor is what a kernel of this block wrote, for one use."""
+        return self.counts.get(tensor) == 1 and self.is_of_a_kernel(tensor)
+
+    def is_of_a_kernel(self, tensor: Any) -> bool:
+        """Whether the memory of a tensor is what one kernel of this block, or some, wrote."""
+        value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
+        if not isinstance(value, Call) or not isinstance(value.struct_info, TensorStructInfo):
+            return False
+        if value.op is CALL_TIR_INPLACE and isinstance(value.args[1], Tuple):
+            place = int(value.attrs["inplace_indices"][0])
+            return place < 0 or self.is_of_a_kernel(value.args[1].fields[place])
+        return value.op is CALL_TIR and self.reshaped(value) is None
+
+    def reshaped(self, call: Any) -> Call | None:
+        """The call as a reshape of its first argument (it does not read others), or None."""
+        if not isinstance(call, Call) or call.op is not CALL_TIR:
+            return None
+        if not isinstance(call.args[1], Tuple):
+            return None
+        arguments, info = call.args[1].fields, call.struct_info
+        if not arguments or not isinstance(info, TensorStructInfo):
+            return None
+        given = arguments[0].struct_info
+        before, after = tensor_dims(given), tensor_dims(info)
+        if before is None or after is None or given.dtype != info.dtype:
+            return None
+        if not self.is_reshape(call.args[0]) or not same_dim(product(before), product(after)):
+            return None
+        return reshape(arguments[0], info.shape)
+
+    def is_reshape(self, callee: Any) -> bool:
+        """Whether a PrimFunc of the module copies in row-major order; asked once each."""
+        if callee not in self.known:
+            func = self.mod[callee] if callee in self.mod else None
+            self.known[callee] = isinstance(func, PrimFunc) and has_reshape_pattern(func)
+        return self.known[callee]
+
+
+def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
+    """The function with its copying kernels as reshapes."""
+    made: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
+    return made
+
+
+def RewriteDataflowReshape() -> Any:  # noqa: N802 - TVM's name
+    """The pass that makes reshapes of kernels that only copy."""
+    return over_functions("RewriteDataflowReshape", rewrite_dataflow_reshape)

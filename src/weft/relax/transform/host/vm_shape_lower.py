@@ -1,0 +1,501 @@
+"""VMShapeLower: symbolic extents become numbers on a heap that the virtual machine keeps.
+
+Before::
+
+    def main(x: R.Tensor(("n", "m"), "float32")):
+        y = R.vm.alloc_tensor(storage, 0, R.shape([n, m * 2]), "float32")
+
+After, with one slot of ``shape_heap`` for each of ``n``, ``m`` and ``m * 2``::
+
+    shape_heap = R.call_builtin_with_ctx("vm.builtin.alloc_shape_heap", (3,))
+    _ = R.call_packed("vm.builtin.check_tensor_info", x, 2, R.dtype("float32"), "ErrorContext(...)")
+    _ = R.call_packed("vm.builtin.match_shape", x, shape_heap, 2, STORE, 0, STORE, 1, "...")
+    _ = cls.shape_func(shape_heap)          # H[2] = H[1] * 2
+    shape = R.call_packed("vm.builtin.make_shape", shape_heap, 2, LOAD, 0, LOAD, 2)
+    y = R.vm.alloc_tensor(storage, 0, shape, "float32")
+
+Struct infos of parameters, match_casts and the result become checks, done where what they know is
+not proved already; ``emit_err_ctx=False`` leaves out their texts. Expressions are computed as soon
+as all their symbols have values. Needs local functions lifted (LambdaLift). The slots and the codes
+are TVM's (MakeShapeCode, MatchShapeCode), as the names of the functions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.functor import collect, substitute
+from weft.ir.module import IRModule
+from weft.ir.node import Node
+from weft.ir.op import Op
+from weft.ir.structural import structural_key
+from weft.ir.transform import PassContext
+from weft.relax.builder.normalize import LEAVES, merged_blocks
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    DataTypeImm,
+    Expr,
+    ExternFunc,
+    Function,
+    MatchCast,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+)
+from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.ir.lattice import struct_info_is_base_of
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    PrimStructInfo,
+    ShapeStructInfo,
+    StructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.transform.passes import make_module_pass
+from weft.runtime.shape_codes import MakeShapeCode, MatchShapeCode
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import BufferLoad, Var
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore, seq
+
+INT64: Final = DataType("int64")
+NOTHING: Final = TupleStructInfo([])
+
+
+def _number(value: int) -> PrimValue:
+    return PrimValue(IntImm(INT64, value))
+
+
+def _packed(name: str, arguments: Sequence[Expr], info: StructInfo) -> Call:
+    return Call(ExternFunc(f"vm.builtin.{name}"), arguments, None, [info])
+
+
+class _Slot:
+    """One expression and its place on the heap."""
+
+    def __init__(self, expr: PrimExpr, index: int) -> None:
+        self.expr, self.index = expr, index
+        self.computed = False
+        self.symbols: Sequence[Var] = ()
+        self.missing: set[PrimExpr] = set()
+
+
+class _Slots:
+    """The slots of one function, by structure of their expressions."""
+
+    def __init__(self) -> None:
+        self.all: list[_Slot] = []
+        self._by_key: dict[bytes, _Slot] = {}
+        self._waiting: dict[PrimExpr, list[_Slot]] = {}
+        self._ready: list[_Slot] = []
+
+    def add(self, expr: PrimExpr) -> None:
+        """A slot for an expression that is no constant."""
+        if isinstance(expr, IntImm):
+            return
+        key = structural_key(expr)
+        if key not in self._by_key:
+            self._by_key[key] = slot = _Slot(expr, len(self.all))
+            self.all.append(slot)
+
+    def find(self, expr: PrimExpr) -> _Slot | None:
+        """The slot of an expression."""
+        return self._by_key.get(structural_key(expr))
+
+    def at(self, expr: PrimExpr, function: str) -> _Slot:
+        """The slot of an expression whose value is known."""
+        slot = self.find(expr)
+        if slot is None or not slot.computed:
+            raise IRValueError(
+                f"VMShapeLower: {function}: {expr} has no value here: its symbols follow from no "
+                "parameter and no match_cast before"
+            )
+        return slot
+
+    def prepare(self) -> None:
+        """Find out what each expression waits for."""
+        for slot in list(self.all):
+            if isinstance(slot.expr, Var):
+                continue
+            slot.symbols = collect(slot.expr, Var)
+            slot.missing = set(slot.symbols)
+            for var in slot.symbols:
+                self.add(var)
+                self._waiting.setdefault(var, []).append(slot)
+            if not slot.missing:
+                self._ready.append(slot)
+
+    def learn(self, slot: _Slot) -> None:
+        """The slot of a symbol has its value: expressions that waited for it may be ready."""
+        slot.computed = True
+        for other in self._waiting.pop(slot.expr, ()):
+            other.missing.discard(slot.expr)
+            if not other.missing:
+                self._ready.append(other)
+
+    def places(self, slot: _Slot) -> list[tuple[Var, int]]:
+        """The symbols of an expression and where their values are."""
+        return [(var, self._by_key[structural_key(var)].index) for var in slot.symbols]
+
+    def take_ready(self) -> list[_Slot]:
+        """Expressions that can be computed now and have not been taken, in order of their slots."""
+        ready, self._ready = self._ready, []
+        return sorted(ready, key=lambda slot: slot.index)
+
+
+class _SlotCollector(PyExprVisitor):
+    """Gives a slot to every extent that the function speaks of."""
+
+    def __init__(self, slots: _Slots) -> None:
+        self.slots = slots
+
+    def function(self, func: Function) -> None:
+        for param in func.params:
+            self.info(param.struct_info)
+        self.visit_expr(func.body)
+        self.info(func.ret_struct_info)
+
+    def info(self, info: StructInfo | None) -> None:
+        if isinstance(info, TupleStructInfo):
+            for item in info.fields:
+                self.info(item)
+        elif not isinstance(info, FuncStructInfo):
+            for value in _extents(info) or ():
+                self.slots.add(value)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        super().visit_match_cast_(binding)
+        self.info(binding.struct_info)
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> None:
+        for value in op.values:
+            self.slots.add(value)
+
+    def visit_prim_value_(self, op: PrimValue) -> None:
+        if op.value.dtype.is_integral and collect(op.value, Var):
+            self.slots.add(op.value)
+
+    def visit_function_(self, op: Function) -> None:
+        """A local function has slots of its own once it is lifted."""
+
+
+def _extents(info: StructInfo | None) -> Sequence[PrimExpr] | None:
+    """The expressions that a struct info other than a tuple is about."""
+    if isinstance(info, TensorStructInfo):
+        values: Sequence[PrimExpr] | None = getattr(info.shape, "values", None)
+        return values
+    if isinstance(info, ShapeStructInfo):
+        return info.values
+    if isinstance(info, PrimStructInfo) and info.value is not None:
+        return [info.value]
+    return None
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Extents of a value to compare or to keep."""
+
+    value: Expr
+    pattern: Sequence[PrimExpr]
+    context: str
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A value and what it must be.
+
+    ``always``: whatever is proved of it; ``dynamic_only``: only what is said with symbols.
+    """
+
+    info: StructInfo | None
+    value: Expr
+    always: bool = False
+    dynamic_only: bool = False
+
+    def proved(self, info: StructInfo) -> bool:
+        """Whether nothing has to be checked at run time."""
+        return not self.always and struct_info_is_base_of(info, self.value.struct_info)
+
+
+def _is_static(extents: Sequence[PrimExpr] | None) -> bool:
+    """Whether a tensor's extents are numbers."""
+    return extents is not None and all(isinstance(value, IntImm) for value in extents)
+
+
+class _ShapeLowerer(PyExprMutator):
+    """Lowers the functions of one module, one after the other."""
+
+    def __init__(self, mod: IRModule, emit_err_ctx: bool) -> None:
+        super().__init__(mod)
+        self.emit_err_ctx = emit_err_ctx
+        self.name = ""
+        self.slots = _Slots()
+        self.heap: Any = None
+
+    def function(self, name: str, func: Function) -> Function:
+        """One function of the module."""
+        self.name, self.slots = name, _Slots()
+        _SlotCollector(self.slots).function(func)
+        self.slots.prepare()
+        self.builder_.begin_scope(func.params)
+        before = self.block(lambda: self.enter(func))
+        body: Any = self.visit_with_new_scope(func.body, func.params)
+        after = self.block(lambda: self.leave(func, body.body))
+        self.builder_.end_scope()
+        whole = SeqExpr(merged_blocks([before, *body.blocks, after]), body.body)
+        return func.with_(body=self.builder_.normalize(whole))
+
+    def block(self, fill: Callable[[], None]) -> BindingBlock:
+        """A block of what ``fill`` emits."""
+        self.builder_.begin_binding_block()
+        fill()
+        return self.builder_.end_block()
+
+    def enter(self, func: Function) -> None:
+        """The heap, and what the parameters must be; those past ``num_input`` were built here."""
+        self.allocate_heap()
+        given = int(func.attrs.get("num_input", len(func.params)))
+        todo: list[_Match] = []
+        for index, param in enumerate(func.params):
+            info = param.struct_info
+            context = (
+                f"ErrorContext(fn={self.name}, loc=param[{index}], param={param.name_hint}, "
+                f"annotation={info}) "
+            )
+            self.check(_Checked(info, param, True, index >= given), context, todo)
+        self.run(todo)
+
+    def leave(self, func: Function, result: Expr) -> None:
+        """What the result must be."""
+        info = func.ret_struct_info
+        context = f"ErrorContext(fn={self.name}, loc=return, annotation={info}) "
+        todo: list[_Match] = []
+        self.check(_Checked(info, result), context, todo)
+        self.run(todo)
+
+    def allocate_heap(self) -> None:
+        """Memory for all slots of the function."""
+        count = len(self.slots.all)
+        if count:
+            info: StructInfo = TensorStructInfo(None, "int64", ndim=1)
+            callee = ExternFunc("vm.builtin.alloc_shape_heap")
+            operator = Op.get("relax.call_builtin_with_ctx")
+            call = Call(operator, [callee, Tuple([_number(count)])], None, [info])
+        else:
+            info = ObjectStructInfo()
+            call = Call(Op.get("relax.null_value"), [])
+        call.struct_info = info
+        self.heap = self.builder_.emit(call, "shape_heap")
+
+    def check(self, item: _Checked, context: str, todo: list[_Match]) -> None:
+        """Emit the checks of a value; what must be matched is added to ``todo``."""
+        info, value = item.info, item.value
+        if info is None or item.proved(info):
+            return
+        if isinstance(info, TupleStructInfo):
+            self.check_tuple(info, item, context, todo)
+            return
+        rule = _CHECKS.get(type(info))
+        if rule is None:
+            if isinstance(info, FuncStructInfo):
+                self.emit("check_func_info", [value], context)
+            return
+        extents = _extents(info)
+        if item.dynamic_only and isinstance(info, TensorStructInfo) and _is_static(extents):
+            return
+        value = self.bound(value)
+        name, weaker, arguments = rule
+        if not item.proved(weaker(info)):
+            self.emit(name, [value, *arguments(info)], context)
+        if extents is not None:
+            todo.append(_Match(value, extents, context))
+        elif getattr(info, "shape", None) is not None:
+            raise IRTypeError(
+                f"VMShapeLower: {self.name}: expected a shape of known rank in {info}, where the "
+                "extents can be bound"
+            )
+
+    def bound(self, value: Expr) -> Expr:
+        """The value as something that can be used twice."""
+        return value if isinstance(value, (*LEAVES, Tuple)) else self.builder_.emit(value)
+
+    def check_tuple(
+        self, info: TupleStructInfo, item: _Checked, context: str, todo: list[_Match]
+    ) -> None:
+        """The number of fields, then each field."""
+        value, known = self.bound(item.value), item.value.struct_info
+        is_tuple = isinstance(known, TupleStructInfo)
+        if isinstance(known, TupleStructInfo) and len(known.fields) != len(info.fields):
+            raise IRTypeError(
+                f"VMShapeLower: {self.name}: expected {len(info.fields)} fields, got "
+                f"{len(known.fields)}: {context.strip()}"
+            )
+        if item.always or not is_tuple:
+            self.emit("check_tuple_info", [value, _number(len(info.fields))], context)
+        for index, field in enumerate(info.fields):
+            if isinstance(value, Tuple):
+                part: Expr = value.fields[index]
+            elif is_tuple:
+                part = self.builder_.normalize(TupleGetItem(value, index))
+            else:
+                part = _packed("tuple_getitem", [value, _number(index)], ObjectStructInfo())
+                part = self.builder_.normalize(part)
+            self.check(_Checked(field, part, item.always, item.dynamic_only), context, todo)
+
+    def emit(self, name: str, arguments: list[Expr], context: str) -> None:
+        """A call for its effect, with the text of its error."""
+        text = StringImm(context if self.emit_err_ctx else "")
+        self.builder_.emit(_packed(name, [*arguments, text], NOTHING), "_")
+
+    def run(self, todo: list[_Match]) -> None:
+        """Keep the values of new symbols, compute what follows, compare the rest."""
+        left = [item for item in todo if self.match(item, False)]
+        self.compute()
+        for item in left:
+            self.match(item, True)
+
+    def match(self, item: _Match, all_known: bool) -> bool:
+        """Emit the match; whether some extent has to be compared later."""
+        arguments: list[Expr] = [item.value, self.heap]
+        is_number = isinstance(item.value.struct_info, PrimStructInfo)
+        if not is_number:
+            arguments.append(_number(len(item.pattern)))
+        codes = [self.action(expr, all_known) for expr in item.pattern]
+        for code, value in codes:
+            arguments += [_number(code), _number(value)]
+        if any(code != MatchShapeCode.NO_OP for code, _ in codes) or not codes:
+            name = "match_prim_value" if is_number else "match_shape"
+            self.emit(name, arguments, item.context)
+        return any(code == MatchShapeCode.NO_OP for code, _ in codes)
+
+    def action(self, expr: PrimExpr, all_known: bool) -> tuple[int, int]:
+        """What to do with one extent."""
+        if isinstance(expr, IntImm):
+            return MatchShapeCode.ASSERT_EQUAL_TO_IMM, expr.value
+        slot = self.slots.at(expr, self.name) if all_known else self.slots.find(expr)
+        assert slot is not None
+        if slot.computed:
+            return MatchShapeCode.ASSERT_EQUAL_TO_LOAD, slot.index
+        if isinstance(expr, Var):
+            self.slots.learn(slot)
+            return MatchShapeCode.STORE_TO_HEAP, slot.index
+        return MatchShapeCode.NO_OP, 0
+
+    def compute(self) -> None:
+        """Emit the kernel that computes the expressions whose symbols are all known."""
+        ready = self.slots.take_ready()
+        if not ready:
+            return
+        buffer = decl_buffer([IntImm(INT64, len(self.slots.all))], "int64", "H")
+        stores = []
+        for slot in ready:
+            slot.computed = True
+            known: dict[Node, Node] = {
+                var: _load_as(BufferLoad(buffer, [IntImm(INT64, place)]), var)
+                for var, place in self.slots.places(slot)
+            }
+            value = substitute(slot.expr, known)
+            stores.append(BufferStore(buffer, _as_int64(value), [IntImm(INT64, slot.index)]))
+        param = Var("heap", "handle")
+        attrs = {"tir.is_host_func": 1}
+        kernel = PrimFunc([param], seq(*stores), buffer_map={param: buffer}, attrs=attrs)
+        self.builder_.emit(Call(self.builder_.add_func(kernel, "shape_func"), [self.heap]), "_")
+
+    # What the graph's own expressions become
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> Any:
+        if all(isinstance(value, IntImm) for value in op.values):
+            return op
+        arguments: list[Expr] = [self.heap, _number(len(op.values))]
+        for value in op.values:
+            arguments += self.extent(value)
+        return _packed("make_shape", arguments, ShapeStructInfo(None, len(op.values)))
+
+    def visit_prim_value_(self, op: PrimValue) -> Any:
+        if not op.value.dtype.is_integral or not collect(op.value, Var):
+            return op
+        return _packed("make_prim_value", [self.heap, *self.extent(op.value)], op.struct_info)
+
+    def extent(self, value: PrimExpr) -> list[Expr]:
+        """How to get one extent: a code and a number or slot."""
+        if isinstance(value, IntImm):
+            return [_number(MakeShapeCode.USE_IMM), _number(value.value)]
+        return [_number(MakeShapeCode.LOAD_SHAPE), _number(self.slots.at(value, self.name).index)]
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        value = self.builder_.normalize(self.visit_expr(binding.value))
+        context = f"ErrorContext(match_cast, struct_info={binding.struct_info}) "
+        todo: list[_Match] = []
+        self.check(_Checked(binding.struct_info, value), context, todo)
+        self.run(todo)
+        super().visit_match_cast_(binding)
+
+    def visit_function_(self, op: Function) -> Any:
+        raise IRTypeError(
+            f"VMShapeLower: {self.name} holds a local function; run relax.transform.LambdaLift "
+            "before"
+        )
+
+
+def _load_as(load: Any, var: Var) -> PrimExpr:
+    made: PrimExpr = load if var.dtype == INT64 else load.astype(var.dtype)
+    return made
+
+
+def _as_int64(value: Any) -> PrimExpr:
+    made: PrimExpr = value if value.dtype == INT64 else value.astype("int64")
+    return made
+
+
+def _tensor_arguments(info: Any) -> list[Expr]:
+    return [_number(info.ndim), DataTypeImm(info.dtype)]
+
+
+_CHECKS: Final[dict[type, tuple[str, Callable[[Any], StructInfo], Callable[[Any], list[Expr]]]]] = {
+    TensorStructInfo: (
+        "check_tensor_info",
+        lambda info: TensorStructInfo(None, info.dtype, ndim=info.ndim),
+        _tensor_arguments,
+    ),
+    ShapeStructInfo: (
+        "check_shape_info",
+        lambda info: ShapeStructInfo(None, info.ndim),
+        lambda info: [_number(info.ndim)],
+    ),
+    PrimStructInfo: (
+        "check_prim_value_info",
+        lambda info: PrimStructInfo(info.dtype),
+        lambda info: [DataTypeImm(info.dtype)],
+    ),
+}
+"""Struct info -> the function that checks its kind, what of it that covers, its arguments."""
+
+
+def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
+    """The module with symbolic extents on heaps."""
+    lowerer = _ShapeLowerer(mod, emit_err_ctx)
+    functions: list[tuple[GlobalVar, Any]] = list(mod.functions.items())
+    for gvar, func in functions:
+        if isinstance(func, Function):
+            lowerer.builder_.update_func(gvar, lowerer.function(gvar.name_hint, func))
+    return lowerer.builder_.get()
+
+
+def VMShapeLower(*, emit_err_ctx: bool = True) -> Any:  # noqa: N802 - TVM's name
+    """The pass that puts symbolic extents on heaps of the virtual machine."""
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        return vm_shape_lower(mod, emit_err_ctx)
+
+    return make_module_pass("VMShapeLower", run)

@@ -1,0 +1,194 @@
+"""AlterOpImpl: PrimFuncs that implement an operator are replaced by others, which may want layouts.
+
+Before: ``z = call_tir(add, (x, y))`` where ``add`` has the attribute ``operator_name`` = ``"add"``.
+After, for a replacement over (4, 4) and ``lambda i: (i // 4, i % 4)`` for each buffer:
+``a = layout_transform(x, ...); b = layout_transform(y, ...); c = call_tir(add_replacement, (a, b));
+z = layout_transform(c, lambda i, j: i * 4 + j)``.
+
+Where a transformation pads, the result is cut back by a PrimFunc ``remove_pad``. The replacement
+sees what the padding holds: whether its result there can be ignored is for who gives it to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft import te
+from weft.ir.module import IRModule
+from weft.ir.transform import ModulePass, PassContext
+from weft.relax import op
+from weft.relax.expr import Call, Constant, Tuple, TupleGetItem
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import INT64, constant_value
+from weft.relax.op.base import CALL_TIR
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.support.errors import PassError
+from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
+from weft.tir.index_map import IndexMap
+from weft.tir.stmt_functor import renew_defs
+
+_NAME = "operator_name"
+
+Transforms = Sequence[Any]
+"""For each buffer of a PrimFunc an IndexMap, a function of indices, or None."""
+
+
+def AlterOpImpl(  # noqa: N802 - as TVM
+    op_impl_map: Mapping[str, PrimFunc],
+    op_buffer_transforms: Mapping[str, Transforms],
+    op_buffer_axis_separators: Mapping[str, Any],
+    op_buffer_input_axis_separators: Mapping[str, Any],
+) -> ModulePass:
+    """Replace the PrimFuncs whose ``operator_name`` is a key of ``op_impl_map``.
+
+    The other maps say for each buffer (inputs, then outputs) how it is transformed, and where the
+    dimensions of the transformed and of the original tensor are separated.
+    """
+    transforms = {
+        name: [_index_map(item) for item in items] for name, items in op_buffer_transforms.items()
+    }
+    for name, func in op_impl_map.items():
+        given = transforms.get(name)
+        if given and len(given) != len(func.params):
+            raise PassError(
+                f"AlterOpImpl: {name}: expected a transformation (or None) for each of the "
+                f"{len(func.params)} parameters of the replacement, got {len(given)}"
+            )
+    separators = op_buffer_axis_separators, op_buffer_input_axis_separators
+
+    def run(mod: IRModule, _ctx: PassContext) -> IRModule:
+        mutator = _Alterer(mod, op_impl_map, transforms, separators)
+        return mutate_module(mod, mutator)
+
+    return make_module_pass("AlterOpImpl", run)
+
+
+def _index_map(given: Any) -> IndexMap | None:
+    """The IndexMap of one, of a function, or of a pair with separators."""
+    if given is None or isinstance(given, IndexMap):
+        return given
+    if callable(given):
+        return IndexMap.from_func_with_separators(given)[0]
+    index_map: IndexMap = given[0]
+    return index_map
+
+
+class _Buffer:
+    """How one buffer of a replacement is transformed."""
+
+    def __init__(self, index_map: IndexMap | None, separators: Any, inputs: Any) -> None:
+        self.index_map, self.separators, self.inputs = index_map, separators, inputs
+
+    def info(self, info: Any) -> Any:
+        """What the tensor is after the transformation."""
+        if self.index_map is None:
+            return info
+        dims = self.index_map.map_shape(_dims(info))
+        return TensorStructInfo(dims, info.dtype, info.vdevice)
+
+    def transformed(self, value: Any, index_map: IndexMap | None) -> Any:
+        """The transformation of a value; a scalar constant is the same in every layout."""
+        if index_map is None or (isinstance(value, Constant) and not _dims(value.struct_info)):
+            return value
+        fresh = _renewed(index_map)
+        return op.layout_transform(value, fresh, None, self.separators, self.inputs)
+
+
+class _Alterer(PyExprMutator):
+    def __init__(
+        self,
+        mod: IRModule,
+        implementations: Mapping[str, PrimFunc],
+        transforms: Mapping[str, Sequence[IndexMap | None]],
+        separators: tuple[Mapping[str, Any], Mapping[str, Any]],
+    ) -> None:
+        super().__init__(mod)
+        self.mod, self.implementations = mod, implementations
+        self.transforms, self.separators = transforms, separators
+        self.made: dict[str, Any] = {}
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if call.op is not CALL_TIR or call.args[0] not in self.mod:
+            return call
+        old = self.mod[call.args[0]]
+        name = str(old.attrs.get(_NAME, "")) if isinstance(old, PrimFunc) else ""
+        if name not in self.implementations:
+            return call
+        return self.altered(call, old, name)
+
+    def altered(self, call: Call, old: PrimFunc, name: str) -> Any:
+        """The call of the replacement between transformations."""
+        new = self.implementations[name]
+        if len(new.params) != len(old.params):
+            raise PassError(
+                f"AlterOpImpl: {name}: expected a replacement with {len(old.params)} parameters "
+                f"as {call.args[0].name_hint} has, got {len(new.params)}"
+            )
+        if name not in self.made:
+            func = new.with_attr(_NAME, name).without_attr("global_symbol")
+            hint = f"{name}_replacement".replace(".", "_")
+            self.made[name] = self.builder_.add_func(func, hint)
+        buffers = self.buffers(name, len(new.params))
+        (out,) = call.sinfo_args
+        outs = list(out.fields) if isinstance(out, TupleStructInfo) else [out]
+        inputs = call.args[1].fields
+        args = [b.transformed(a, b.index_map) for b, a in zip(buffers, inputs, strict=False)]
+        last = buffers[len(inputs) : len(inputs) + len(outs)]
+        infos = [b.info(info) for b, info in zip(last, outs, strict=True)]
+        new_out = TupleStructInfo(infos) if isinstance(out, TupleStructInfo) else infos[0]
+        callee: list[Any] = [self.made[name], Tuple(args), *call.args[2:]]
+        made = Call(CALL_TIR, callee, call.attrs, [new_out])
+        if not isinstance(out, TupleStructInfo):
+            return self.restored(made, last[0], out)
+        if all(buffer.index_map is None for buffer in last):
+            return made
+        whole = self.builder_.emit(made)
+        fields = [TupleGetItem(whole, index) for index in range(len(outs))]
+        return Tuple([self.restored(*item) for item in zip(fields, last, outs, strict=True)])
+
+    def buffers(self, name: str, count: int) -> list[_Buffer]:
+        """How each buffer of an operator's replacement is transformed."""
+        transforms = self.transforms.get(name) or [None] * count
+        after, before = ((table.get(name) or [None] * count) for table in self.separators)
+        return [_Buffer(*item) for item in zip(transforms, after, before, strict=True)]
+
+    def restored(self, value: Any, buffer: _Buffer, info: Any) -> Any:
+        """An output as the program had it."""
+        if buffer.index_map is None:
+            return value
+        dims = _dims(info)
+        inverse, padding = buffer.index_map.non_surjective_inverse(dims)
+        if constant_value(padding) == 0:
+            return buffer.transformed(value, inverse)
+        padded = self.builder_.emit(buffer.transformed(value, inverse))
+        gvar = self.builder_.add_func(_remove_pad(len(dims), str(info.dtype)), "remove_pad")
+        return Call(CALL_TIR, [gvar, Tuple([padded])], None, [info])
+
+
+def _dims(info: Any) -> Any:
+    dims = tensor_dims(info)
+    if dims is None:
+        raise PassError(f"AlterOpImpl: expected a tensor of known shape to transform, got {info}")
+    return dims
+
+
+def _renewed(index_map: IndexMap) -> IndexMap:
+    """The map with variables of its own: each operator defines the ones of its attribute."""
+    fresh = [Var(var.name, var.dtype) for var in index_map.initial_indices]
+    return IndexMap(fresh, index_map.map_indices(fresh))
+
+
+def _remove_pad(ndim: int, dtype: str) -> PrimFunc:
+    """The PrimFunc that copies the beginning of each dimension."""
+    padded = [Var(f"p{axis}", INT64) for axis in range(ndim)]
+    extents = [Var(f"i{axis}", INT64) for axis in range(ndim)]
+    source = te.placeholder(padded, dtype, "input")
+    out = te.compute(extents, lambda *indices: source(*indices), "output")
+    func = renew_defs(te.create_prim_func([source, out]))
+    made: PrimFunc = func.with_attr(_NAME, "remove_pad").without_attr("global_symbol")
+    return made

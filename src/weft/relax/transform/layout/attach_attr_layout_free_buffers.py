@@ -1,0 +1,83 @@
+"""AttachAttrLayoutFreeBuffers: PrimFuncs learn which of their inputs may be laid out anew.
+
+Weights (parameters after the first ``num_input``) and constants are prepared before inference, so a
+schedule may choose their layout. A call ``call_tir(f, (x, w))`` with a weight w calls a copy of f
+with the attribute ``layout_free_buffers = [1]``; calls with other weights, another copy. Schedules
+that rewrite layouts, and SplitLayoutRewritePreproc after them, use it. Variables that rename a
+weight are not seen through: CanonicalizeBindings comes before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext, Sequential
+from weft.relax.expr import Call, Constant, Function, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.base import CALL_TIR
+from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.passes import make_module_pass
+from weft.tir.function import PrimFunc
+from weft.tir.stmt_functor import renew_defs
+
+ATTRIBUTE = "layout_free_buffers"
+
+
+
+class _Attacher(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.weights: set[Var] = set()
+        self.made: dict[Any, Any] = {}
+
+    def visit_function_(self, op: Function) -> Any:
+        count = op.attrs.get("num_input")
+        if count is not None:
+            self.weights = set(op.params[int(count) :])
+        return super().visit_function_(op)
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        if call.op is not CALL_TIR or call.args[0] not in self.mod:
+            return call
+        func = self.mod[call.args[0]]
+        if not isinstance(func, PrimFunc):
+            return call
+        free = tuple(
+            index
+            for index, arg in enumerate(call.args[1].fields)
+            if isinstance(arg, Constant) or arg in self.weights
+        )
+        gvar = self.marked(call.args[0], func, free)
+        if gvar is call.args[0]:
+            return call
+        return Call(CALL_TIR, [gvar, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
+
+    def marked(self, gvar: Any, func: PrimFunc, free: tuple[int, ...]) -> Any:
+        """The copy of a PrimFunc with that attribute."""
+        known = self.made.get((gvar, free))
+        if known is None:
+            copy = renew_defs(func.with_attr(ATTRIBUTE, list(free)))
+            known = self.made[gvar, free] = self.builder_.add_func(copy, gvar.name_hint)
+        return known
+
+
+def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
+    mutator = _Attacher(mod)
+    changed = False
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function):
+            mutator.weights = set()
+            made = mutator.visit_expr(func)
+            if made is not func:
+                mutator.builder_.update_func(gvar, made)
+                changed = True
+    return mutator.builder_.get() if changed else mod
+
+
+def AttachAttrLayoutFreeBuffers() -> Sequential:  # noqa: N802 - as TVM
+    """Mark weights and constants among the inputs of PrimFuncs; unused PrimFuncs go."""
+    attach = make_module_pass("_AttachAttrLayoutFreeBuffers", _attach)
+    return Sequential([attach, DeadCodeElimination()], name="AttachAttrLayoutFreeBuffers")

@@ -1,0 +1,262 @@
+"""ConvertLayout: chosen operators work on the layouts asked for, and others follow.
+
+Before: ``y = conv2d(x, w); z = relu(y)``, all in ``NCHW``. After, for ``{"relax.nn.conv2d":
+["NHWC", "OHWI"]}``: ``a = permute_dims(x, [0, 2, 3, 1]); b = permute_dims(w, [0, 2, 3, 1]);
+c = conv2d(a, b, data_layout="NHWC", kernel_layout="OHWI"); d = relu(c);
+z = permute_dims(d, [0, 3, 1, 2])``. Layouts may be blocked (``NCHW4c``) where the extents are
+multiples of the blocks.
+
+One walk over the bindings of each dataflow block keeps, for each variable, the order in which its
+tensor is stored (``layouts/order.py``). The rule of an operator says in which orders it takes its
+arguments then and how its attributes change; an operator without a rule, and every output of the
+block, gets the order that the program names. A tensor that several calls of a block want in one
+order is converted once. (Liu et al., "Optimizing CNN Model Inference on CPUs",
+USENIX ATC 2019, section 3.2, describe the transformation.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.ir.attrs import Attrs
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    Function,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.transform.layout.layouts import LAYOUTS
+from weft.relax.transform.layout.layouts.order import (
+    AxisOrder,
+    Order,
+    identity,
+    index_map,
+    permutation,
+)
+from weft.relax.transform.layout.layouts.rule import Answer, Request
+from weft.relax.transform.layout.layouts.values import broadcasting, of_equal_ranks
+from weft.relax.transform.layout.layouts.windows import DESIRABLE
+from weft.relax.transform.passes import make_function_pass
+from weft.support.errors import PassError
+
+
+def ConvertLayout(  # noqa: N802 - as TVM
+    desired_layouts: Mapping[str, Sequence[str]],
+) -> FunctionPass:
+    """Convert to the layouts given by operator: data, kernel and (if it differs) result.
+
+    ``relax.nn.conv1d`` to ``conv3d`` and ``relax.image.resize1d`` to ``resize3d`` can be given.
+    """
+    for name in desired_layouts:
+        if name not in DESIRABLE:
+            raise PassError(
+                f"ConvertLayout: no layout can be asked for {name}; others follow. Expected one of "
+                f"{', '.join(sorted(DESIRABLE))}"
+            )
+    desired = {name: [str(item) for item in items] for name, items in desired_layouts.items()}
+    return layout_pass("ConvertLayout", lambda call: desired.get(call.op.name))
+
+
+def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> FunctionPass:
+    """A pass that converts to the layouts that ``desired`` asks for, call by call."""
+    return make_function_pass(name, lambda func: with_layouts(func, desired))
+
+
+def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:
+    """A function in the layouts that ``desired`` asks for, call by call."""
+    made: Function = _Converter(desired).visit_expr(func)
+    return made
+
+
+class _Converter(PyExprMutator):
+    def __init__(self, desired: Callable[[Call], Sequence[str] | None]) -> None:
+        super().__init__()
+        self.desired = desired
+        self.orders: dict[Var, Order] = {}
+        self.in_dataflow = False
+        self.conversions: dict[tuple[Any, AxisOrder], Any] = {}  # of the block at hand
+
+    # Orders
+
+    def order(self, expr: Any) -> Order:
+        """In which order an expression of the program is stored now."""
+        if isinstance(expr, Tuple):
+            return tuple(self.order(field) for field in expr.fields)
+        if isinstance(expr, Var) and expr in self.orders:
+            return self.orders[expr]
+        return _plain(expr.struct_info) if isinstance(expr, Var | Constant) else None
+
+    def converted(self, expr: Any, want: Order) -> Any:
+        """An expression of the program, stored in an order."""
+        have = self.order(expr)
+        if isinstance(expr, Tuple) and isinstance(want, tuple):
+            fields = [self.converted(f, w) for f, w in zip(expr.fields, want, strict=True)]
+            same = all(new is old for new, old in zip(fields, expr.fields, strict=True))
+            return expr if same else Tuple(fields)
+        made = self.get_var_remap(expr.vid) if isinstance(expr, Var) else self.visit_expr(expr)
+        if have == want or not isinstance(have, AxisOrder) or not isinstance(want, AxisOrder):
+            return self.moved(made, have, want)
+        known = self.conversions.get((expr, want))
+        if known is None:
+            known = self.moved(made, have, want)
+            if self.in_dataflow:
+                known = self.conversions[expr, want] = self.builder_.emit(known)
+        return known
+
+    def moved(self, made: Any, have: Order, want: Order) -> Any:
+        """A value in another order."""
+        if have == want or have is None or want is None:
+            return made
+        if isinstance(have, tuple) and isinstance(want, tuple):
+            fields = [TupleGetItem(made, index) for index in range(len(have))]
+            moves = zip(fields, have, want, strict=True)
+            return self.builder_.normalize(Tuple([self.moved(*move) for move in moves]))
+        assert isinstance(have, AxisOrder)
+        assert isinstance(want, AxisOrder)
+        axes = permutation(have, want)
+        if axes is not None:
+            return op.permute_dims(made, axes)
+        return op.layout_transform(made, index_map(have, want))
+
+    # The walk
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer, self.in_dataflow = self.in_dataflow, True
+        known, self.conversions = self.conversions, {}
+        made = super().visit_dataflow_block_(block)
+        self.in_dataflow, self.conversions = outer, known
+        return made
+
+    def visit_var_(self, op: Var) -> Any:
+        return self.converted(op, _plain(op.struct_info))
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        value = binding.value
+        if self.in_dataflow and isinstance(value, Call):
+            self.convert_call(binding, value)
+        elif self.in_dataflow and isinstance(value, Tuple | TupleGetItem | Var):
+            self.convert_passing(binding, value)
+        else:
+            super().visit_var_binding_(binding)
+
+    def convert_passing(self, binding: VarBinding, value: Any) -> None:
+        """A binding that computes nothing: its value keeps its order, unless it is an output."""
+        if isinstance(value, TupleGetItem):
+            whole = self.order(value.tuple_value)
+            have = whole[value.index] if isinstance(whole, tuple) else None
+            made = self.converted(value.tuple_value, whole)
+            same = made is value.tuple_value
+            made = value if same else TupleGetItem(made, value.index)
+        else:
+            have = self.order(value)
+            made = self.converted(value, have)
+        self.finish(binding, made, have)
+
+    def convert_call(self, binding: VarBinding, call: Call) -> None:
+        """A call in the orders that its rule chooses."""
+        call = self.of_equal_ranks(call)
+        answer = self.answer(call)
+        if answer is None:
+            orders = [_plain(arg.struct_info) if _has_order(arg) else None for arg in call.args]
+            answer = Answer(orders, _plain(binding.var.struct_info))
+        wanted = [*answer.inputs, *[None] * (len(call.args) - len(answer.inputs))]
+        args = [
+            answer.args.get(index)
+            or (self.converted(arg, want) if _has_order(arg) else self.visit_expr(arg))
+            for index, (arg, want) in enumerate(zip(call.args, wanted, strict=True))
+        ]
+        callee = self.visit_expr(call.op)
+        attrs = call.attrs
+        if any(attrs[name] != value for name, value in answer.attrs.items()):
+            attrs = Attrs(dict(attrs)).updated(**answer.attrs)
+        same = attrs is call.attrs and callee is call.op and _same(args, call.args)
+        made = call if same else Call(callee, args, attrs, call.sinfo_args, call.span)
+        self.finish(binding, made, answer.output)
+
+    def of_equal_ranks(self, call: Call) -> Call:
+        """The same call, where constants beside a tensor in another order have all its axes."""
+        if LAYOUTS.get(call.op) is not broadcasting:
+            return call
+        args = of_equal_ranks(call.args, [self.order(arg) for arg in call.args])
+        same = _same(args, call.args)
+        return call if same else Call(call.op, args, call.attrs, call.sinfo_args, call.span)
+
+    def answer(self, call: Call) -> Answer | None:
+        """What the rule of an operator says; None without one, or if a rank is unknown."""
+        rule = LAYOUTS.get(call.op)
+        if rule is None or any(_is_unknown(arg.struct_info) for arg in call.args):
+            return None
+        have = [self.order(arg) if _has_order(arg) else None for arg in call.args]
+        return rule(Request(call, have, self.desired(call)))
+
+    def finish(self, binding: VarBinding, made: Any, have: Order) -> None:
+        """Emit a value that is stored in an order; an output gets the program's."""
+        want = _plain(binding.var.struct_info)
+        if isinstance(binding.var, DataflowVar):
+            self.orders[binding.var] = have
+        elif have is not None and have != want:
+            made = self.moved(self.builder_.emit(made), have, want)
+        if made is binding.value and made.struct_info is not None:
+            self.builder_.emit_normalized(binding)
+        else:
+            self.reemit(binding, binding.var, self.builder_.normalize(made))
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        have, info = self.order(binding.value), binding.struct_info
+        is_tensor = isinstance(have, AxisOrder) and isinstance(info, TensorStructInfo)
+        if not self.in_dataflow or not is_tensor or not isinstance(binding.var, DataflowVar):
+            super().visit_match_cast_(binding)
+            return
+        assert isinstance(have, AxisOrder)
+        dims = tensor_dims(info)
+        if have.is_identity or have.is_blocked or dims is None or len(dims) != have.ndim:
+            super().visit_match_cast_(binding)
+            return
+        shape = [dims[axis] for axis, _ in have.axes]
+        assert isinstance(info, TensorStructInfo)
+        cast = TensorStructInfo(shape, info.dtype, info.vdevice)
+        var = type(binding.var)(binding.var.name_hint, cast)
+        self.orders[binding.var] = have
+        self.set_var_remap(binding.var.vid, var)
+        value = self.converted(binding.value, have)
+        self.builder_.emit_normalized(MatchCast(var, value, cast))
+
+
+def _plain(info: Any) -> Order:
+    """The order in which the program names the axes."""
+    if isinstance(info, TupleStructInfo):
+        return tuple(_plain(item) for item in info.fields)
+    if isinstance(info, TensorStructInfo) and info.ndim != -1:
+        return identity(info.ndim)
+    return None
+
+
+def _has_order(arg: Any) -> bool:
+    """Whether an argument holds tensors, not shapes or scalars."""
+    if isinstance(arg, Tuple):
+        return all(_has_order(field) for field in arg.fields)
+    return isinstance(arg, Var | Constant) and not isinstance(arg.struct_info, ShapeStructInfo)
+
+
+def _is_unknown(info: Any) -> bool:
+    """Whether a tensor of unknown rank is among what an argument holds."""
+    if isinstance(info, TupleStructInfo):
+        return any(_is_unknown(item) for item in info.fields)
+    return isinstance(info, TensorStructInfo) and info.ndim == -1
+
+
+def _same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))

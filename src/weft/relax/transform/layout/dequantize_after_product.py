@@ -1,0 +1,169 @@
+"""DequantizeAfterProduct: products of dequantized bytes are summed in integers, then scaled.
+
+Before: ``matmul((a - z) * s, (b - y) * t)`` in float32 of int8 and uint8 a and b, as QDQ models
+have it (DequantizeLinear before each operator). After: ``astype(matmul(a - z, b - y), "float32") *
+(s * t)`` with the product in int32, which is exact; convolutions are the same. Where the scales
+come after the sum, it is rounded once instead of at every step (Jacob et al., "Quantization and
+Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018).
+
+Only where scales are the same along the reduction, no sum can leave int32, and the processor has
+instructions for products of small integers. Where those take two steps, windows that Winograd's
+algorithms compute with half as many products or fewer stay in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import Call, Expr, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.layout.centred import Centred, centred_of, dtype_of, sizes_of
+from weft.relax.transform.passes import make_function_pass
+from weft.target.machine import machine_of
+from weft.target.target import Target
+
+_ASTYPE, _MULTIPLY, _PERMUTE = (
+    Op.get(f"relax.{name}") for name in ("astype", "multiply", "permute_dims")
+)
+_MATMUL, _CONV2D = Op.get("relax.matmul"), Op.get("relax.nn.conv2d")
+_LARGEST: Final = 2**31 - 1
+"""The largest sum."""
+
+
+@dataclass(frozen=True)
+class _Dequantized:
+    """``(numbers - zero) * scale``, its axes in another order if ``axes`` says so."""
+
+    integers: Centred
+    scale: Expr
+    axes: tuple[int, ...] | None = None
+
+
+class _Mover(PyExprMutator):
+    def __init__(self, has_bytes: bool) -> None:
+        super().__init__()
+        self.has_bytes = has_bytes
+        """Whether an instruction takes four steps."""
+
+    def visit_call_(self, call: Call) -> Expr:
+        made = super().visit_call_(call)
+        if not isinstance(made, Call) or made.op not in (_MATMUL, _CONV2D):
+            return made
+        if dtype_of(made) != "float32" or (not self.has_bytes and _has_fewer_products(made)):
+            return made
+        parts = [self.dequantized(arg) for arg in made.args]
+        check = _matmul_scales if made.op is _MATMUL else _conv2d_scales
+        if None in parts:
+            return made
+        if not _is_short(made, parts):
+            return made
+        scales = [self.scale(part) for part in parts]
+        return self.product(made, parts, scales) if check(made, *scales) else made
+
+    def dequantized(self, expr: Expr) -> _Dequantized | None:
+        """An operand as bytes, their zero point and scale."""
+        value = self.lookup_binding(expr)
+        if not isinstance(value, Call):
+            return None
+        if value.op is _PERMUTE:
+            inner, axes = self.dequantized(value.args[0]), value.attrs["axes"]
+            if inner is None or inner.axes is not None:
+                return None
+            order = reversed(range(value.struct_info.ndim)) if axes is None else map(int, axes)
+            return replace(inner, axes=tuple(order))
+        if value.op is not _MULTIPLY:
+            return None
+        for numbers, scale in (value.args, reversed(value.args)):
+            cast = self.lookup_binding(numbers)
+            if isinstance(cast, Call) and cast.op is _ASTYPE and dtype_of(cast) == "float32":
+                found = centred_of(cast.args[0], self.lookup_binding)
+                if found is not None and sizes_of(found.numbers) == sizes_of(value):
+                    return _Dequantized(found, scale)
+        return None
+
+    def scale(self, part: Any) -> Expr | None:
+        """The scale in the order of the operand's axes; None if that is not known."""
+        sizes = sizes_of(part.scale)
+        if part.axes is None or not sizes:
+            return part.scale
+        if len(sizes) != len(part.axes):
+            return None
+        return self.builder_.emit(op.permute_dims(part.scale, part.axes))
+
+    def product(self, call: Call, parts: Any, scales: Any) -> Expr:
+        emit = self.builder_.emit
+        attrs = {**call.attrs, "out_dtype": "int32"}
+        total = emit(Call(call.op, [self.integers(part) for part in parts], attrs))
+        left, right = scales
+        if call.op is _CONV2D and sizes_of(right):
+            right = emit(op.reshape(right, [1, -1, 1, 1]))
+        factor = emit(op.multiply(left, right))
+        return op.multiply(emit(op.astype(total, "float32")), factor)
+
+    def integers(self, part: _Dequantized) -> Expr:
+        emit, integers = self.builder_.emit, part.integers
+        made = emit(op.astype(integers.numbers, "int16"))
+        if integers.zero is not None:
+            zero = emit(op.astype(integers.zero, "int16"))
+            made = emit(op.subtract(made, zero))
+        return made if part.axes is None else emit(op.permute_dims(made, part.axes))
+
+
+def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
+    """Whether scales are of rows on the left, of columns on the right."""
+    sizes = sizes_of(call.args[0])
+    if left is None or right is None or not sizes or len(sizes_of(call.args[1]) or ()) < 2:
+        return False
+    rows, columns = sizes_of(left), sizes_of(right)
+    if rows is None or columns is None or len(sizes) < 2:
+        return False
+    return (not rows or rows[-1] == 1) and (len(columns) < 2 or columns[-2] == 1)
+
+
+def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
+    """Whether scales are one of the image and one of each filter."""
+    attrs = call.attrs
+    if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
+        return False
+    if left is None or right is None or attrs["out_layout"] not in ("", "NCHW"):
+        return False
+    filters, sizes = sizes_of(call.args[1]), sizes_of(right)
+    if filters is None or sizes is None or sizes_of(left) != []:
+        return False
+    return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
+
+
+def _has_fewer_products(call: Call) -> bool:
+    """Whether a convolution has the windows of Winograd's algorithms."""
+    if call.op is not _CONV2D or {*call.attrs["strides"], *call.attrs["dilation"]} != {1}:
+        return False
+    return (sizes_of(call.args[1]) or [])[2:] == [3, 3]
+
+
+def _is_short(call: Call, parts: Any) -> bool:
+    """Whether no sum leaves int32: so many products of the largest that the operands reach."""
+    sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
+    steps = (sizes or [None])[-1:] if call.op is _MATMUL else (sizes or [None])[1:]
+    if any(size is None for size in steps):
+        return False
+    return math.prod([*steps, *[part.integers.reach for part in parts]]) <= _LARGEST
+
+
+def _moved(func: Function) -> Function:
+    target: Any = Target.current(allow_none=True)
+    products = machine_of(target).dot_products
+    if func.attrs.get("Primitive") or not products:
+        return func
+    made = _Mover("vpdpbusd" in products).visit_expr(func)
+    return func if made is func else remove_all_unused(made)
+
+
+def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
+    """Sum products of dequantized bytes in int32, and scale the sums."""
+    return make_function_pass("DequantizeAfterProduct", _moved)

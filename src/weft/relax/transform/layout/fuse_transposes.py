@@ -1,0 +1,73 @@
+"""FuseTransposes: attention reads its tensors, and writes its result, in the order they have.
+
+Before, for tensors of (batch, heads, length, features), as PyTorch and ONNX have them::
+
+    a = R.permute_dims(q, (0, 2, 1, 3)); b = R.permute_dims(k, ...); c = R.permute_dims(v, ...)
+    d = R.nn.attention(a, b, c)
+    e = R.permute_dims(d, (0, 2, 1, 3))
+
+After: ``e = cls.fused_...(q, k, v)``, a group as FuseOps makes them, of which FuseTIR makes one
+kernel. FuseOps itself lets nothing that moves elements join an operator that reads them more than
+once; attention reads each head by itself, and copies what it reads more than once. A
+transpose joins if it keeps the last axis and only the attention uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.transform import Pass, PassContext
+from weft.relax.analysis.bindings import udchain
+from weft.relax.expr import Call, DataflowBlock, DataflowVar, Function, Var
+from weft.relax.transform.fusion.grouping import Group, is_groupable, make_grouped_functions
+from weft.relax.transform.graph.movement.scope import PERMUTE, axes_of, name_of
+from weft.relax.transform.passes import make_module_pass
+
+_READERS: Final = frozenset(["relax.nn.attention", "relax.nn.attention_bias"])
+_TENSORS: Final = 3
+"""Queries, keys and values: the first arguments."""
+
+
+def _groups_of(block: DataflowBlock) -> dict[Var, Group]:
+    """The variables of a block that are computed with an attention next to them."""
+    values = {binding.var: binding.value for binding in block.bindings}
+    users = udchain(block)
+    found: dict[Var, Group] = {}
+    for var, value in values.items():
+        if name_of(value) in _READERS:
+            operands = [one for one in value.args[:_TENSORS] if _joins(values.get(one))]
+            before = [one for one in operands if _is_only_for(one, var, users)]
+            after = [one for one in users.get(var, ()) if _joins(values.get(one))]
+            whole = after if after and _is_only_for(var, after[0], users) else []
+            if before or whole:
+                found |= dict.fromkeys([*before, var, *whole], Group())
+    return found
+
+
+def _joins(value: Any) -> bool:
+    """Whether it is a transpose that keeps runs of memory."""
+    if not isinstance(value, Call) or name_of(value) != PERMUTE:
+        return False
+    axes = axes_of(value)
+    return axes is not None and axes[-1:] == [len(axes) - 1]
+
+
+def _is_only_for(var: Any, user: Var, users: Mapping[Var, list[Var]]) -> bool:
+    return isinstance(var, DataflowVar) and users.get(var) == [user]
+
+
+def _fused(mod: IRModule, _: PassContext) -> IRModule:
+    groups: dict[Var, Group] = {}
+    for func in mod.functions.values():
+        if isinstance(func, Function) and is_groupable(func):
+            for block in collect(func.body, DataflowBlock):
+                groups |= _groups_of(block)
+    return make_grouped_functions(mod, groups)
+
+
+def FuseTransposes() -> Pass:  # noqa: N802 - a pass
+    """Let attention read and write in place what would be transposed for it."""
+    return make_module_pass("FuseTransposes", _fused)

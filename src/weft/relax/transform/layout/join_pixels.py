@@ -1,0 +1,81 @@
+"""JoinPixels: a convolution of one pixel at a time sees an image as one row of pixels.
+
+Before: ``conv2d(x, w)`` of an image of 56 x 56 in ``NCHW`` with windows of one pixel. After:
+``reshape(conv2d(reshape(x, (n, c, 1, 3136)), w), (n, f, 56, 56))``. Tiles of registers then cut one
+long row, whatever the width of the image: 56 pixels are three and a half vectors of 16, or no whole
+number of tiles of three vectors. SimplifyDataMovement takes the reshapes, which move no data, over
+what follows by element. (That such a convolution is a product of matrices is old: cuDNN, Chetlur et
+al., 2014.)
+
+Convolutions whose channels are in blocks (BlockChannels) have pixels as the rows of their tiles;
+these stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.expr import Call, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.transform.passes import make_function_pass
+
+_CONV2D = Op.get("relax.nn.conv2d")
+Dims = tuple[Any, ...]
+"""A shape."""
+
+
+class _Joiner(PyExprMutator):
+    def visit_call_(self, call: Call) -> Any:
+        made = super().visit_call_(call)
+        found = images_of_pixels(made) if made.op is _CONV2D else None
+        if found is None:
+            return made
+        before, after = found
+        row = self.builder_.emit(op.reshape(made.args[0], _joined(before)))
+        product = Call(_CONV2D, [row, made.args[1]], made.attrs)
+        return self.builder_.normalize(op.reshape(self.builder_.emit(product), after))
+
+
+def _joined(image: Dims) -> Dims:
+    batch, channels, high, wide = image
+    return batch, channels, 1, high * wide
+
+
+def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
+    """The shapes of data and result of a convolution that takes an image pixel by pixel.
+
+    None where the window, the layout or padding is another, or where the image is one row.
+    """
+    attrs = call.attrs
+    layouts = [attrs[name] for name in ("data_layout", "kernel_layout", "out_layout")]
+    if layouts[:2] != ["NCHW", "OIHW"] or layouts[2] not in ("", "NCHW"):
+        return None
+    data, kernel, result = [
+        tuple(tensor_dims(info) or ()) for info in
+        (call.args[0].struct_info, call.args[1].struct_info, call.struct_info)
+    ]  # fmt: skip
+    if len(data) != 4 or len(result) != 4:
+        return None
+    if [constant_value(size) for size in kernel[2:]] != [1, 1]:
+        return None
+    if any(int(step) != 1 for step in attrs["strides"]) or any(map(int, attrs["padding"])):
+        return None
+    high, wide = [constant_value(size) for size in data[2:]]
+    return (data, result) if high is not None and wide is not None and high > 1 else None
+
+
+def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass
+    """See the images that convolutions take pixel by pixel as one row."""
+
+    def run(func: Function) -> Function:
+        if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+            return func
+        made: Function = _Joiner().visit_expr(func)
+        return made
+
+    return make_function_pass("JoinPixels", run)

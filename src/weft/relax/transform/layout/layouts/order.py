@@ -1,0 +1,118 @@
+"""The order in which a tensor is stored, relative to the dimensions that the program names.
+
+A program says "axis 1"; the tensor may be stored with that axis last, or split into blocks. An
+AxisOrder lists the stored dimensions: ``(axis, 0)`` for an axis, ``(axis, 4)`` for a part of four
+of it (the axis itself then counts the blocks). ``NHWC`` of a program in ``NCHW`` is
+``((0, 0), (2, 0), (3, 0), (1, 0))``, ``NCHW4c`` is ``((0, 0), (1, 0), (2, 0), (3, 0), (1, 4))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.relax.ir.shape_arith import constant_value, simplified
+from weft.relax.op.infer import int64
+from weft.relax.op.layout import parse_layout
+from weft.tir.expr import Var
+from weft.tir.index_map import IndexMap
+from weft.tir.op import floordiv, floormod
+
+
+@dataclass(frozen=True)
+class AxisOrder:
+    """The stored dimensions of a tensor."""
+
+    axes: tuple[tuple[int, int], ...]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes that the program names."""
+        return sum(not factor for _, factor in self.axes)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether an axis is split."""
+        return any(factor for _, factor in self.axes)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the tensor is stored as the program names its axes."""
+        return self == identity(len(self.axes))
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """The axes that are split, with the factors."""
+        return [(axis, factor) for axis, factor in self.axes if factor]
+
+    def position(self, axis: int) -> int:
+        """Where an axis of the program is stored (its blocks, if it is split)."""
+        return self.axes.index((axis % self.ndim, 0))
+
+    def stored(self, names: str) -> str:
+        """A layout's text in the stored order, given the letters of the program's axes."""
+        return "".join(
+            f"{factor}{names[axis].lower()}" if factor else names[axis]
+            for axis, factor in self.axes
+        )
+
+    def without(self, removed: Sequence[int]) -> AxisOrder:
+        """The order of the axes that are left, numbered anew."""
+        kept = [axis for axis in range(self.ndim) if axis not in removed]
+        return AxisOrder(tuple((kept.index(a), f) for a, f in self.axes if a in kept))
+
+    def below(self, ndim: int) -> AxisOrder:
+        """The order of a tensor of more axes, the additional ones first as the program has them."""
+        more = ndim - self.ndim
+        new = tuple((axis, 0) for axis in range(more))
+        return AxisOrder((*new, *((axis + more, factor) for axis, factor in self.axes)))
+
+    def divides(self, dims: Sequence[Any] | None) -> bool:
+        """Whether the extents of split axes are proved multiples of the parts."""
+        if not self.is_blocked:
+            return True
+        return dims is not None and all(
+            constant_value(simplified(floormod(dims[axis], int64(factor)))) == 0
+            for axis, factor in self.blocks()
+        )
+
+
+def identity(ndim: int) -> AxisOrder:
+    """The order in which the program names the axes."""
+    return AxisOrder(tuple((axis, 0) for axis in range(ndim)))
+
+
+def order_of(names: str, stored: str) -> AxisOrder:
+    """The order of a layout, given the letters of the program's axes."""
+    layout = parse_layout(stored, names, "ConvertLayout")
+    return AxisOrder(tuple((names.index(letter), factor) for letter, factor in layout.axes))
+
+
+def permutation(have: AxisOrder, want: AxisOrder) -> list[int] | None:
+    """The axes of a transposition from one order to another; None if it splits or joins axes."""
+    if sorted(have.axes) != sorted(want.axes):
+        return None
+    return [have.axes.index(item) for item in want.axes]
+
+
+def index_map(have: AxisOrder, want: AxisOrder) -> IndexMap:
+    """Where an element of one order is in another one."""
+    stored = [Var(f"i{position}", "int32") for position in range(len(have.axes))]
+    places = dict(zip(have.axes, stored, strict=True))
+    have_factors, want_factors = dict(have.blocks()), dict(want.blocks())
+    final: list[Any] = []
+    for axis, part in want.axes:
+        index: Any = places[axis, 0]
+        if axis in have_factors:
+            factor = have_factors[axis]
+            index = index * factor + places[axis, factor]
+        if part:
+            index = floormod(index, part)
+        elif axis in want_factors:
+            index = floordiv(index, want_factors[axis])
+        final.append(index)
+    return IndexMap(stored, final)
+
+
+Order = AxisOrder | tuple[Any, ...] | None
+"""The order of a tensor, those of a tuple's fields, None if there is none (or it is unknown)."""

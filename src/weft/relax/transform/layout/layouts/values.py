@@ -1,0 +1,144 @@
+"""Layouts through operators that compute: element-wise, reductions, norms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.traits import Trait
+from weft.relax.expr import Constant, const
+from weft.relax.transform.layout.layouts.order import AxisOrder, Order, identity
+from weft.relax.transform.layout.layouts.rule import LAYOUTS, Answer, Request
+
+
+@LAYOUTS.of(Trait.ELEMENTWISE)
+def broadcasting(request: Request) -> Answer:
+    """One order for all operands.
+
+    The operands of the lowest rank decide, since what they lack stands before their axes: one of
+    unknown shape (it may not be splittable), else the order that most have, else the one with most
+    stored dimensions, else the first. Scalars say nothing. Split axes must be split in all
+    operands, so where one has an extent of 1 there, none is split.
+    """
+    operands = [
+        (order, request.dims(index))
+        for index, order in enumerate(request.have)
+        if isinstance(order, AxisOrder) and order.ndim
+    ]
+    if not operands:
+        return Answer(list(request.have), identity(0))
+    if len(operands) == 1:
+        return Answer(list(request.have), operands[0][0])
+    ndims = [order.ndim for order, _ in operands]
+    lowest, highest = min(ndims), max(ndims)
+    deciding = [(order, dims) for order, dims in operands if order.ndim == lowest]
+    votes = Counter(order for order, _ in deciding)
+    chosen, _ = max(deciding, key=lambda o: (o[1] is None, votes[o[0]], len(o[0].axes)))
+    if lowest != highest and chosen.is_blocked:
+        chosen = identity(lowest)
+    if not all(chosen.divides(dims) for _, dims in operands):
+        unsplit = (order for order, _ in deciding if not order.is_blocked)
+        chosen = next(unsplit, identity(lowest))
+    inputs: list[Order] = [
+        chosen.below(order.ndim) if isinstance(order, AxisOrder) and order.ndim else order
+        for order in request.have
+    ]
+    return Answer(inputs, chosen.below(highest))
+
+
+def of_equal_ranks(args: Sequence[Any], orders: Sequence[Order]) -> list[Any]:
+    """Operands of ``broadcasting``, where constants have the axes of extent one that they lack.
+
+    Of fewer axes, a bias of channels that are last would keep its operator from blocks of them. A
+    constant of one element becomes a scalar, which says nothing. Only beside a tensor that is not
+    stored as the program names its axes; else the operands stay.
+    """
+    given = [order for order in orders if isinstance(order, AxisOrder)]
+    if all(order.is_identity for order in given):
+        return list(args)
+    highest = max(order.ndim for order in given)
+    return [_of_rank(arg, highest) if isinstance(arg, Constant) else arg for arg in args]
+
+
+def _of_rank(constant: Constant, rank: int) -> Constant:
+    data = constant.data.numpy()
+    if not 0 < data.ndim < rank:
+        return constant
+    ones = (1,) * (rank - data.ndim)
+    return const(data.reshape(() if data.size == 1 else (*ones, *data.shape)))
+
+
+@LAYOUTS.of(Trait.REDUCTION)
+def reduction(request: Request) -> Answer | None:
+    """The axes that are left, in the order in which they are stored."""
+    axis, keepdims, order = request.attrs["axis"], request.attrs["keepdims"], request.data
+    axes = [a % order.ndim for a in (range(order.ndim) if axis is None else axis)]
+    if keepdims and any(a in axes for a, _ in order.blocks()):
+        order = request.unsplit
+    stored = [place for place, (a, _) in enumerate(order.axes) if a in axes]
+    output = order if keepdims else order.without(axes)
+    return Answer([order], output, {"axis": stored})
+
+
+@LAYOUTS.of("argmax", "argmin")
+def arg_reduction(request: Request) -> Answer | None:
+    """As a reduction of one axis; an index into the flat tensor needs the program's order."""
+    axis, order = request.attrs["axis"], request.unsplit
+    if axis is None:
+        return None
+    output = order if request.attrs["keepdims"] else order.without([axis % order.ndim])
+    return Answer([order], output, {"axis": order.position(axis)})
+
+
+@LAYOUTS.of(Trait.ALONG_AXIS)
+def along_axis(request: Request) -> Answer | None:
+    """As the data, along the axis where it is stored; along the flat tensor as the program says."""
+    if request.attrs["axis"] is None:
+        return None
+    order = request.unsplit
+    return Answer([order], order, {"axis": order.position(request.attrs["axis"])})
+
+
+@LAYOUTS.of("nn.prelu")
+def prelu(request: Request) -> Answer:
+    """As the data; the slopes belong to one axis."""
+    order = request.unsplit
+    axis = order.position(request.attrs["axis"])
+    return Answer([order, request.have[1]], order, {"axis": axis})
+
+
+@LAYOUTS.of("nn.batch_norm")
+def batch_norm(request: Request) -> Answer:
+    """As the data; scale, shift and statistics belong to one axis."""
+    order, stats = request.unsplit, [identity(1)] * 4
+    attrs = {"axis": order.position(request.attrs["axis"])}
+    return Answer([order, *stats], (order, identity(1), identity(1)), attrs)
+
+
+@LAYOUTS.of("nn.layer_norm", "nn.rms_norm")
+def axes_norm(request: Request) -> Answer | None:
+    """As the data, where the normalised axes stay in their order: scale and shift have them."""
+    normalised = [axis % request.data.ndim for axis in request.attrs["axes"]]
+    is_cut = any(axis in normalised for axis, _ in request.data.blocks())
+    order = request.unsplit if is_cut else request.data
+    axes = [order.position(axis) for axis in normalised]
+    if axes != sorted(axes):
+        return None
+    params = [_plain(other) for other in request.have[1:]]
+    return Answer([order, *params], order, {"axes": axes})
+
+
+@LAYOUTS.of("nn.group_norm", "nn.instance_norm")
+def channel_norm(request: Request) -> Answer:
+    """As the data; scale and shift belong to the axis of channels."""
+    order = request.unsplit
+    attrs = {
+        "channel_axis": order.position(request.attrs["channel_axis"]),
+        "axes": [order.position(axis) for axis in request.attrs["axes"]],
+    }
+    return Answer([order, *[_plain(other) for other in request.have[1:]]], order, attrs)
+
+
+def _plain(order: Order) -> Order:
+    return identity(order.ndim) if isinstance(order, AxisOrder) else order

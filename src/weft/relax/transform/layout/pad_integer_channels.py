@@ -1,0 +1,69 @@
+"""PadIntegerChannels: convolutions of integers get channels and filters in fours.
+
+Before: ``conv2d(x, w)`` of small integers, summed in int32, of 3 channels to 21. After: channels
+of zeros are added to both, 4 in all, and filters to the 21, whose results are cut off. So they
+make blocks (``block_channels``), and instructions take four channels (``weft.dlight.cpu.dots``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.expr import Call, Expr, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.layout.centred import dtype_of, sizes_of
+from weft.relax.transform.passes import make_function_pass
+from weft.target.machine import machine_of
+from weft.target.target import Target
+
+_CONV2D: Final = Op.get("relax.nn.conv2d")
+_TOGETHER: Final = 4
+_SMALL: Final = ("int8", "uint8", "int16")
+
+
+class _Padder(PyExprMutator):
+    def visit_call_(self, call: Call) -> Expr:
+        made = super().visit_call_(call)
+        if not isinstance(made, Call) or made.op is not _CONV2D or not _is_of_integers(made):
+            return made
+        filters, channels = (sizes_of(made.args[1]) or [None, None])[:2]
+        if filters is None or channels is None:
+            return made
+        more, deeper = -filters % _TOGETHER, -channels % _TOGETHER
+        if not more and not deeper:
+            return made
+        data = self.padded(made.args[0], 0, deeper)
+        whole = Call(_CONV2D, [data, self.padded(made.args[1], more, deeper)], made.attrs)
+        if not more:
+            return whole
+        return op.strided_slice(self.builder_.emit(whole), [1], [0], [filters], [1])
+
+    def padded(self, tensor: Expr, first: int, second: int) -> Expr:
+        """Zeros after the first two axes."""
+        if not first and not second:
+            return tensor
+        return self.builder_.emit(op.nn.pad(tensor, (0, first, 0, second, 0, 0, 0, 0)))
+
+
+def _is_of_integers(call: Call) -> bool:
+    attrs = call.attrs
+    layouts = attrs["data_layout"], attrs["kernel_layout"], attrs["groups"]
+    return (
+        layouts == ("NCHW", "OIHW", 1) and str(attrs["out_dtype"]) == "int32"
+        and all(dtype_of(arg) in _SMALL for arg in call.args)
+    )  # fmt: skip
+
+
+def _padded(func: Function) -> Function:
+    target: Any = Target.current(allow_none=True)
+    if func.attrs.get("Primitive") or not machine_of(target).dot_products:
+        return func
+    return _Padder().visit_expr(func)
+
+
+def PadIntegerChannels() -> FunctionPass:  # noqa: N802 - a pass
+    """Add channels and filters of zeros to convolutions of integers, to multiples of four."""
+    return make_function_pass("PadIntegerChannels", _padded)

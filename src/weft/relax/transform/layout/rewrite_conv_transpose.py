@@ -1,0 +1,141 @@
+"""RewriteConvTranspose: a transposed convolution is a convolution whose results are interleaved.
+
+A transposed convolution of stride s spreads its data, s - 1 zeros between neighbours, and takes
+windows of k elements, most of them zeros. Results s apart meet the same elements of the data with
+the same weights, so they are one convolution of stride 1 with ceil(k / s) weights, and the s kinds
+of results are s times as many filters (Shi et al., "Is the deconvolution layer the same as a
+convolutional layer?", 2016). Before: ``conv2d_transpose(x, w)``. After:
+``call_tir(interleave, conv2d(x, v))``, where ``v`` are the weights put together anew, which is
+computed once where they are constants. With stride 1 nothing is interleaved.
+
+With places Y = s * j + r of the results before padding takes some away, and weights k = s * t + r,
+result Y is the sum over t of ``x[j - t] * w[s * t + r]``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft import topi
+from weft.ir.op import Op
+from weft.ir.transform import ModulePass
+from weft.relax import op as relax_op
+from weft.relax.expr import Call, Expr
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
+
+_FORMS: Final = {
+    Op.get("relax.nn.conv1d_transpose"): (relax_op.nn.conv1d, "NCW", "IOW"),
+    Op.get("relax.nn.conv2d_transpose"): (relax_op.nn.conv2d, "NCHW", "IOHW"),
+    Op.get("relax.nn.conv3d_transpose"): (relax_op.nn.conv3d, "NCDHW", "IODHW"),
+}
+"""The convolution to use, and the layouts of data and weights that the pass knows."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis: the sizes of the convolution."""
+
+    stride: int
+    window: int
+    low: int
+    high: int
+    extra: int
+
+    @property
+    def taps(self) -> int:
+        """Weights of each result."""
+        return -(-self.window // self.stride)
+
+    @property
+    def before(self) -> int:
+        """Zeros before the data."""
+        return self.taps - 1 - self.low // self.stride
+
+    @property
+    def after(self) -> int:
+        """Zeros after the data: as many as the last result needs."""
+        return (self.window - 1 - self.high + self.extra) // self.stride
+
+    @property
+    def start(self) -> int:
+        """The remainder of the first result."""
+        return self.low % self.stride
+
+
+class _Rewriter(UnfusedFunctions):
+    def visit_call_(self, call: Call) -> Expr:
+        made = super().visit_call_(call)
+        axes = _axes(made)
+        return made if axes is None else self.rewritten(made, axes)
+
+    def rewritten(self, call: Any, axes: list[_Axis]) -> Expr:
+        """The convolution, and what interleaves its results."""
+        attrs = call.attrs
+        groups = int(attrs["groups"])
+        convolution = _FORMS[call.op][0]
+        weights = self.rearranged(call.args[1], groups, axes)
+        padding = [axis.before for axis in axes] + [axis.after for axis in axes]
+        made = convolution(
+            call.args[0], weights, padding=padding, groups=groups, out_dtype=attrs["out_dtype"]
+        )
+        factors = [axis.stride for axis in axes]
+        if math.prod(factors) == 1:
+            return self.builder_.normalize(made)
+        shape = list(tensor_dims(call.struct_info) or ())
+        return self.builder_.call_te(
+            topi.nn.interleave, self.builder_.emit(made), factors, [axis.start for axis in axes],
+            shape, groups, primfunc_name_hint="interleave",
+        )  # fmt: skip
+
+    def rearranged(self, weights: Expr, groups: int, axes: list[_Axis]) -> Expr:
+        """(c, f, k, ...) as (groups * parts * f, c / groups, taps, ...), the last tap first."""
+        emit, count = self.builder_.emit, len(axes)
+        channels, filters, *_ = [int(dim) for dim in tensor_dims(weights.struct_info) or ()]
+        parts = math.prod([axis.stride for axis in axes])
+        pads = [amount for axis in axes for amount in (0, axis.taps * axis.stride - axis.window)]
+        if any(pads):
+            weights = emit(relax_op.nn.pad(weights, [0, 0, 0, 0, *pads]))
+        cut = [size for axis in axes for size in (axis.taps, axis.stride)]
+        weights = emit(relax_op.reshape(weights, [groups, channels // groups, filters, *cut]))
+        for at in range(count):
+            weights = emit(relax_op.flip(weights, 3 + 2 * at))
+        order = [0, *range(4, 4 + 2 * count, 2), 2, 1, *range(3, 3 + 2 * count, 2)]
+        weights = emit(relax_op.permute_dims(weights, order))
+        taps = [axis.taps for axis in axes]
+        shape = [groups * parts * filters, channels // groups, *taps]
+        return emit(relax_op.reshape(weights, shape))
+
+
+def _axes(call: Any) -> list[_Axis] | None:
+    """The axes of a transposed convolution that can be rewritten; None for other calls."""
+    form = _FORMS.get(call.op) if isinstance(call, Call) else None
+    if form is None:
+        return None
+    attrs = call.attrs
+    layouts = (attrs["data_layout"], attrs["out_layout"], attrs["kernel_layout"])
+    sizes = [constant_value(dim) for dim in tensor_dims(call.args[1].struct_info) or ()]
+    dims = tensor_dims(call.struct_info)
+    if layouts != (form[1], form[1], form[2]) or dims is None or None in sizes or 0 in sizes:
+        return None
+    if any(int(step) != 1 for step in attrs["dilation"]):
+        return None
+    if 0 in [constant_value(dim) for dim in dims]:  # its convolution may have no window at all
+        return None
+    count = len(sizes) - 2
+    numbers = [[int(n) for n in attrs[name]] for name in ("strides", "padding", "output_padding")]
+    strides, padding, extra = numbers
+    windows = [int(size) for size in sizes[2:] if size is not None]
+    rows = zip(strides, windows, padding[:count], padding[count:], extra, strict=True)
+    axes = [_Axis(*row) for row in rows]
+    return axes if all(min(axis.before, axis.after) >= 0 for axis in axes) else None
+
+
+def RewriteConvTranspose() -> ModulePass:  # noqa: N802 - a pass
+    """Compute transposed convolutions of constant strides by convolutions of stride 1."""
+    return make_module_pass(
+        "RewriteConvTranspose", lambda mod, _: mutate_module(mod, _Rewriter(mod))
+    )

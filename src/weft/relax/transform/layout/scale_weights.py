@@ -1,0 +1,109 @@
+"""ScaleWeights: what scales the channels of an image scales the weights of the next convolution.
+
+Before: ``conv2d(multiply(x, gate), w)`` with a gate of one number for each channel, as squeeze and
+excitation has it (Hu et al., "Squeeze-and-Excitation Networks", 2017), and windows of one pixel.
+After: ``conv2d(x, multiply(w, gate))``: the image is neither read nor written for it.
+
+Only for one image, since each has gates of its own, where it has several times as many pixels as
+the convolution has filters, and where nothing else uses the product.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.analysis.bindings import uses
+from weft.relax.analysis.unused import remove_all_unused
+from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.transform.passes import make_function_pass
+
+LEAST: Final = 4
+"""Pixels for each filter from which on weights are less work than the image."""
+_CONV2D, _MULTIPLY = Op.get("relax.nn.conv2d"), Op.get("relax.multiply")
+
+
+class _Scaler(PyExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scaled: dict[Var, tuple[Any, Any]] = {}
+        """Products that only such a convolution uses: the image and the gate."""
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        self.scaled = _plan(block)
+        return super().visit_dataflow_block_(block)
+
+    def visit_call_(self, call: Call) -> Any:
+        found = self.scaled.get(call.args[0]) if call.op is _CONV2D else None
+        if found is None:
+            return super().visit_call_(call)
+        image, gate = [self.visit_expr(item) for item in found]
+        weights = self.builder_.emit(op.multiply(self.visit_expr(call.args[1]), gate))
+        made = Call(_CONV2D, [image, weights], call.attrs, call.sinfo_args)
+        return self.builder_.normalize(made)
+
+
+def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
+    """The products whose factor can go to the weights."""
+    values = {binding.var: binding.value for binding in block.bindings}
+    users: dict[Var, int] = {}
+    for binding in block.bindings:
+        for var, count in uses(binding.value).items():
+            users[var] = users.get(var, 0) + count
+    made: dict[Var, tuple[Any, Any]] = {}
+    for value in values.values():
+        data = value.args[0] if isinstance(value, Call) and value.op is _CONV2D else None
+        if isinstance(data, DataflowVar) and users.get(data) == 1 and _is_pointwise(value):
+            parts = _image_and_gate(values.get(data))
+            if parts is not None:
+                made[data] = parts
+    return made
+
+
+def _is_pointwise(call: Call) -> bool:
+    """Whether a convolution of one large image has windows of one pixel, of all channels."""
+    attrs = call.attrs
+    if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
+        return False
+    data, kernel = [_sizes(item) for item in call.args[:2]]
+    if data is None or kernel is None or data[0] != 1 or kernel[2:] != [1, 1]:
+        return False
+    return data[1] == kernel[1] and data[2] * data[3] >= LEAST * kernel[0]
+
+
+def _image_and_gate(product: Any) -> tuple[Any, Any] | None:
+    """The factors of a product of an image and a number for each of its channels."""
+    if not isinstance(product, Call) or product.op is not _MULTIPLY:
+        return None
+    whole = _sizes(product)
+    for image, gate in (product.args, reversed(product.args)):
+        sizes = _sizes(gate)
+        if whole is not None and sizes == [1, whole[1], 1, 1] and _sizes(image) == whole:
+            return image, gate
+    return None
+
+
+def _sizes(value: Any) -> list[int] | None:
+    """The four sizes of an image or its weights; None where one is not known."""
+    dims = tensor_dims(value.struct_info)
+    found = [constant_value(dim) for dim in dims or ()]
+    known = [size for size in found if size is not None]
+    return known if len(known) == len(found) == 4 else None
+
+
+def _scale(func: Function) -> Function:
+    if func.attrs.get("Primitive"):
+        return func
+    used = remove_all_unused(func)  # what nobody needs is no other use
+    made = _Scaler().visit_expr(used)
+    return func if made is used else remove_all_unused(made)
+
+
+def ScaleWeights() -> FunctionPass:  # noqa: N802 - a pass
+    """Scale the weights of convolutions of one pixel instead of the image before them."""
+    return make_function_pass("ScaleWeights", _scale)

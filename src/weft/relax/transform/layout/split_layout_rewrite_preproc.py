@@ -1,0 +1,185 @@
+"""SplitLayoutRewritePreproc: what lays weights out anew becomes a PrimFunc of its own.
+
+Before: ``y = call_tir(f, (x, w))`` where f first copies w into a local buffer of another layout, in
+a block with the annotation ``meta_schedule.layout_rewrite_preproc``, and computes with that one.
+After: ``lv = call_tir(f_weight_prepack, (w,)); y = call_tir(f_prepacked, (x, lv))``. The first call
+depends on weights only, so LiftTransformParams takes it out of inference.
+
+A PrimFunc stays as it is where that is not possible: the computation reads the weight itself too,
+blocks of both kinds share a nest, or the new layout has extents that are not constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import Mutator, collect
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext, Sequential
+from weft.relax.expr import Call, Function, Tuple, TupleGetItem
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.base import CALL_TIR
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.passes import make_module_pass
+from weft.te.primfunc import LAYOUT_FREE_BUFFERS, LAYOUT_REWRITE_PREPROC
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import Block, BlockRealize, SeqStmt, Stmt
+from weft.tir.stmt_functor import renew_defs
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """A parameter, and the buffers that hold it before and after."""
+
+    index: int
+    before: Buffer
+    after: Buffer
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The two PrimFuncs of one, and the parameters that the first one lays out."""
+
+    prepack: PrimFunc
+    compute: PrimFunc
+    rewrites: list[_Rewrite]
+
+
+def _split(func: PrimFunc) -> _Split | None:
+    """The PrimFunc in two, None if it does not lay out parameters or cannot be split."""
+    root = func.body.block if isinstance(func.body, BlockRealize) else None
+    if root is None or not isinstance(root.body, SeqStmt):
+        return None
+    first: list[Stmt] = []
+    second: list[Stmt] = []
+    for stmt in root.body.seq:
+        marks = {_is_marked(block) for block in collect(stmt, Block)}
+        if len(marks) != 1:
+            return None
+        (first if marks == {True} else second).append(stmt)
+    rewrites = _rewrites(func, first) if second else None
+    if not rewrites:
+        return None
+    used = {buffer for stmt in second for buffer in collect(stmt, Buffer)}
+    if any(rewrite.before in used for rewrite in rewrites):
+        return None
+    return _Split(_prepack(func, first, rewrites), _compute(func, root, second, rewrites), rewrites)
+
+
+def _is_marked(block: Block) -> bool:
+    value: Any = dict(block.annotations or {}).get(LAYOUT_REWRITE_PREPROC)
+    return bool(value.value if isinstance(value, IntImm) else value)
+
+
+def _rewrites(func: PrimFunc, stmts: list[Stmt]) -> list[_Rewrite] | None:
+    """What the marked blocks do, in the order of the parameters; None if it is something else."""
+    params = [func.buffer_map.get(param) for param in func.params]
+    found: dict[int, _Rewrite] = {}
+    for block in (block for stmt in stmts for block in collect(stmt, Block)):
+        if len(block.reads) != 1 or len(block.writes) != 1:
+            return None
+        before, after = block.reads[0].buffer, block.writes[0].buffer
+        index = next((i for i, buffer in enumerate(params) if buffer is before), None)
+        if index is None or index in found or any(buffer is after for buffer in params):
+            return None
+        if any(constant_value(extent) is None for extent in after.shape):
+            return None
+        found[index] = _Rewrite(index, before, after)
+    return [found[index] for index in sorted(found)]
+
+
+class _Unmark(Mutator):
+    def visit_Block(self, block: Block) -> Any:
+        rest = {k: v for k, v in (block.annotations or {}).items() if k != LAYOUT_REWRITE_PREPROC}
+        return self.visit_default(block).with_(annotations=rest)
+
+
+def _prepack(func: PrimFunc, stmts: list[Stmt], rewrites: list[_Rewrite]) -> PrimFunc:
+    """The PrimFunc from the weights to their new layouts."""
+    sources = {func.params[item.index]: item.before for item in rewrites}
+    results = {type(p)(item.after.name, p.dtype): item.after
+               for p, item in zip(sources, rewrites, strict=True)}  # fmt: skip
+    body = _root([_Unmark().visit(stmt) for stmt in stmts], [])
+    made = func.with_(
+        params=[*sources, *results], buffer_map={**sources, **results}, body=body,
+        attrs=_attrs(func, "_weight_prepack"),
+    )  # fmt: skip
+    return renew_defs(made)
+
+
+def _compute(
+    func: PrimFunc, root: Block, stmts: list[Stmt], rewrites: list[_Rewrite]
+) -> PrimFunc:
+    """The PrimFunc that takes the weights in their new layouts."""
+    buffers = dict(func.buffer_map.items())
+    for item in rewrites:
+        buffers[func.params[item.index]] = item.after
+    moved = {item.after for item in rewrites}
+    body = _root(stmts, [buffer for buffer in root.alloc_buffers if buffer not in moved])
+    return renew_defs(
+        func.with_(buffer_map=buffers, body=body, attrs=_attrs(func, "_prepacked"))
+    )
+
+
+def _root(stmts: list[Stmt], allocated: list[Buffer]) -> BlockRealize:
+    body = stmts[0] if len(stmts) == 1 else SeqStmt(stmts)
+    block = Block([], [], [], "root", body, None, allocated)
+    return BlockRealize([], IntImm("bool", 1), block)
+
+
+def _attrs(func: PrimFunc, suffix: str) -> dict[str, Any]:
+    attrs = {k: v for k, v in func.attrs.items() if k != LAYOUT_FREE_BUFFERS}
+    if "global_symbol" in attrs:
+        attrs["global_symbol"] = f"{attrs['global_symbol']}{suffix}"
+    return attrs
+
+
+class _Splitter(PyExprMutator):
+    def __init__(self, mod: IRModule, splits: dict[Any, _Split]) -> None:
+        super().__init__(mod)
+        self.splits = splits
+
+    def visit_call_(self, op: Call) -> Any:
+        call = self.visit_expr_post_order(op)
+        split = self.splits.get(call.args[0]) if call.op is CALL_TIR else None
+        if split is None:
+            return call
+        name, args = call.args[0].name_hint, list(call.args[1].fields)
+        prepack = self.builder_.add_func(split.prepack, f"{name}_weight_prepack")
+        compute = self.builder_.add_func(split.compute, f"{name}_prepacked")
+        weights = Tuple([args[item.index] for item in split.rewrites])
+        infos: list[StructInfo] = [
+            TensorStructInfo(item.after.shape, item.after.dtype) for item in split.rewrites
+        ]
+        out = infos[0] if len(infos) == 1 else TupleStructInfo(infos)
+        packed = self.builder_.emit(Call(CALL_TIR, [prepack, weights], None, [out]))
+        for position, item in enumerate(split.rewrites):
+            args[item.index] = packed if len(infos) == 1 else TupleGetItem(packed, position)
+        rest = [compute, Tuple(args), *call.args[2:]]
+        return self.builder_.emit(Call(CALL_TIR, rest, call.attrs, call.sinfo_args))
+
+
+def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+    splits = {
+        gvar: split
+        for gvar, func in mod.functions.items()
+        if isinstance(func, PrimFunc) and (split := _split(func)) is not None
+    }
+    if not splits:
+        return mod
+    mutator = _Splitter(mod, splits)
+    for gvar, func in mod.functions.items():
+        if isinstance(func, Function):
+            mutator.builder_.update_func(gvar, mutator.visit_expr(func))
+    return mutator.builder_.get()
+
+
+def SplitLayoutRewritePreproc() -> Sequential:  # noqa: N802 - as TVM
+    """Split PrimFuncs that lay out their weights; PrimFuncs that nothing calls any more go."""
+    split = make_module_pass("SplitLayoutRewritePreproc", _run)
+    return Sequential([split, DeadCodeElimination()], name="SplitLayoutRewritePreproc")

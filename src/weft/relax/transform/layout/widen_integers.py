@@ -1,0 +1,61 @@
+"""WidenIntegers: products of 8-bit integers become products of int16, where a processor has those.
+
+Before: ``matmul(x, w, out_dtype="int32")`` of int8 and uint8. After: ``matmul(astype(x, "int16"),
+astype(w, "int16"), out_dtype="int32")``, the same number for number. A weight is widened when the
+model is built, an activation once a call instead of in each step of a product; the kernel has pairs
+of them multiplied and added by one instruction (``weft.dlight.cpu.dots``). Products of uint8 and
+int8 stay as they are where the processor has one for those.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.ir.op import Op
+from weft.ir.transform import FunctionPass
+from weft.relax import op
+from weft.relax.expr import Call, Expr, Function
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.transform.layout.centred import dtype_of
+from weft.relax.transform.passes import make_function_pass
+from weft.target.machine import machine_of
+from weft.target.target import Target
+
+_PRODUCTS: Final = (Op.get("relax.matmul"), Op.get("relax.nn.conv2d"))
+_NARROW: Final = ("int8", "uint8")
+_FITTING: Final = (*_NARROW, "int16")
+
+
+class _Widener(PyExprMutator):
+    def __init__(self, has_bytes: bool) -> None:
+        super().__init__()
+        self.has_bytes = has_bytes
+
+    def visit_call_(self, call: Call) -> Expr:
+        made = super().visit_call_(call)
+        if not isinstance(made, Call) or made.op not in _PRODUCTS:
+            return made
+        kinds = [dtype_of(arg) for arg in made.args]
+        if self.has_bytes and kinds == ["uint8", "int8"] and made.attrs.get("groups", 1) == 1:
+            return made
+        if str(made.attrs["out_dtype"]) != "int32" or not all(kind in _FITTING for kind in kinds):
+            return made
+        wide = [
+            self.builder_.emit(op.astype(arg, "int16")) if kind in _NARROW else arg
+            for arg, kind in zip(made.args, kinds, strict=True)
+        ]
+        return Call(made.op, wide, made.attrs, made.sinfo_args)
+
+
+def _widened(func: Function) -> Function:
+    target: Any = Target.current(allow_none=True)
+    products = machine_of(target).dot_products
+    if func.attrs.get("Primitive") or not products:
+        return func
+    made = _Widener("vpdpbusd" in products).visit_expr(func)
+    return func if made is func else made
+
+
+def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass
+    """Compute products of 8-bit integers, summed in int32, from operands in int16."""
+    return make_function_pass("WidenIntegers", _widened)

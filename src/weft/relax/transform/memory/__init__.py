@@ -1,0 +1,1 @@
+"""Passes that plan memory: destinations, storage that is shared, results over arguments."""

@@ -1,0 +1,103 @@
+"""ReuseDyingArguments: a kernel writes its result over an argument that nothing needs later.
+
+Before, where ``lv`` is a variable of the block that no binding below uses::
+
+    lv2 = R.call_tir(cls.conv2d_add_relu, (lv1, w, lv), out_sinfo=R.Tensor((1, 4, 56, 56, 16)))
+
+After, with a PrimFunc that stores into its third buffer::
+
+    lv2 = R.call_tir_inplace(
+        cls.conv2d_add_relu_inplace, (lv1, w, lv), inplace_indices=[2], out_sinfo=[...])
+
+The memory of the result is neither allocated nor brought into the caches. The argument has the
+result's type and shape; of parameters, constants, and memory that has another name that lives
+longer, nothing is written (weft.relax.analysis.inplace), and the kernel, scheduled or not, reads
+each element of it only where it stores that of the result (weft.tir.analysis.overwritable). Calls
+of one kernel share the one that writes in place, one for each argument that it writes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.ir.module import IRModule
+from weft.ir.transform import PassContext
+from weft.relax.analysis.inplace import inplace_opportunities
+from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, Tuple, VarBinding
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.base import CALL_TIR, call_tir_inplace
+from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform.memory.over_argument import over_argument
+from weft.relax.transform.passes import make_module_pass, mutate_module
+from weft.tir.analysis.overwritable import overwritable_arguments
+from weft.tir.function import PrimFunc
+
+
+class _Reuser(PyExprMutator):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod)
+        self.mod = mod
+        self.places: dict[Any, tuple[int, ...]] = {}
+        self.kernels: dict[tuple[Any, int], Any] = {}
+        """The kernels that write in place, by the one that does not and the argument."""
+        self.chosen: dict[int, tuple[int, ...]] = {}
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        outer = self.chosen
+        self.chosen = {
+            id(block.bindings[found.binding_idx]): found.arg_idxs
+            for found in inplace_opportunities(block, (), self.candidates)[1]
+        }
+        made = super().visit_dataflow_block_(block)
+        self.chosen = outer
+        return made
+
+    def candidates(self, call: Call) -> Sequence[tuple[int, Any]]:
+        """The arguments that the kernel of a call may write over; each is one argument only."""
+        if call.op is not CALL_TIR or len(call.args) != 2 or not isinstance(call.args[1], Tuple):
+            return ()
+        kernel: Any = call.args[0]
+        given = call.args[1].fields
+        tensors = [*given, call] if isinstance(call.struct_info, TensorStructInfo) else []
+        func = self.mod[kernel]
+        if not isinstance(func, PrimFunc) or not all(
+            isinstance(item.struct_info, TensorStructInfo) for item in tensors
+        ):
+            return ()
+        if len(tensors) != len(func.buffer_map) or len(func.params) != len(func.buffer_map):
+            return ()
+        if kernel not in self.places:
+            self.places[kernel] = overwritable_arguments(func)
+        found = [(at, given[at]) for at in self.places[kernel]]
+        return [(at, arg) for at, arg in found if sum(arg is item for item in given) == 1]
+
+    def visit_binding(self, binding: Binding) -> None:
+        places = self.chosen.get(id(binding))
+        if places is None or not isinstance(binding, VarBinding):
+            super().visit_binding(binding)
+            return
+        call: Any = self.visit_expr(binding.value)
+        kernel, given = call.args
+        index = next((at for at in places if (kernel, at) in self.kernels), places[0])
+        writer = self.writer_of(kernel, index)
+        made = call_tir_inplace(writer, given, [index], [call.struct_info])
+        self.reemit(binding, binding.var, self.builder_.normalize(made))
+
+    def writer_of(self, kernel: Any, index: int) -> Any:
+        """The kernel that writes over an argument."""
+        key = kernel, index
+        if key not in self.kernels:
+            func: Any = self.mod[kernel]
+            name = f"{kernel.name_hint}_inplace"
+            self.kernels[key] = self.builder_.add_func(over_argument(func, index), name)
+        return self.kernels[key]
+
+
+def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
+    return mutate_module(mod, _Reuser(mod))
+
+
+def ReuseDyingArguments() -> Any:  # noqa: N802 - a pass
+    """The pass that lets kernels write over arguments that nothing needs afterwards."""
+    return make_module_pass("ReuseDyingArguments", _run)

@@ -1,0 +1,199 @@
+"""StaticPlanBlockMemory: tensors of one block share storage where their lives do not meet.
+
+Before (``exp`` and ``relu`` write ``a`` and ``b``, ``log`` then ``c``)::
+
+    a = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+    _ = cls.exp(x, a)
+    b = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+    _ = cls.relu(a, b)
+    c = R.builtin.alloc_tensor(R.shape([8]), "float32", 0)
+    _ = cls.log(b, c)
+
+After, where c lives in the storage of a::
+
+    storage = R.memory.alloc_storage(R.shape([32]), 0, "global", "float32")
+    a = R.memory.alloc_tensor(storage, 0, R.shape([8]), "float32")
+    ...
+    c = R.memory.alloc_tensor(storage, 0, R.shape([8]), "float32")
+
+The algorithm is TVM's token allocator (Relay's and Relax's memory planner): a storage goes back to
+a pool at the last use of its tensor; a new tensor takes the smallest free storage that is large
+enough, else it enlarges the largest one that is too small, both within a factor of 16 of its size
+and of its dtype. Sizes with symbols share where they are proved equal. Branches have pools of their
+own: what one of them allocates is not there in the other, nor behind both. The function attribute
+``tir_var_upper_bound`` (name of a symbol of the signature -> largest value) makes sizes static;
+with ``relax.memory_plan_dynamic_func_output`` also those of tensors that leave the block get
+storage of their largest size. AssignOffsets packs the storages into one.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.module import IRModule
+from weft.ir.op import Op
+from weft.relax.analysis.allocation import Allocations, find_allocations
+from weft.relax.analysis.bindings import bindings_in_order
+from weft.relax.expr import Binding, Call, Function, ShapeExpr, Var, VarBinding
+from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op import memory
+from weft.relax.struct_info import TensorStructInfo
+from weft.relax.transform.memory.upper_bound import UpperBounds
+from weft.relax.transform.passes import over_functions
+
+ALLOC_TENSOR = Op.get("relax.builtin.alloc_tensor")
+PLAN_OUTPUTS: Final = "relax.memory_plan_dynamic_func_output"
+MATCH_RANGE: Final = 16
+"""A free storage is taken only if its size is within this factor of the tensor's."""
+
+
+@dataclass(eq=False)
+class Storage:
+    """Memory of one dtype and scope; ``size`` in bytes grows while it is planned."""
+
+    size: PrimExpr
+    dtype: Any
+    scope: str
+    device: Any
+
+
+@dataclass
+class _Pool:
+    """Free storages of one dtype and scope: static ones ordered by size, then by release.
+
+    Symbolic ones stand by a sample of their size, so that few are left to prove equal.
+    """
+
+    sizes: list[int] = field(default_factory=list)
+    static: list[Storage] = field(default_factory=list)
+    symbolic: dict[int | None, list[Storage]] = field(default_factory=dict)
+
+    def take(self, size: PrimExpr, bounds: UpperBounds) -> Storage | None:
+        """A free storage for that many bytes, or None."""
+        if not isinstance(size, IntImm):
+            alike = self.symbolic.get(bounds.sample(size), [])
+            for index, storage in enumerate(alike):
+                if bounds.analyzer.can_prove_equal(size, storage.size):
+                    return alike.pop(index)
+            return None
+        wanted = size.value
+        large = bisect.bisect_left(self.sizes, wanted)
+        if large < len(self.sizes) and self.sizes[large] <= wanted * MATCH_RANGE:
+            self.sizes.pop(large)
+            return self.static.pop(large)
+        if large > 0 and self.sizes[large - 1] >= wanted // MATCH_RANGE:
+            self.sizes.pop(large - 1)
+            storage = self.static.pop(large - 1)
+            storage.size = size
+            return storage
+        return None
+
+    def give(self, storage: Storage, bounds: UpperBounds) -> None:
+        """A storage is free again."""
+        if isinstance(storage.size, IntImm):
+            place = bisect.bisect_right(self.sizes, storage.size.value)
+            self.sizes.insert(place, storage.size.value)
+            self.static.insert(place, storage)
+        else:
+            self.symbolic.setdefault(bounds.sample(storage.size), []).append(storage)
+
+
+def plan_storages(
+    func: Function, found: Allocations, bounds: UpperBounds
+) -> dict[Var, Storage]:
+    """Which storage each tensor gets."""
+    planned: dict[Var, Storage] = {}
+    pools: dict[tuple[int, str, str], _Pool] = {}  # a branch has its own
+    for binding in bindings_in_order(func):
+        life = found.lives.get(binding.var)
+        if life is not None:
+            shape, dtype, device, scope = _arguments(life.call)
+            key = (id(life.home), scope.value, str(dtype.value))
+            size = bounds.size_in_bytes(shape.values, dtype.value)
+            pool = pools.setdefault(key, _Pool())
+            storage = None if life.last is None else pool.take(size, bounds)
+            planned[life.var] = storage or Storage(size, dtype.value, scope.value, device)
+        for ended in found.ends.get(binding.var, ()):
+            storage = planned[ended]
+            home = id(found.lives[ended].home)
+            pools[home, storage.scope, str(storage.dtype)].give(storage, bounds)
+    return planned
+
+
+class _StorageRewriter(PyExprMutator):
+    """Puts ``memory.alloc_storage`` and ``memory.alloc_tensor`` where tensors were allocated."""
+
+    def __init__(
+        self, planned: dict[Var, Storage], bounds: UpperBounds, plan_outputs: bool
+    ) -> None:
+        super().__init__()
+        self.planned, self.bounds, self.plan_outputs = planned, bounds, plan_outputs
+        self.emitted: dict[Storage, Var] = {}
+
+    def visit_binding(self, binding: Binding) -> None:
+        value = binding.value
+        if not (
+            isinstance(binding, VarBinding)
+            and isinstance(value, Call)
+            and value.op is ALLOC_TENSOR
+        ):
+            super().visit_binding(binding)
+            return
+        storage = self.planned.get(binding.var)
+        if storage is None and self.plan_outputs:
+            storage = self.bounded(value)
+        if storage is None:
+            super().visit_binding(binding)
+            return
+        holder = self.emitted.get(storage)
+        if holder is None:
+            call = memory.alloc_storage(
+                [storage.size], storage.device, storage.scope, storage.dtype
+            )
+            holder = self.emitted[storage] = self.builder_.emit(call, "storage")
+        made = memory.alloc_tensor(holder, 0, value.args[0], value.args[1])
+        self.reemit(binding, binding.var, self.builder_.normalize(made))
+
+    def bounded(self, call: Call) -> Storage | None:
+        """Storage of the largest size for a tensor that leaves its block."""
+        shape, dtype, device, scope = _arguments(call)
+        if not isinstance(shape, ShapeExpr):
+            return None
+        if all(isinstance(extent, IntImm) for extent in shape.values):
+            return None
+        size = self.bounds.size_in_order(shape.values, dtype.value)
+        return Storage(size, dtype.value, scope.value, device)
+
+
+def static_plan_block_memory(func: Function, mod: IRModule) -> Function:
+    """The function with its tensors in shared storage."""
+    found = find_allocations(func, mod, _is_plannable)
+    bounds = UpperBounds(func)
+    plan_outputs = bool(func.attrs.get(PLAN_OUTPUTS, False))
+    if not found.lives and not plan_outputs:
+        return func
+    rewriter = _StorageRewriter(plan_storages(func, found, bounds), bounds, plan_outputs)
+    made: Function = rewriter.visit_expr(func)
+    return made.without_attr(PLAN_OUTPUTS) if plan_outputs else made
+
+
+def _arguments(call: Call) -> tuple[Any, Any, Any, Any]:
+    """Shape, dtype, device and scope of an allocation."""
+    shape, dtype, device, scope = call.args
+    return shape, dtype, device, scope
+
+
+def _is_plannable(call: Call) -> bool:
+    """Whether a call allocates a tensor of a known shape."""
+    if call.op is not ALLOC_TENSOR or not isinstance(call.args[0], ShapeExpr):
+        return False
+    info = call.struct_info
+    return isinstance(info, TensorStructInfo) and info.dtype != "void"
+
+
+def StaticPlanBlockMemory() -> Any:  # noqa: N802 - TVM's name
+    """The pass that lets tensors of one block share storage."""
+    return over_functions("StaticPlanBlockMemory", static_plan_block_memory)

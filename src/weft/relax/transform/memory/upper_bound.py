@@ -1,0 +1,111 @@
+"""How large a tensor can get, by the attribute ``tir_var_upper_bound`` of its function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.const_int_bound import POS_INF
+from weft.arith.interval import IntervalSet, pos_inf
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import substitute
+from weft.ir.node import Node
+from weft.relax.expr import Function
+from weft.relax.ir.lattice import symbolic_vars
+from weft.relax.ir.shape_arith import INT64
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import op
+from weft.tir.expr import Var
+
+BOUND: Final = "tir_var_upper_bound"
+NON_NEGATIVE: Final = "tir_non_negative_var"
+
+
+class UpperBounds:
+    """Largest sizes, by what the attributes of a function say of the symbols of its signature."""
+
+    def __init__(self, func: Function) -> None:
+        self.analyzer = Analyzer()
+        self.limits: list[tuple[Var, int]] = []
+        self.domains: dict[Var, IntervalSet] = {}
+        self._points: dict[Var, IntImm] = {}
+        limits = _limits(func)
+        non_negative = {str(name) for name in func.attrs.get(NON_NEGATIVE, ())}
+        for var in symbolic_vars(func.struct_info):
+            limit = limits.get(var.name)
+            if limit is not None:
+                zero, top = IntImm(var.dtype, 0), IntImm(var.dtype, limit)
+                self.analyzer.bind(var, Range(zero, IntImm(var.dtype, limit + 1)))
+                self.domains[var] = IntervalSet(zero, top)
+                self.limits.append((var, limit))
+            elif var.name in non_negative:
+                self.analyzer.bind_nonnegative(var)
+
+    def shape(self, extents: Sequence[PrimExpr]) -> list[PrimExpr]:
+        """Each extent's largest value where there is one, else the extent."""
+        return [self.extent(extent) for extent in extents]
+
+    def extent(self, extent: PrimExpr) -> PrimExpr:
+        """The largest value of one extent."""
+        if isinstance(extent, IntImm) or not self.limits:
+            return extent
+        bound = self.analyzer.const_int_bound(extent)
+        if bound.max_value != POS_INF:
+            return IntImm(INT64, bound.max_value)
+        known = self.analyzer.int_set(extent, self.domains)
+        return extent if known.max_value is pos_inf() else known.max_value
+
+    def size_in_bytes(self, extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
+        """The largest size of a tensor: a number, or a number times the symbolic extents."""
+        factor, symbolic = dtype.itemsize, op.const(1, "int64")
+        for extent in self.shape(extents):
+            if isinstance(extent, IntImm):
+                factor *= extent.value
+            else:
+                symbolic = op.multiply(symbolic, op.cast("int64", extent))
+        return op.multiply(op.const(factor, "int64"), symbolic)
+
+    def size_in_order(self, extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
+        """As ``size_in_bytes``, as a product in the order of the extents."""
+        size, *rest = [*self.shape(extents), op.const(dtype.itemsize, "int64")]
+        for factor in rest:
+            size = op.multiply(size, factor)
+        return size
+
+    def sample(self, expr: PrimExpr) -> int | None:
+        """The value at one arbitrary point: expressions that are equal have equal samples.
+
+        None if it is no number there.
+        """
+        points: dict[Node, Node] = {var: self._point(var) for var in symbolic_vars(expr)}
+        value = self.analyzer.simplify(substitute(expr, points))
+        return value.value if isinstance(value, IntImm) else None
+
+    def _point(self, var: Var) -> IntImm:
+        """The value that a symbol has for samples, within its bounds; multiples of the golden ratio
+        scatter (Knuth, "The Art of Computer Programming" 3, 6.4).
+        """
+        if var not in self._points:
+            scattered = (len(self._points) + 1) * 40503 % 65536 + 1
+            limit = dict(self.limits).get(var, scattered)
+            self._points[var] = IntImm(var.dtype, min(scattered, limit))
+        return self._points[var]
+
+
+def _limits(func: Function) -> dict[str, int]:
+    given: Any = func.attrs.get(BOUND, {})
+    if not isinstance(given, Mapping):
+        raise IRTypeError(f"{BOUND}: expected a dict from names to integers, got {given!r}")
+    limits = {}
+    for name, value in given.items():
+        limit = value.value if isinstance(value, IntImm) else value
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise IRTypeError(
+                f"{BOUND}: expected an integer as the largest value of {name}, got {value}"
+            )
+        if limit <= 0:
+            raise IRValueError(f"{BOUND}: the largest value of {name} must be positive: {limit}")
+        limits[str(name)] = limit
+    return limits

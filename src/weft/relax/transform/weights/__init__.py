@@ -1,0 +1,1 @@
+"""Passes over weights: lifted out of the function, bundled, read one at a time."""

@@ -1,0 +1,181 @@
+"""LazyGetInput, LazySetOutput: weights come one at a time, results go as soon as they are there.
+
+Before: ``def f(a, b): c = R.exp(a); d = R.add(c, b); return (c, d)``. LazyGetInput gives::
+
+    def f(fget_param):  # a function of a number and a name
+        a = R.match_cast(fget_param(0, "a"), R.Tensor(...))
+        c = R.exp(a)
+        b = R.match_cast(fget_param(1, "b"), R.Tensor(...))
+        ...
+
+so that a model's weights need not be in memory at once. LazySetOutput calls
+``fset_output(index, value)`` behind each binding of a result, and returns the empty tuple. Both
+leave the first ``num_input`` parameters as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.ir.expr import RelaxExpr
+from weft.ir.functor import collect
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.expr import (
+    Binding,
+    BindingBlock,
+    Call,
+    Function,
+    MatchCast,
+    PrimValue,
+    SeqExpr,
+    StringImm,
+    Tuple,
+    Var,
+    VarBinding,
+)
+from weft.relax.ir.lattice import defining_vars, erase_to_well_defined
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    PrimStructInfo,
+    TupleStructInfo,
+)
+from weft.relax.transform.host.purity import to_non_dataflow
+from weft.relax.transform.passes import make_function_pass
+from weft.support.errors import PassError
+
+Load = Callable[[int, str], Call]
+"""The call that gives the weight of a number and a name."""
+
+
+def kept_params(func: Function) -> int:
+    """How many parameters stay: the attribute ``num_input``, which must be possible."""
+    count = int(func.attrs.get("num_input", 0))
+    if not 0 <= count <= len(func.params):
+        raise PassError(
+            f"num_input: expected 0 to {len(func.params)}, the number of parameters, got {count}"
+        )
+    return count
+
+
+class Weights:
+    """The weights that are parameters, each loaded before the first binding that uses it."""
+
+    def __init__(self, params: list[Var], load: Load) -> None:
+        self.numbers = {param: number for number, param in enumerate(params)}
+        self.load = load
+
+    def before(self, expr: Any) -> Iterator[Binding]:
+        """The bindings that an expression needs: the call, and the cast that is the weight."""
+        for var in collect(expr, Var):
+            number = self.numbers.pop(var, None)
+            if number is not None:
+                yield from loaded(self.load(number, var.name_hint), var)
+
+
+def loaded(call: Call, var: Var) -> list[Binding]:
+    """The bindings that make a variable of what a call returns."""
+    call.struct_info = ObjectStructInfo()
+    untyped = Var(f"{var.name_hint}_untyped", call.struct_info)
+    return [VarBinding(untyped, call), MatchCast(var, untyped, var.struct_info)]
+
+
+def with_lazy_inputs(func: Function) -> Function:
+    """The function that asks for its weights; the same if it is private."""
+    if "global_symbol" not in func.attrs:
+        return func
+    count = kept_params(func)
+    number, anything = PrimStructInfo("int64"), ObjectStructInfo()
+    getter = Var("fget_param", FuncStructInfo([number, anything], anything))
+    params = [*func.params[:count], getter]
+    weights = Weights(
+        list(func.params[count:]),
+        lambda index, name: Call(getter, [PrimValue(index), StringImm(name)]),
+    )
+    blocks = [
+        block.with_(
+            bindings=[
+                made for binding in block.bindings for made in (*weights.before(binding), binding)
+            ]
+        )
+        for block in func.body.blocks
+    ]
+    blocks.append(BindingBlock(list(weights.before(func.body.body))))
+    visible = {symbol: symbol for param in params for symbol in defining_vars(param.struct_info)}
+    made = Function(
+        params, SeqExpr(blocks, func.body.body),
+        erase_to_well_defined(func.ret_struct_info or ObjectStructInfo(), visible), func.is_pure,
+        func.attrs.updated(num_input=count + 1),
+    )  # fmt: skip
+    return normalized(made)
+
+
+def with_lazy_outputs(func: Function) -> Function:
+    """The function that hands its results over; the same if it is private."""
+    if "global_symbol" not in func.attrs:
+        return func
+    number = PrimStructInfo("int64")
+    nothing = TupleStructInfo([])
+    setter = Var("fset_output", FuncStructInfo([number, ObjectStructInfo()], nothing, False))
+    place = kept_params(func) if "num_input" in func.attrs else len(func.params)
+    attrs = func.attrs.updated(num_input=place + 1) if "num_input" in func.attrs else func.attrs
+    plain = to_non_dataflow(func)
+    result = plain.body.body
+    fields = list(result.fields) if isinstance(result, Tuple) else [result]
+    results = Results(fields, lambda index, value: Call(setter, [PrimValue(index), value]))
+    first = BindingBlock([made for param in plain.params for made in results.of(param)])
+    blocks = [
+        block.with_(
+            bindings=[
+                made for binding in block.bindings for made in (binding, *results.of(binding.var))
+            ]
+        )
+        for block in plain.body.blocks
+    ]
+    blocks = [first, *blocks, BindingBlock(list(results.rest()))]
+    params = [*plain.params[:place], setter, *plain.params[place:]]
+    return normalized(Function(params, SeqExpr(blocks, Tuple([])), nothing, False, attrs))
+
+
+class Results:
+    """The values that a function returns, each to be handed over once it is there."""
+
+    def __init__(self, fields: Sequence[RelaxExpr], store: Callable[[int, Any], Call]) -> None:
+        self.store = store
+        self.waiting: dict[int, RelaxExpr] = dict(enumerate(fields))
+
+    def of(self, var: Var) -> Iterator[Binding]:
+        """The calls that hand a variable over, one for each place that it has."""
+        for index in [index for index, value in self.waiting.items() if value is var]:
+            yield self.stored(index, self.waiting.pop(index))
+
+    def rest(self) -> Iterator[Binding]:
+        """The calls for what no binding made: constants."""
+        for index, value in self.waiting.items():
+            yield self.stored(index, value)
+
+    def stored(self, index: int, value: RelaxExpr) -> Binding:
+        return VarBinding(Var("_", None), self.store(index, value))
+
+
+def normalized(func: Function) -> Function:
+    """The function with the struct info of every binding."""
+    made: Any = BlockBuilder().normalize(func)
+    normal: Function = made
+    return normal
+
+
+def without_attr(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Attributes without one of them."""
+    return {key: value for key, value in attrs.items() if key != name}
+
+
+def LazyGetInput() -> Any:  # noqa: N802 - TVM's name
+    """The pass; see ``with_lazy_inputs``."""
+    return make_function_pass("LazyGetInput", with_lazy_inputs)
+
+
+def LazySetOutput() -> Any:  # noqa: N802 - TVM's name
+    """The pass; see ``with_lazy_outputs``."""
+    return make_function_pass("LazySetOutput", with_lazy_outputs)
