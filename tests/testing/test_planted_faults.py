@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional  # noqa: E402 - after torch
 
+from weft.testing import network_runs  # noqa: E402 - likewise
 from weft.testing.float64_judge import Judge, values_of  # noqa: E402 - likewise
 from weft.testing.float64_rules import judged  # noqa: E402 - likewise
-from weft.testing.random_networks import Network, Node  # noqa: E402 - likewise
+from weft.testing.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 FLOATS = [torch.float16, torch.float32, torch.float64]
@@ -280,3 +281,22 @@ def test_a_reference_that_overflows_excuses_only_its_own_answer():
     assert not verdict(judge, torch.tensor([6.0], dtype=torch.float16), infinite).right
     off = torch.tensor([5.0], dtype=torch.float16)
     assert not verdict(judge, torch.tensor([6.0], dtype=torch.float16), off).right
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["torch", "onnx"])
+def test_the_type_of_another_framework(way, monkeypatch):
+    """PyTorch's exporter makes float32 of a float64 scalar: each way has a type of its own."""
+    pytest.importorskip("onnx")
+    network = Network(("x",), chain(step("Mul", lambda x: x * 2, "x")), ("a",)).eval()
+    given = Drawn(network, (torch.tensor(1.5, dtype=torch.float64),))
+    monkeypatch.setattr(network_runs, "random_network", lambda seed: given)
+    for found in network_runs.outcome(0)["ways"].values():
+        assert found["status"] == "right"
+    answer, dtype = {
+        "torch": ("by_weft", torch.float32), "onnx": ("by_weft_from_onnx", torch.float64),
+    }[way]  # fmt: skip
+    monkeypatch.setattr(network_runs, answer, lambda *_: (torch.tensor(3.0, dtype=dtype),))
+    found = network_runs.outcome(0)["ways"]
+    assert found.pop(way)["status"] == "wrong"
+    assert [other["status"] for other in found.values()] == ["right"]

@@ -115,6 +115,8 @@ class Judge:
     network: Network
     arguments: tuple[torch.Tensor, ...]
     native: Mapping[str, torch.Tensor]
+    declared: Mapping[str, torch.dtype] = field(default_factory=dict)
+    """The types of outputs where another framework than PyTorch has the say."""
     seed: int = 0
     met_undefined: bool = False
     """Whether some run came to a value that nothing defines."""

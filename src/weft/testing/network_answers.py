@@ -45,6 +45,14 @@ def casts_of_exported(exported: bytes) -> int:
     return sum(node.attribute[0].i == FLOAT32 for node in casts)
 
 
+def dtypes_of_exported(exported: bytes) -> list[torch.dtype]:
+    """The types that the model declares of its outputs; ONNX Runtime loads it with no others."""
+    onnx = importlib.import_module("onnx")
+    kinds = [out.type.tensor_type.elem_type for out in onnx.load_from_string(exported).graph.output]
+    arrays = [np.empty(0, onnx.helper.tensor_dtype_to_np_dtype(kind)) for kind in kinds]
+    return [torch.from_numpy(array).dtype for array in arrays]
+
+
 def _named(model: Any, drawn: Drawn) -> dict[str, Any]:
     """The arguments that the model still has: the exporter drops inputs that nothing reads."""
     there = {given.name for given in model.graph.input}

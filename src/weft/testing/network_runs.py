@@ -31,6 +31,7 @@ from weft.testing.network_answers import (
     by_weft,
     by_weft_from_onnx,
     casts_of_exported,
+    dtypes_of_exported,
     exported_model,
 )
 from weft.testing.random_networks import Drawn, Network, Node, prepare, random_network
@@ -109,7 +110,7 @@ def _ways(drawn: Drawn, values: Mapping[str, torch.Tensor], seed: int) -> dict[s
         return by_weft_from_onnx(exported_model(part, opset), part)
 
     def judge_for(part: Drawn) -> Judge:
-        return judge_of_exported(part, casts_of_exported(exported_model(part, opset)))
+        return judge_of_exported(part, exported_model(part, opset))
 
     ways["onnx"] = _status(lambda: from_onnx(drawn), judge_for(drawn), references)
     if ways["onnx"]["status"] in FAILURES:
@@ -127,15 +128,17 @@ def judge_of(drawn: Drawn) -> Judge:
     return Judge(drawn.network, drawn.arguments, values)
 
 
-def judge_of_exported(drawn: Drawn, casts: int) -> Judge:
+def judge_of_exported(drawn: Drawn, exported: bytes) -> Judge:
     """The judge of a network as its ONNX model computes it.
 
     Operator sets below 20 know no Gelu; and the exporter makes float32 of float64 tensors without
-    axes: where it writes more ``casts`` to float32 than the network has, float64 means float32.
+    axes: where it writes more casts to float32 than the network has, float64 means float32.
     """
+    casts = casts_of_exported(exported)
     nodes = [part for node in drawn.network.nodes for part in EXPORTED.get(node.kind, _as_is)(node)]
     network = Network(drawn.network.inputs, nodes, drawn.network.outputs).eval()
     judge = judge_of(Drawn(network, drawn.arguments))
+    judge.declared = dict(zip(network.outputs, dtypes_of_exported(exported), strict=True))
     if casts > sum(node.kind == "CastF32" for node in nodes):
         judge.native = {
             name: value.float() if value.dtype is torch.float64 else value
@@ -207,11 +210,10 @@ def _judged(found: Answers, judge: Judge, references: Sequence[Answers]) -> dict
             answer = torch.view_as_complex(answer)
         others = [given[index] for given in references]
         fitting = [other for other in others if other.shape == native.shape]
-        dtypes = {judge.native[name].dtype, *(other.dtype for other in fitting)}  # as exported
-        if answer.shape != native.shape or answer.dtype not in dtypes:
+        dtype = judge.declared.get(name, native.dtype)
+        if answer.shape != native.shape or answer.dtype != dtype:
             wrong.append(
-                f"{name}: {answer.dtype} {tuple(answer.shape)} for "
-                f"{native.dtype} {tuple(native.shape)}"
+                f"{name}: {answer.dtype} {tuple(answer.shape)} for {dtype} {tuple(native.shape)}"
             )
             continue
         verdict = judged(judge, name, answer, [other.to(answer.dtype) for other in fitting])
