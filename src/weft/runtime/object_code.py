@@ -7,9 +7,8 @@ the processor's before the code is loaded, since one missing instruction would e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from weft.backends.cpu.isa import host_system, system_of
+from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.abi import THREADED
 from weft.runtime.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.elf import read_object
@@ -72,8 +71,14 @@ def check_processor(code: ObjectCode, here: Processor | None = None) -> None:
     ``here`` is what to compare with instead of this machine: triple, processor, features.
     """
     obstacle = obstacle_of(code, here)
-    if obstacle:
-        raise ArtifactTargetError(f"{obstacle}; {_ADVICE[system_of(code.triple) == _system(here)]}")
+    if not obstacle:
+        return
+    system = host_system() if here is None else system_of(here[0])
+    portable = architecture_of(code.triple).portable
+    other = "for a target with this -mtriple"
+    if system == system_of(code.triple):
+        other = f"with target={portable}" if portable else "for this processor"
+    raise ArtifactTargetError(f"{obstacle}; compile the model here, or {other}")
 
 
 def obstacle_of(code: ObjectCode, here: Processor | None = None) -> str:
@@ -92,14 +97,3 @@ def obstacle_of(code: ObjectCode, here: Processor | None = None) -> str:
         f"which this one ({cpu}) lacks"
     )
 
-
-def _system(here: Processor | None) -> tuple[str, str]:
-    return host_system() if here is None else system_of(here[0])
-
-
-_ADVICE: Final = {
-    False: "compile the model here, or for a target with this -mtriple",
-    True: 'compile the model here, or with target="llvm -mcpu=x86-64-v3" for every x86-64 '
-          "processor with AVX2",
-}  # fmt: skip
-"""What to do about code for another system, and about code for another processor of this one."""

@@ -7,32 +7,17 @@ import costs a process that only runs a model more memory than everything else.
 from __future__ import annotations
 
 import functools
-import platform
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.llvm import binding
 
 Processor = tuple[str, str, Mapping[str, bool]]
 """A system's triple, a processor's name, and the features it has."""
-
-LINUX_NAMES: Final = {
-    "sse3": "pni", "lzcnt": "abm", "bmi": "bmi1", "sahf": "lahflm", "pclmul": "pclmulqdq",
-    "sha": "shani", "rdrnd": "rdrand", "prfchw": "3dnowprefetch", "crc32": "sse42", "x87": "fpu",
-    "64bit": "lm",
-}  # fmt: skip
-"""LLVM's name of a feature -> Linux's, both without ``.``, ``-`` and ``_``, where they differ."""
-
-BUNDLES: Final = {
-    "avx101": (
-        "avx512f avx512vl avx512bw avx512dq avx512cd avx512vbmi avx512vbmi2 avx512ifma avx512vnni "
-        "avx512bf16 avx512vpopcntdq avx512bitalg avx512fp16"
-    ).split(),
-}  # fmt: skip
-"""Features that are other features together: AVX10.1 has the instructions of these, no more."""
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
@@ -50,7 +35,8 @@ def _linux_flags() -> frozenset[str]:
         text = _CPUINFO.read_text(encoding="utf-8")
     except OSError:
         return frozenset()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    line = architecture_of(host_system()[0]).linux_line
+    found = re.search(rf"^{line}\s*:(.*)$", text, re.MULTILINE) if line else None
     return frozenset(found[1].replace("_", "").split()) if found else frozenset()
 
 
@@ -58,7 +44,8 @@ def surely_has(triple: str, features: Sequence[str]) -> bool:
     """Whether Linux says that this is such a system whose processor has all of these features."""
     if sys.platform != "linux" or "-linux" not in triple:
         return False
+    here = architecture_of(host_system()[0])
     plain = [re.sub(r"[.\-]", "", name) for name in features]
-    single = [part for name in plain for part in BUNDLES.get(name, [name])]
-    needed = {LINUX_NAMES.get(name, name) for name in single}
-    return triple.split("-")[0] == platform.machine() and needed <= _linux_flags()
+    single = [part for name in plain for part in here.bundles.get(name, [name])]
+    needed = {here.linux_names.get(name, name) for name in single}
+    return system_of(triple) == host_system() and needed <= _linux_flags()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.backends.cpu.isa.architecture import Instruction
+from weft.backends.cpu.isa.architecture import Statement
 from weft.runtime.ir_text import expanded
 from weft.runtime.worker_ir import WORKER_FIELDS, WORKER_TEXT
 
@@ -277,7 +277,7 @@ end:
 """
 
 
-def team_ir(services: str, pause: Instruction) -> str:
+def team_ir(services: str, pause: Statement) -> str:
     """The text of teams and workers, and of ``services``, which take teams.
 
     ``pause`` tells the processor that a thread waits. What the texts are written with:

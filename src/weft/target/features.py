@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from weft.backends.cpu.isa import architecture_of
+from weft.backends.cpu.isa.features import instruction_sets, of_its_own
 from weft.target.host import LLVMOptions, host_cpu, host_features
-from weft.target.instruction_sets import instruction_sets, of_its_own
 
 
 def required_features(options: LLVMOptions) -> tuple[str, ...]:
     """The instruction sets that code compiled with these options may use, sorted.
 
-    Of a processor that is not in ``PROCESSORS``, code is taken to use all that this machine has,
-    where it is this machine's, else the processor's own name, which no other has.
+    Of a processor that its architecture does not list, code is taken to use all that this machine
+    has, where it is this machine's, else the processor's own name, which no other has.
 
     >>> from weft.target.host import llvm_options
     >>> "avx2" in required_features(llvm_options("llvm -mcpu=x86-64-v3"))
     True
     """
-    found = instruction_sets(options.cpu, options.features)
+    found = instruction_sets(architecture_of(options.triple), options.cpu, options.features)
     is_host = options.cpu == host_cpu()
     if is_host and len(options.features.split(",")) >= len(host_features()):
         found -= {of_its_own(options.cpu)}

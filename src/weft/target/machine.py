@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from weft.backends.cpu.isa import architecture_of
+from weft.backends.cpu.isa.features import first_offered, offers
 from weft.target.features import required_features
-from weft.target.host import LLVMOptions, host_cpu, llvm_options, vector_bits
-from weft.target.instruction_sets import offers
+from weft.target.host import host_cpu, llvm_options, vector_bits
 from weft.target.target import Target, as_target
 
 _CACHES: Final = {
@@ -84,45 +85,17 @@ def _machine(target: Target) -> Machine:
     is_host = options.cpu == host_cpu()
     found = {**_CACHES, **(_host_caches() if is_host else {})}
     caches = [int(target.attrs.get(name, found[name])) for name in _CACHES]
+    architecture, bits = architecture_of(options.triple), vector_bits(target)
+    present = set(required_features(options))
+    dots = architecture.dot_products.get(bits, ())
     return Machine(
         # Of the machine, not of this process: what is built does not depend on who may use what.
-        target.num_cores or os.cpu_count() or 1, vector_bits(target),
-        _registers(options, vector_bits(target)), int(target.attrs.get("fma-ports", 2)),
-        caches[0], caches[1], caches[2],
-        _dot_products(options, vector_bits(target)), _masked_bits(options),
+        target.num_cores or os.cpu_count() or 1, bits,
+        next(count for least, count in architecture.registers if bits >= least),
+        int(target.attrs.get("fma-ports", 2)), caches[0], caches[1], caches[2],
+        tuple([name for name, needed in dots if offers(present, needed)]),
+        first_offered(present, architecture.masked, None),
     )  # fmt: skip
-
-
-_DOT_PRODUCTS: Final = {
-    128: (("vpmaddwd", ""),),
-    256: (("vpdpbusd", "avx512vnni+avx512vl avxvnni"), ("vpdpwssd", "avx512vnni+avx512vl avxvnni"),
-          ("vpmaddwd", "avx2")),
-    512: (("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
-}  # fmt: skip
-"""Bits of a vector -> instructions of ``Machine.dot_products``, and the features each needs."""
-
-
-def _dot_products(options: LLVMOptions, bits: int) -> tuple[str, ...]:
-    if not options.triple.startswith("x86_64"):
-        return ()
-    present = set(required_features(options))
-    return tuple([name for name, need in _DOT_PRODUCTS.get(bits, ()) if offers(present, need)])
-
-
-_MASKS: Final = ((8, "avx512bw+avx512vl"), (32, "avx"))
-"""Bits of ``Machine.masked_bits``, and the features they need, the fewest first."""
-
-
-def _masked_bits(options: LLVMOptions) -> int | None:
-    if not options.triple.startswith("x86_64"):
-        return None
-    present = set(required_features(options))
-    return next((bits for bits, need in _MASKS if offers(present, need)), None)
-
-
-def _registers(options: LLVMOptions, bits: int) -> int:
-    """x86-64 has 32 vector registers with AVX-512 and 16 without, AArch64 has 32."""
-    return 16 if options.triple.startswith("x86_64") and bits < 512 else 32
 
 
 @functools.cache

@@ -3,11 +3,10 @@
 import pytest
 
 import weft
-from weft.codegen.llvm.instructions import NEEDED, check_instructions
+from weft.codegen.llvm.instructions import check_instructions
 from weft.script import tir as T
 from weft.support.errors import CodegenError
-from weft.target.host import LLVMOptions
-from weft.target.instruction_sets import PROCESSORS
+from weft.target.host import LLVMOptions, llvm_options
 
 CALL = 'call <8 x i32> @"llvm.x86.avx2.pmadd.wd"(<16 x i16> %a, <16 x i16> %b)'
 
@@ -76,7 +75,12 @@ def test_other_text_is_not_looked_at():
     check_instructions("call void @llvm.x86.sse2.pause()", options("x86-64"))
 
 
-def test_each_feature_has_processors():
-    known = {feature for features in PROCESSORS.values() for feature in features}
-    for _, needed in NEEDED:
-        assert set(needed.replace("+", " ").split()) <= known
+def test_an_instruction_of_another_architecture_is_refused():
+    arm = llvm_options("llvm -mtriple=aarch64-linux-gnu")
+    text = "call <4 x float> @llvm.x86.sse.max.ps(<4 x float> %a, <4 x float> %b)"
+    with pytest.raises(CodegenError, match="max.ps is an instruction of x86_64, and the target"):
+        check_instructions(text, arm)
+    dot = "call <4 x i32> @llvm.aarch64.neon.sdot.v4i32.v16i8(<4 x i32> %a)"
+    with pytest.raises(CodegenError, match="sdot.* needs dotprod, which .* processor generic"):
+        check_instructions(dot, arm)
+    check_instructions(dot, llvm_options("llvm -mtriple=aarch64-linux-gnu -mattr=+dotprod"))

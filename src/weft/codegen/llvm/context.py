@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.backends.cpu.isa.architecture import Intrinsic
 from weft.support.errors import CodegenError
 
 FIRST_LOOP = 2
@@ -25,17 +27,19 @@ class ModuleContext:
     vector_bits: int = 128
     """What a vector register of the target holds."""
     scales: bool = False
-    """Whether one instruction multiplies by powers of two (AVX-512's vscalefps)."""
+    """Whether one instruction multiplies by powers of two."""
     masked: bool = False
-    """Whether loads and stores leave lanes of a vector out at no cost (AVX-512)."""
+    """Whether loads and stores leave lanes of a vector out at no cost."""
     any_bits: bool = False
-    """Whether one instruction is any function of three bits (AVX-512's vpternlogd)."""
+    """Whether one instruction is any function of three bits."""
     has_maximum: bool = False
-    """Whether one instruction is the maximum of two floats, NaN where one is (AArch64)."""
+    """Whether one instruction is the maximum of two floats, NaN where one is."""
     looks_up: int = 0
-    """Of how many lanes one instruction picks any (vpermps: AVX-512's 16, AVX2's 8); 0: none."""
+    """Of how many lanes one instruction picks any; 0: none."""
     fuses: bool = True
     """Whether one instruction multiplies and adds, and so rounds once."""
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
+    """The processor's own instructions, as ``Architecture.intrinsics`` has them."""
     declarations: dict[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, Final
 
+from weft.backends.cpu.isa import architecture_of
+from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel, views
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
@@ -65,14 +67,13 @@ def emit_module(
     contract = bool(machine.attrs.get("fast-math-contract", True))
     options, bits = llvm_options(target), vector_bits(machine)
     features = set(required_features(options))
-    is_avx512 = {"avx512f", "avx512vl"} <= features
-    fuses = "fma" in features or not options.triple.startswith("x86_64")
-    has_maximum = options.triple.startswith("aarch64")
+    isa = architecture_of(options.triple)
+    is_rich = isa.rich is not None and offers(features, isa.rich)
     cores = machine.num_cores or 0
     context = ModuleContext(
-        checks, contract, num_cores=cores, vector_bits=bits, scales=is_avx512, masked=is_avx512,
-        any_bits=is_avx512, has_maximum=has_maximum, fuses=fuses,
-        looks_up=16 if is_avx512 else 8 if "avx2" in features else 0,
+        checks, contract, num_cores=cores, vector_bits=bits, scales=is_rich, masked=is_rich,
+        any_bits=is_rich, has_maximum=isa.has_maximum, fuses=offers(features, isa.fuses),
+        looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}

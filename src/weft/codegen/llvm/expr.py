@@ -142,10 +142,6 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
     return emit
 
 
-_MAJORITY: Final = "232"
-"""The truth table of two out of three, as vpternlogd takes it."""
-
-
 def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
     """Min or Max of vectors from two of the processor's own, which give the second of two zeros
     and where there is a NaN.
@@ -167,30 +163,22 @@ def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
 def _one_order(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
     """The processor's own Min or Max: ``b`` where both are zeros or one is a NaN."""
     kind = llvm_type(dtype)
-    own = _OWN.get((dtype.bits, dtype.bits * dtype.lanes)) if em.context.any_bits else None
-    if own is not None:  # LLVM may make a comparison and a choice, as of integers, of what follows
-        rounding = [("i32", "4")] if own.endswith("512") else []
-        return em.b.call(f"llvm.x86.{own.format(word)}", kind, [(kind, a), (kind, b), *rounding])
+    own = em.context.intrinsics.get(f"{word} f{dtype.bits}x{dtype.lanes}")
+    if own is not None and em.context.any_bits:
+        # LLVM may make a comparison and a choice, as of integers, of what follows
+        return em.b.call(own.name, kind, [(kind, a), (kind, b), *own.rest])
     test = "ogt" if word == "max" else "olt"
     flag = em.b.op(f"fcmp {test} {kind} {a}, {b}")
     flags = with_lanes("i1", dtype.lanes)
     return em.b.op(f"select {flags} {flag}, {kind} {a}, {kind} {b}")
 
 
-_OWN: Final = {
-    (32, 128): "sse.{}.ps", (32, 256): "avx.{}.ps.256", (32, 512): "avx512.{}.ps.512",
-    (64, 128): "sse2.{}.pd", (64, 256): "avx.{}.pd.256", (64, 512): "avx512.{}.pd.512",
-}  # fmt: skip
-"""Bits of an element and of a vector -> x86's instruction for Min or Max."""
-
-
 def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
     """The bits that two of three have; LLVM finds no single instruction for it by itself."""
-    ints, size = with_lanes(f"i{dtype.bits}", dtype.lanes), dtype.bits * dtype.lanes
-    letter = {32: "d", 64: "q"}.get(dtype.bits)
-    if em.context.any_bits and letter and size in (128, 256, 512):
-        operands = [(ints, a), (ints, b), (ints, rest), ("i32", _MAJORITY)]
-        return em.b.call(f"llvm.x86.avx512.pternlog.{letter}.{size}", ints, operands)
+    ints = with_lanes(f"i{dtype.bits}", dtype.lanes)
+    own = em.context.intrinsics.get(f"majority i{dtype.bits}x{dtype.lanes}")
+    if own is not None and em.context.any_bits:
+        return em.b.call(own.name, ints, [(ints, a), (ints, b), (ints, rest), *own.rest])
     common = em.b.op(f"and {ints} {a}, {b}")
     either = em.b.op(f"or {ints} {a}, {b}")
     third = em.b.op(f"or {ints} {common}, {rest}")

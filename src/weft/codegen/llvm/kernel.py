@@ -132,7 +132,7 @@ class Kernel:
         return self.b.op(f"{name} {self.ints} {a}, {other}")
 
     def scale(self, x: str, power: str, zero: str) -> str:
-        """x * 2**power, a whole number, and 0 where ``zero`` holds: AVX-512's vscalefps.
+        """x * 2**power, a whole number, and 0 where ``zero`` holds, in one instruction.
 
         It is not run for those lanes: results below the normal numbers would be slow. Ask
         ``context.scales``.
@@ -149,7 +149,7 @@ class Kernel:
         return self._joined(parts, width)
 
     def lookup(self, table: Sequence[float], places: str) -> str:
-        """``table[place % 16]`` of sixteen numbers, by vpermps. Ask ``context.looks_up``."""
+        """``table[place % 16]`` of sixteen numbers, by permutations. Ask ``context.looks_up``."""
         width = self.b.context.looks_up
         parts = [
             self._picked(table, self._part(places, at, width, self.int_element), width)
@@ -162,8 +162,8 @@ class Kernel:
         kind, index = f"<{width} x {self.real}>", f"<{width} x {self.int_element}>"
         if len(table) == width:
             numbers = ", ".join([f"{self.real} {float_constant(n, self.real)}" for n in table])
-            name = {16: "llvm.x86.avx512.permvar.sf.512", 8: "llvm.x86.avx2.permps"}[width]
-            return self.b.call(name, kind, [(kind, f"<{numbers}>"), (index, places)])
+            permute = self.b.context.intrinsics[f"permute f32x{width}"]
+            return self.b.call(permute.name, kind, [(kind, f"<{numbers}>"), (index, places)])
         half = len(table) // 2
         low, high = (self._picked(part, places, width) for part in (table[:half], table[half:]))
         # the bit that chooses becomes the sign, by which one instruction selects lanes
@@ -190,15 +190,14 @@ class Kernel:
         return self.b.op(f"xor {self.flags} {flags}, {ones}")
 
     def _scaled(self, x: str, power: str, keep: str, width: int) -> str:
-        """One instruction; its last operand is the rounding mode in use."""
+        """One instruction on a vector that it takes."""
         kind, bits = f"<{width} x {self.real}>", max(width, 8)
         if width < bits:  # a mask has eight bits at least
             keep = self._shuffled(keep, "poison", width, range(bits), "i1")
         mask = self.b.op(f"bitcast <{bits} x i1> {keep} to i{bits}")
         values = [(kind, x), (kind, power), (kind, "zeroinitializer"), (f"i{bits}", mask)]
-        if width == 16:
-            values.append(("i32", "4"))
-        return self.b.call(f"llvm.x86.avx512.mask.scalef.ps.{32 * width}", kind, values)
+        scale = self.b.context.intrinsics[f"scale f32x{width}"]
+        return self.b.call(scale.name, kind, [*values, *scale.rest])
 
     def _part(self, x: str, start: int, width: int, element: str = "") -> str:
         """``width`` lanes from ``start`` on; those beyond the last one are open."""
