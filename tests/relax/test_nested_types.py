@@ -10,8 +10,8 @@ import pytest
 from weft import relax, tir
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.structural import structural_equal, structural_hash
-from weft.relax import lattice
-from weft.relax.lattice import BaseCheckResult
+from weft.relax.ir import lattice
+from weft.relax.ir.lattice import BaseCheckResult
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,

@@ -291,6 +291,8 @@ def test_the_type_of_another_framework(way, monkeypatch):
     network = Network(("x",), chain(step("Mul", lambda x: x * 2, "x")), ("a",)).eval()
     given = Drawn(network, (torch.tensor(1.5, dtype=torch.float64),))
     monkeypatch.setattr(network_runs, "random_network", lambda seed: given)
+    by_onnxruntime = (torch.tensor(3.0, dtype=torch.float32),)
+    monkeypatch.setattr(network_runs, "by_onnxruntime", lambda *_: by_onnxruntime)
     for found in network_runs.outcome(0)["ways"].values():
         assert found["status"] == "right"
     answer, dtype = {
