@@ -110,14 +110,12 @@ class BoundAnalyzer:
 
     def bound(self, expr: PrimExpr) -> Bound:
         """Inclusive (min, max)."""
-        kind = type(expr)
-        if kind is IntImm:
-            value = expr.value  # type: ignore[attr-defined] # an IntImm
-            return value, value
-        found = self.facts.bound_memo.get(id(expr))
-        if found is not None:
-            return found[1]
-        handler = _HANDLERS.get(kind)
+        if type(expr) is IntImm:
+            return expr.value, expr.value
+        memoised = self.facts.bound_memo.get(id(expr))
+        if memoised is not None:
+            return memoised[1]
+        handler = _HANDLERS.get(type(expr))
         result = type_bound(expr.dtype) if handler is None else handler(self, expr)
         for known, low, high in self.facts.expr_bounds:
             if expr_deep_equal(known, expr):

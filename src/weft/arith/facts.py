@@ -7,7 +7,7 @@ fact about a variable that no memoised result has looked at leaves the tables as
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from weft.ir.expr import PrimExpr, Range
 from weft.support.dtype import DataType
@@ -16,7 +16,9 @@ from weft.tir.expr import Var
 INT32: Final = DataType("int32")
 INT64: Final = DataType("int64")
 
-Memo = dict[int, tuple[PrimExpr, Any]]
+T = TypeVar("T")
+Memo = dict[int, tuple[PrimExpr, T]]
+"""The id of an expression -> the expression, so that the id stays its own, and the result."""
 
 
 def is_index(dtype: DataType) -> bool:
@@ -36,11 +38,11 @@ class Facts:
     expr_modular: list[tuple[PrimExpr, int, int]] = field(default_factory=list)
     literals: list[PrimExpr] = field(default_factory=list)
     seen: set[Var] = field(default_factory=set)
-    bound_memo: Memo = field(default_factory=dict)
-    modular_memo: Memo = field(default_factory=dict)
-    rewrite_memo: Memo = field(default_factory=dict)
-    canonical_memo: Memo = field(default_factory=dict)
-    simplify_memo: Memo = field(default_factory=dict)
+    bound_memo: Memo[tuple[int, int]] = field(default_factory=dict)
+    modular_memo: Memo[tuple[int, int]] = field(default_factory=dict)
+    rewrite_memo: Memo[PrimExpr] = field(default_factory=dict)
+    canonical_memo: Memo[Any] = field(default_factory=dict)
+    simplify_memo: Memo[PrimExpr] = field(default_factory=dict)
     settled: dict[int, PrimExpr] = field(default_factory=dict)
     """Expressions to which no rewrite rule applies."""
 

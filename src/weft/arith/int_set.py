@@ -37,7 +37,7 @@ def eval_set(
 
 def eval_region(
     region: Iterable[Range], domains: Mapping[Var, Any], analyzer: Analyzer | None = None
-) -> Array:
+) -> Array[IntervalSet]:
     """The set of each dimension of a region as variables run over ``domains``."""
     analyzer = analyzer or Analyzer()
     sets = [eval_set(as_int_set(rng, analyzer), domains, analyzer) for rng in region]

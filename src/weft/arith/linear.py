@@ -47,7 +47,7 @@ def _linear(expr: Any, wanted: set[Var]) -> _Entry:
 
 
 @deep_recursion
-def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
+def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr]:
     """[coefficient of each variable ..., rest] with expr = sum(coefficient * var) + rest.
 
     Empty where ``expr`` is not linear in the variables. Coefficients may be symbolic.
@@ -62,7 +62,7 @@ def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
 
 
 @deep_recursion
-def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array:
+def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr]:
     """[low, high] of each variable, joined, as the condition bounds it; None if it does not.
 
     Empty where a part of the condition is not a comparison that is linear in one variable.

@@ -79,15 +79,14 @@ class ModularSetAnalyzer:
 
     def modular(self, expr: PrimExpr) -> Entry:
         """(coeff, base)."""
-        kind = type(expr)
-        if kind is IntImm:
-            return 0, expr.value  # type: ignore[attr-defined] # an IntImm
-        handler = _HANDLERS.get(kind)
+        if type(expr) is IntImm:
+            return 0, expr.value
+        handler = _HANDLERS.get(type(expr))
         if handler is None or not is_index(expr.dtype):
             return _ANY
-        found = self.facts.modular_memo.get(id(expr))
-        if found is not None:
-            return found[1]
+        memoised = self.facts.modular_memo.get(id(expr))
+        if memoised is not None:
+            return memoised[1]
         result = handler(self, expr)
         if result[0] and has_data(expr):  # what wraps keeps its remainder by powers of two only
             result = _make(result[0] & -result[0], result[1])

@@ -30,7 +30,7 @@ def estimate_region_strict_bound(
     var_dom: Mapping[Var, Range],
     predicate: Any = True,
     analyzer: Analyzer | None = None,
-) -> Array | None:
+) -> Array[IntervalSet] | None:
     """The exact set of each dimension, or None where the region is no independent product.
 
     The conditions of ``predicate`` on loops that no start names decide whether anything is touched
@@ -44,7 +44,7 @@ def estimate_region_strict_bound(
 
 def _touched_if_any(
     region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any, analyzer: Analyzer
-) -> Array | None:
+) -> Array[IntervalSet] | None:
     """The exact set of each dimension where the conditions on unnamed loops hold at least once."""
     if any(uses(rng.extent, var_dom) for rng in region):
         return None
@@ -112,7 +112,7 @@ def estimate_region_lower_bound(
     var_dom: Mapping[Var, Range],
     predicate: Any = True,
     analyzer: Analyzer | None = None,
-) -> Array | None:
+) -> Array[IntervalSet] | None:
     """Sets that lie inside of what is touched, or None where none is known."""
     return estimate_region_strict_bound(region, var_dom, predicate, analyzer)
 
@@ -123,7 +123,7 @@ def estimate_region_upper_bound(
     var_dom: Mapping[Var, Range],
     predicate: Any = True,
     analyzer: Analyzer | None = None,
-) -> Array:
+) -> Array[IntervalSet]:
     """Sets that hold everything touched: exact where possible, in each dimension for itself."""
     exact = _touched_if_any(region, var_dom, predicate, analyzer or Analyzer())
     if exact is not None:

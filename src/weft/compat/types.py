@@ -121,7 +121,7 @@ class FuncType(metaclass=_StaticMeta):
         return ir_type.FuncType(arg_types, ret_type)
 
 
-def _infos(values: Any) -> Array:
+def _infos(values: Any) -> Array[StructInfo]:
     return Array([struct_info_of(value) for value in values])
 
 

@@ -84,11 +84,12 @@ def compile_aten(graph_module: fx.GraphModule, relax_pipeline: Any, target: Any)
     """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it."""
     try:
         imported = import_aten_graph(graph_module)
-        call = GraphCall(graph_module, imported, relax_pipeline, target)
+        call: Compiled = GraphCall(graph_module, imported, relax_pipeline, target)
     except TVMError as error:
         _tell(error)
-        return make_boxed_func(graph_module.forward)
-    return make_boxed_func(call)
+        call = graph_module.forward
+    boxed: Compiled = make_boxed_func(call)
+    return boxed
 
 
 _told: set[str] = set()

@@ -10,7 +10,7 @@ from weft.ir.node import Array, Map, register_conversion
 from weft.support.errors import IRAttributeError
 
 
-class Attrs(Map):
+class Attrs(Map[str, Any]):
     """A Map with str keys that also reads as attributes: ``call.attrs.strides``.
 
     Never None: a function without attributes has an empty one.

@@ -35,91 +35,93 @@ class ExprOp:
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> PrimExpr:
         return _binary("add", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> PrimExpr:
         return _binary("add", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> PrimExpr:
         return _binary("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> PrimExpr:
         return _binary("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> PrimExpr:
         return _binary("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> PrimExpr:
         return _binary("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> PrimExpr:
         return _binary("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> PrimExpr:
         return _binary("divide", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Any) -> PrimExpr:
         return _binary("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Any) -> PrimExpr:
         return _binary("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Any) -> PrimExpr:
         return _binary("floormod", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Any) -> PrimExpr:
         return _binary("floormod", other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any) -> PrimExpr:
         return _binary("power", self, other)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Any) -> PrimExpr:
         return _binary("left_shift", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Any) -> PrimExpr:
         return _binary("left_shift", other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Any) -> PrimExpr:
         return _binary("right_shift", self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Any) -> PrimExpr:
         return _binary("right_shift", other, self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_and", self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_and", other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_or", self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_or", other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_xor", self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: Any) -> PrimExpr:
         return _binary("bitwise_xor", other, self)
 
-    def __neg__(self) -> Any:
-        return slots.operators.get().negative(self)
+    def __neg__(self) -> PrimExpr:
+        negated: PrimExpr = slots.operators.get().negative(self)
+        return negated
 
-    def __invert__(self) -> Any:
-        return slots.operators.get().bitwise_neg(self)
+    def __invert__(self) -> PrimExpr:
+        inverted: PrimExpr = slots.operators.get().bitwise_neg(self)
+        return inverted
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> PrimExpr:
         return _binary("less", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> PrimExpr:
         return _binary("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> PrimExpr:
         return _binary("greater", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> PrimExpr:
         return _binary("greater_equal", self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -136,20 +138,22 @@ class ExprOp:
             "or, not, and tir.if_then_else or tir.Select for a choice"
         )
 
-    def equal(self, other: Any) -> Any:
+    def equal(self, other: Any) -> PrimExpr:
         """The ``EQ`` node of both."""
         return _binary("equal", self, other)
 
-    def astype(self, dtype: str, span: Any = None) -> Any:
+    def astype(self, dtype: str, span: Any = None) -> PrimExpr:
         """The value converted to ``dtype``."""
-        return slots.operators.get().cast(dtype, self, span)
+        converted: PrimExpr = slots.operators.get().cast(dtype, self, span)
+        return converted
 
 
-def _binary(name: str, lhs: Any, rhs: Any) -> Any:
+def _binary(name: str, lhs: Any, rhs: Any) -> PrimExpr:
     for value in (lhs, rhs):
         if not isinstance(value, _OPERANDS) and not hasattr(value, "as_prim_expr"):
-            return NotImplemented
-    return getattr(slots.operators.get(), name)(lhs, rhs)
+            return NotImplemented  # type: ignore[no-any-return]  # what Python asks of operators
+    result: PrimExpr = getattr(slots.operators.get(), name)(lhs, rhs)
+    return result
 
 
 _OPERANDS: Final = (ExprOp, int, float, np.generic)  # a tuple: a union is made anew at each call

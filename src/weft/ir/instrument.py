@@ -45,11 +45,9 @@ def pass_instrument(cls: Any = None) -> Any:
     """Class decorator: the class as an instrument (its hooks are found by name)."""
 
     def apply(given: type) -> type:
-        @functools.wraps(given, updated=())
-        class Instrument(given, PassInstrument):
-            pass
-
-        return Instrument
+        instrument = type(given.__name__, (given, PassInstrument), {})
+        functools.update_wrapper(instrument, given, updated=())
+        return instrument
 
     return apply if cls is None else apply(cls)
 

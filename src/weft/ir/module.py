@@ -117,7 +117,7 @@ class IRModule(Node):
             raise IRKeyError(f"the module has no function {name!r}; it has: {names}")
         return found
 
-    def get_global_vars(self) -> Array:
+    def get_global_vars(self) -> Array[GlobalVar]:
         """All GlobalVars."""
         return Array(self.functions)
 

@@ -48,6 +48,7 @@ def missing_attribute(owner: object, name: str) -> Any:
 
     def known() -> set[str]:
         public = {key for key in dir(kind) if not key.startswith("_")}
-        return public | slots.legacy.get().old_members(kind)
+        old: set[str] = slots.legacy.get().old_members(kind)
+        return public | old
 
     raise MissingNameError(f"{kind.__name__!r} object has no attribute {name!r}", name, known)

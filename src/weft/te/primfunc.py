@@ -323,7 +323,8 @@ class _Builder:
         body = substitute(operation.body, mapping)
         if isinstance(body, BlockRealize) and STAGES in body.block.annotations:
             self.allocations += body.block.alloc_buffers
-            return _Named(self.fresh).visit(body.block.body)
+            named: Stmt = _Named(self.fresh).visit(body.block.body)
+            return named
         reads = [BufferRegion.full_region(self.buffers[tensor.key]) for tensor in operation.inputs]
         writes = [BufferRegion.full_region(buffer) for buffer in written]
         name = self.fresh(operation.name)

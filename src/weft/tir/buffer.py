@@ -62,7 +62,8 @@ class Buffer(Node):
         """A load, or a region where an index is a slice (with step 1 or None)."""
         if not isinstance(indices, tuple | list):
             indices = (indices,)
-        return slots.operators.get().index_buffer(self, indices)
+        element: BufferLoad | BufferRegion = slots.operators.get().index_buffer(self, indices)
+        return element
 
     def vload(self, begin: Any, dtype: str | None = None, predicate: Any = None) -> BufferLoad:
         """A load at ``begin``; with a vector ``dtype``, of that many consecutive elements."""
@@ -91,13 +92,14 @@ class Buffer(Node):
         call = slots.operators.get().buffer_access_ptr
         return call(self, access_mask, ptr_type, content_lanes, offset, extent)
 
-    def offset_of(self, indices: Sequence[Any]) -> Array:
+    def offset_of(self, indices: Sequence[Any]) -> Array[PrimExpr]:
         """The flat offset in elements of ``indices``, as an array of one."""
         return Array(slots.operators.get().buffer_offset(self, indices))
 
     def get_flattened_buffer(self) -> Buffer:
         """The buffer as one dimension over the same data."""
-        return slots.operators.get().flattened_buffer(self)
+        flat: Buffer = slots.operators.get().flattened_buffer(self)
+        return flat
 
 
 def decl_buffer(

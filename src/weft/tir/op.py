@@ -400,12 +400,13 @@ def max(*args: Any, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
 
 def _extreme(name: str, args: Any, kwargs: Any) -> PrimExpr:
     if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], nodes.IterVar | list | tuple)):
-        return _REDUCERS[name](*args, **kwargs)
+        reduction: PrimExpr = _REDUCERS[name](*args, **kwargs)
+        return reduction
     values = args[:-1] if len(args) == 3 and isinstance(args[2], Span | None) else args
     if len(values) < 2:
         raise IRTypeError(f"{name}: expected two values, or a value and axis=, got {len(args)}")
-    found: PrimExpr = functools.reduce(minimum if name == "min" else maximum, values)
-    return found
+    extreme: PrimExpr = functools.reduce(minimum if name == "min" else maximum, values)
+    return extreme
 
 
 def _minimum(x: Any, y: Any) -> Any:

@@ -111,7 +111,7 @@ def iter_map_simplify(
     simplify_trivial_iterators: bool = True,
     *,
     analyzer: Analyzer | None = None,
-) -> Array:
+) -> Array[PrimExpr]:
     """The indices, simplified through their iteration map where there is one."""
     analyzer = analyzer or Analyzer()
     level = as_level(check_level)
@@ -130,7 +130,7 @@ def iter_map_simplify(
     return indices_of(found, analyzer)
 
 
-def indices_of(found: IterMapResult, analyzer: Analyzer) -> Array:
+def indices_of(found: IterMapResult, analyzer: Analyzer) -> Array[PrimExpr]:
     """The indices of a map as expressions: simpler than those it was detected from."""
     plain = ToExpr(analyzer)
     return Array([plain.convert(index) for index in found.indices])

@@ -26,7 +26,9 @@ from weft.tir.expr import Sub, Var
 
 
 @deep_recursion
-def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[PrimExpr]) -> Map:
+def inverse_affine_iter_map(
+    iter_map: Sequence[IterSumExpr], outputs: Sequence[PrimExpr]
+) -> Map[Var, PrimExpr]:
     """Variable -> its value where the indices of a bijective map have the values ``outputs``.
 
     For the map ``[l0 // 16, l0 % 16]`` and outputs ``a, b`` it is ``{l0: a*16 + b}``.

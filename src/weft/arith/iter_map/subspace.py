@@ -75,7 +75,7 @@ def subspace_divide(
     simplify_trivial_iterators: bool = True,
     *,
     analyzer: Analyzer | None = None,
-) -> Array:
+) -> Array[Array[IterMark]]:
     """Pairs of IterMarks ``[outer, inner]``, one for each binding, then one for the predicates.
 
     ``binding = outer.source * inner.extent + inner.source``, where ``inner`` runs over
@@ -222,7 +222,9 @@ class _Divider:
             _Side.BOTH,
         )  # fmt: skip
 
-    def chained(self, digits: Sequence[IterSplitExpr], unit: Any) -> tuple[Any, Array]:
+    def chained(
+        self, digits: Sequence[IterSplitExpr], unit: Any
+    ) -> tuple[Any, Array[IterSplitExpr]]:
         """The extent of digits, given from the innermost, and them as multiples of ``unit``."""
         extent = const_like(unit, 1)
         placed = []

@@ -97,9 +97,10 @@ def _values(nest: Nest, index: PrimExpr) -> Sequence[int] | None:
     axes = sorted(set(collect(index, Var)), key=lambda axis: axis.name)
     sizes = [nest.extent(axis) for axis in axes]
     found = detect_linear_equation(index, axes)
-    if not found or not all(isinstance(value, IntImm) for value in found):
+    constants = [value.value for value in found if isinstance(value, IntImm)]
+    if not constants or len(constants) < len(found):
         return None
-    *steps, start = [int(value) for value in found]
+    *steps, start = constants
     ranges = [range(size) for size in sizes if size is not None]
     if len(ranges) != len(sizes):
         return None

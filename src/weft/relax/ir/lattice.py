@@ -226,7 +226,7 @@ def struct_info_lca(lhs: StructInfo, rhs: StructInfo) -> StructInfo:
 
 
 def _lca(
-    lhs: Any, rhs: Any, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
+    lhs: StructInfo, rhs: StructInfo, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
 ) -> StructInfo:
     if _base_check(lhs, rhs, checks) == BaseCheckResult.PASS:
         return lhs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.ir.module import IRModule
 from weft.relax.analysis.inplace import aliases, inplace_opportunities, liveness
@@ -27,13 +26,11 @@ def dataflow_inplace_analysis(
     block: DataflowBlock, inputs: Sequence[Var], mod: IRModule  # noqa: ARG001 - of TVM's signature
 ) -> tuple[list[tuple[int, set[int]]], list[tuple[int, set[int]]]]:
     """(binding, arguments that may hold its result): by size, and of the very shape."""
-    found: Any = tuple(
-        [
-            [(item.binding_idx, set(item.arg_idxs)) for item in part]
-            for part in inplace_opportunities(block, inputs)
-        ]
+    by_size, of_the_shape = inplace_opportunities(block, inputs)
+    return (
+        [(item.binding_idx, set(item.arg_idxs)) for item in by_size],
+        [(item.binding_idx, set(item.arg_idxs)) for item in of_the_shape],
     )
-    return found
 
 
 def dataflow_single_inplace_call(

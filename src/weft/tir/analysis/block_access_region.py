@@ -336,7 +336,9 @@ def _detect(block: Block, buffer_var_map: Mapping[Var, Buffer]) -> _AccessDetect
 
 
 @deep_recursion
-def get_block_access_region(block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]) -> Array:
+def get_block_access_region(
+    block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]
+) -> Array[Array[BufferRegion]]:
     """[reads, writes, opaque accesses] of the block's body, as arrays of BufferRegion.
 
     ``buffer_var_to_buffer`` maps the data variable of every buffer defined outside of the block to
@@ -349,7 +351,9 @@ def get_block_access_region(block: Block, buffer_var_to_buffer: Mapping[Var, Buf
 
 
 @deep_recursion
-def get_block_read_write_region(block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]) -> Array:
+def get_block_read_write_region(
+    block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]
+) -> Array[Array[BufferRegion]]:
     """[reads, writes] of the block's body; opaque accesses come last in both."""
     found = _detect(block, buffer_var_to_buffer)
     opaque = found.collect(found.opaque)

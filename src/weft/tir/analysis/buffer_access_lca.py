@@ -80,7 +80,7 @@ class _LCAFinder(Visitor):
 
 
 @deep_recursion
-def detect_buffer_access_lca(func: PrimFunc) -> Map:
+def detect_buffer_access_lca(func: PrimFunc) -> Map[Buffer, Stmt | None]:
     """Buffer -> the For or Block that holds all its accesses; None where that is the function."""
     finder = _LCAFinder()
     for buffer in func.buffer_map.values():

@@ -237,11 +237,13 @@ class _Search:
         if not len(own):
             return left
         if exact:
-            return left[~_member(left, own)]
-        if not write.is_affine:
+            written = _member(left, own)
+        elif write.is_affine:
+            written = ((left >= own.min(axis=0)) & (left <= own.max(axis=0))).all(axis=1)
+        else:
             return left[:0]
-        inside = (left >= own.min(axis=0)) & (left <= own.max(axis=0))
-        return left[~inside.all(axis=1)]
+        remaining: np.ndarray = left[~written]
+        return remaining
 
     def written(self, left: np.ndarray, write: Access) -> tuple[int, ...] | None:
         """One of the elements that some thread surely writes."""

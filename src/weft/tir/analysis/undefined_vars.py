@@ -33,7 +33,7 @@ class _Undefined(ScopeVisitor):
 
 
 @deep_recursion
-def undefined_vars(node: Any, defs: Sequence[Var] = ()) -> Array:
+def undefined_vars(node: Any, defs: Sequence[Var] = ()) -> Array[Var]:
     """Variables used in ``node`` (statement, expression or function) without a definition.
 
     In order of first use; ``defs`` count as defined. A buffer's data counts as used where the

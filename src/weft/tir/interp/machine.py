@@ -58,7 +58,7 @@ class Machine:
         self.kernel: Kernel | None = None
         self.tags: tuple[str, ...] = ()
 
-    def expression(self, expr: PrimExpr) -> Any:
+    def expression(self, expr: PrimExpr) -> Callable[[State], Any]:
         """The closure of an expression."""
         return self.expressions.compile(expr)
 
