@@ -22,7 +22,7 @@ from benchmarks.report import Table, figures
 from benchmarks.rows import Row
 from weft.cli.bench import chosen as installed
 from weft.cli.engines import ENGINES
-from weft.runtime.threads import num_threads
+from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
 COMMANDS: Final[dict[str, tuple[str, Sequence[Row]]]] = {

@@ -27,7 +27,7 @@ import weft
 from benchmarks.options import chosen, status_of
 from weft import dlight, te, topi
 from weft.relax.transform.legalize.manipulate import te_layout_transform
-from weft.runtime.threads import set_num_threads
+from weft.runtime.threads.parallel import set_num_threads
 from weft.tir import IndexMap
 
 TURNS: Final = 5

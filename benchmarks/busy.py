@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.measure import Crew, Plan, pinned
 from benchmarks.networks import NETWORKS
 from benchmarks.options import chosen, positive, status_of
-from weft.runtime.threads import num_threads
+from weft.runtime.threads.parallel import num_threads
 
 
 @contextlib.contextmanager

@@ -15,8 +15,13 @@ from collections.abc import Callable
 import numpy as np
 
 from weft import nd
-from weft.runtime.llvm import object_from_ir
-from weft.runtime.native import FunctionSpec, NativeFunction, NativeLibrary, ParamSpec
+from weft.runtime.native.llvm import object_from_ir
+from weft.runtime.native.native_library import (
+    FunctionSpec,
+    NativeFunction,
+    NativeLibrary,
+    ParamSpec,
+)
 from weft.runtime.ndarray import fresh
 from weft.support.dtype import DataType
 

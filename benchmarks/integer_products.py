@@ -29,7 +29,7 @@ from benchmarks.options import chosen, status_of
 from weft import tir
 from weft.dlight.cpu.dot_intrinsics import DOTS, INTRINSICS, Dot, dot_product_sum
 from weft.relax.frontend.onnx import from_onnx
-from weft.runtime.threads import set_num_threads
+from weft.runtime.threads.parallel import set_num_threads
 from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.testing.onnx_models import info, model, node

@@ -36,7 +36,7 @@ from benchmarks.work import work_of
 from weft import relax, tir
 from weft.ir.transform import PassContext
 from weft.relax.frontend.torch import from_exported_program
-from weft.runtime.threads import set_num_threads
+from weft.runtime.threads.parallel import set_num_threads
 from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.target.machine import machine_of

@@ -17,7 +17,7 @@ import numpy as np
 
 import weft
 from benchmarks.limits import FLOPS, chains_of, peak
-from weft.runtime.threads import set_num_threads
+from weft.runtime.threads.parallel import set_num_threads
 from weft.script import tir as T
 
 SIZE, ROWS, COLUMNS = 768, 6, 16

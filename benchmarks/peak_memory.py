@@ -22,7 +22,7 @@ from weft.ir.transform import Sequential
 from weft.relax import transform
 from weft.relax.analysis.allocation import find_allocations
 from weft.relax.ir.lattice import symbolic_vars
-from weft.runtime.memory_plan import largest_live, plan_offsets
+from weft.runtime.memory.plan import largest_live, plan_offsets
 from weft.testing.model_graphs import bert_base, llama, resnet50
 
 LOWERED = Sequential(

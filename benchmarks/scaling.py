@@ -27,7 +27,7 @@ from benchmarks.options import chosen, positive, status_of
 from benchmarks.rows import Row
 from weft.cli.bench import rounds
 from weft.cli.engine_process import Engine
-from weft.runtime.threads import num_threads
+from weft.runtime.threads.parallel import num_threads
 
 TIMEOUT: Final = 600.0
 MEASURED: Final = ("weft", PEAK, COPY)

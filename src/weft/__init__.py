@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from weft.runtime.device import cpu as cpu
     from weft.runtime.device import cuda as cuda
     from weft.runtime.device import device as device
-    from weft.runtime.model import CompiledModel as CompiledModel
-    from weft.runtime.model import load as load
-    from weft.runtime.model import load_module as load_module
+    from weft.runtime.model.compiled_model import CompiledModel as CompiledModel
+    from weft.runtime.model.compiled_model import load as load
+    from weft.runtime.model.compiled_model import load_module as load_module
     from weft.runtime.module import Executable as Executable
     from weft.runtime.module import Module as Module
     from weft.runtime.ndarray import NDArray as NDArray
@@ -61,7 +61,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "Array": "weft.ir.node",
     "CodegenError": "weft.support.errors",
-    "CompiledModel": "weft.runtime.model",
+    "CompiledModel": "weft.runtime.model.compiled_model",
     "DataType": "weft.support.dtype",
     "DataTypeCode": "weft.support.dtype",
     "Device": "weft.runtime.device",
@@ -95,8 +95,8 @@ _NAMES = {
     "gpu": "weft.runtime.device:cuda",
     "install_as_tvm": "weft.compat.install",
     "instrument": "weft.ir:instrument",
-    "load": "weft.runtime.model",
-    "load_module": "weft.runtime.model",
+    "load": "weft.runtime.model.compiled_model",
+    "load_module": "weft.runtime.model.compiled_model",
     "metal": "weft.runtime.device",
     "mtl": "weft.runtime.device:metal",
     "opencl": "weft.runtime.device",

@@ -17,9 +17,9 @@ from weft.codegen.build import compile_cached
 from weft.dlight.cpu import Default
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
-from weft.runtime.builtins_ir import BUILTINS_IR
-from weft.runtime.parallel_ir import parallel_ir
-from weft.runtime.parts import part_object
+from weft.runtime.native.builtins_ir import BUILTINS_IR
+from weft.runtime.native.parts import part_object
+from weft.runtime.threads.parallel_ir import parallel_ir
 from weft.support.errors import RuntimeFault
 from weft.target.target import Target
 from weft.tir.function import PrimFunc

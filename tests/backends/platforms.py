@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from weft.backends.cpu.isa import host_system, system_of
-from weft.runtime.c_text import DTYPES
+from weft.runtime.export.c_text import DTYPES
 from weft.target.host import host_features
 
 ROOT = "/usr/aarch64-linux-gnu"

@@ -55,7 +55,7 @@ PATHS = {
     "tvm.ir.container": "weft.ir.node",
     "tvm.runtime.ndarray": "weft.runtime.ndarray",
     "tvm.runtime.module": "weft.runtime.module",
-    "tvm.runtime.relax_vm": "weft.runtime.vm",
+    "tvm.runtime.relax_vm": "weft.runtime.vm.virtual_machine",
     "tvm.nd": "weft.nd",
     "tvm.error": "weft.error",
     "tvm.target": "weft.target",

@@ -9,7 +9,7 @@ import weft
 from weft import relax
 from weft.driver.pipeline import WEFT
 from weft.ir.transform import PassContext
-from weft.runtime.model import CompiledModel
+from weft.runtime.model.compiled_model import CompiledModel
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T

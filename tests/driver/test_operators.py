@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft import relax
 from weft.driver.operators import OperatorRunner
-from weft.runtime import vm_builtins
+from weft.runtime.vm import builtins as vm_builtins
 from weft.script import ir as I
 from weft.script import relax as R
 
@@ -152,9 +152,9 @@ def test_an_operator_whose_shapes_are_known_asks_for_legalize_ops():
 
 WITHOUT_COMPILER = """
 import numpy as np
-from weft.runtime.bytecode import Program, VMFunction
+from weft.runtime.vm.bytecode import Program, VMFunction
 from weft.runtime.module import Executable as Kernels
-from weft.runtime.vm import Executable, VirtualMachine
+from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
 code = (("call", 1, ("operator", "relax.exp"), (("value", "{}"), ("reg", 0))), ("ret", ("reg", 1)))
 main = VMFunction("main", (("x", ("object",)),), code, 2)
 try:

@@ -20,7 +20,7 @@ from weft import relax
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
 from weft.relax.frontend.onnx import from_onnx
-from weft.runtime.artifact_checks import interface_of
+from weft.runtime.artifact.checks import interface_of
 from weft.script import from_source
 from weft.testing.mutation import mutated_bytes, mutated_json, mutated_message
 from weft.testing.text_mutation import mutated_text

@@ -16,7 +16,7 @@ import pytest
 from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import RuntimeFault
 from weft.testing.agreement import EXACT_TARGET, checked, report, shrunk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.runtime.llvm import object_from_ir
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.llvm import object_from_ir
+from weft.runtime.native.native_library import NativeLibrary
 
 DECLARATIONS = """
 declare i32 @weft_raise(i32, ptr, i64, i64)

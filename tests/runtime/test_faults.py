@@ -1,8 +1,8 @@
 import pytest
 
 from weft.runtime import faults
-from weft.runtime.abi import FaultKind
-from weft.runtime.spec import FunctionSpec, ParamSpec
+from weft.runtime.call.abi import FaultKind
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.support.errors import RuntimeFault
 
 

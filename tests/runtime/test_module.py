@@ -2,8 +2,8 @@ import pytest
 
 from weft import nd
 from weft.runtime import BenchmarkResult, Executable, Module, PackedFunc
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.module import system_lib
-from weft.runtime.spec import FunctionSpec, ParamSpec
 
 
 @pytest.fixture

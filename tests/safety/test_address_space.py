@@ -11,9 +11,9 @@ import pytest
 
 PROGRAM = '''
 import ctypes
-from weft.runtime.externals import bind_external
-from weft.runtime.llvm import object_from_ir
-from weft.runtime.parts import load_code
+from weft.runtime.native.externals import bind_external
+from weft.runtime.native.llvm import object_from_ir
+from weft.runtime.native.parts import load_code
 
 STEPS = 4000  # 32 KB of code beside half a kilobyte of constants
 body = ["  %v0 = load volatile double, ptr @table"]

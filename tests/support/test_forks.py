@@ -37,7 +37,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 COMPILES = """
 import os, sys, threading, warnings
-from weft.runtime.llvm import binding, object_from_ir
+from weft.runtime.native.llvm import binding, object_from_ir
 
 warnings.simplefilter("ignore", DeprecationWarning)
 binding()

@@ -13,7 +13,7 @@ from weft.cli import main
 from weft.ir.transform import module_pass
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.transform import LegalizeOps
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.script import tir as T
 from weft.script.parser import entry
 from weft.support.errors import InternalError, IRTypeError, IRValueError, TVMError

@@ -16,8 +16,8 @@ from weft.relax.frontend.onnx import registry as onnx_registry
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.reference.operators import REFERENCE
 from weft.relax.transform.legalize import LEGALIZE, register_legalize
-from weft.runtime.externals import BOUND
-from weft.runtime.native import register_extern
+from weft.runtime.native.externals import BOUND
+from weft.runtime.native.native_library import register_extern
 from weft.runtime.registry import get_global_func
 
 NAME = "tests.twice"
@@ -114,7 +114,7 @@ REGISTRIES = {
 def no_traces(monkeypatch):
     """What the tests register is gone after them."""
     from weft.runtime import registry
-    from weft.runtime.externals import _bound
+    from weft.runtime.native.externals import _bound
 
     Op.register(NAME)
     tables = [registry._TABLE, LEGALIZE, REFERENCE, pipeline._PIPELINES, onnx_registry._TABLE,

@@ -5,7 +5,7 @@ import pytest
 
 import weft
 from weft import relax
-from weft.runtime.memory_plan import largest_live, plan_offsets
+from weft.runtime.memory.plan import largest_live, plan_offsets
 from weft.testing.model_graphs import bert_base, llama, resnet50
 
 RESNET = resnet50(32, (1, 1, 1, 1))

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.c_text import DTYPES
-from weft.runtime.spec import names_in
-from weft.runtime.vm_patterns import evaluate
+from weft.runtime.call.spec import names_in
+from weft.runtime.export.c_text import DTYPES
+from weft.runtime.vm.patterns import evaluate
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -19,8 +19,8 @@ from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
 from weft.cli.engines import ENGINES
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
-from weft.runtime.artifact import writable_path, write_file
-from weft.runtime.threads import num_threads
+from weft.runtime.artifact.weft_file import writable_path, write_file
+from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
 CALL_SECONDS: Final = 0.1

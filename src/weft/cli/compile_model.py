@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.models import add_model_arguments, subject_of
-from weft.runtime.artifact import writable_path
+from weft.runtime.artifact.weft_file import writable_path
 from weft.support.errors import IRValueError
 
 

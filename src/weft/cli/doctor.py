@@ -14,7 +14,7 @@ from typing import Final
 
 import weft
 from weft.codegen.cache import cache_folder
-from weft.runtime.threads import num_threads
+from weft.runtime.threads.parallel import num_threads
 from weft.target.codegen import llvm_version_major
 from weft.target.host import host_cpu, host_features
 

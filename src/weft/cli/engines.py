@@ -25,7 +25,7 @@ import numpy as np
 import weft
 from weft.cli.errors import error_text
 from weft.cli.models import find_model
-from weft.runtime.model import CompiledModel, to_torch
+from weft.runtime.model.compiled_model import CompiledModel, to_torch
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 

@@ -17,7 +17,7 @@ import numpy as np
 import weft
 from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
 from weft.driver.sources import function_of
-from weft.runtime.model import to_torch
+from weft.runtime.model.compiled_model import to_torch
 from weft.support.errors import IRValueError, TVMError
 
 KINDS = (

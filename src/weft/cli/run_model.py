@@ -13,7 +13,7 @@ import numpy as np
 
 import weft
 from weft.cli.compile_model import described_inputs
-from weft.runtime.artifact import write_file
+from weft.runtime.artifact.weft_file import write_file
 from weft.support.errors import IRValueError, TVMError
 from weft.support.files import open_regular
 

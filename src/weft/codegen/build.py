@@ -10,7 +10,7 @@ from weft.codegen.llvm.compile import CompiledObject, compile_module, llvm_versi
 from weft.codegen.llvm.emit import lower_to_llvm, prim_funcs
 from weft.codegen.llvm.worker_pool import POOL
 from weft.ir.module import IRModule
-from weft.runtime.spec import FunctionSpec
+from weft.runtime.call.spec import FunctionSpec
 from weft.target.host import llvm_options
 from weft.target.target import as_target
 

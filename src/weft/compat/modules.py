@@ -35,7 +35,7 @@ ALIASES: Final[dict[str, str]] = {
     "runtime.object": "weft.ir.node",
     "runtime.object_path": "weft.support.object_path",
     "runtime.packed_func": "weft.runtime.registry",
-    "runtime.relax_vm": "weft.runtime.vm",
+    "runtime.relax_vm": "weft.runtime.vm.virtual_machine",
     "s_tir": "weft.tir",
     "s_tir.analysis": "weft.tir.analysis",
     "s_tir.dlight": "weft.dlight",

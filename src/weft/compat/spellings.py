@@ -53,7 +53,7 @@ NAMES: Final = (
     Spelling(
         "weft.runtime", "register_global_func", "weft.runtime.registry:register_func", "v0.22", ""
     ),
-    Spelling("weft.runtime", "relax_vm", "weft.runtime.vm", "v0.16", "v0.21"),
+    Spelling("weft.runtime", "relax_vm", "weft.runtime.vm.virtual_machine", "v0.16", "v0.21"),
     Spelling("weft.runtime", "tensor", "weft.runtime.ndarray:array", "v0.22", ""),
     # ir
     Spelling("weft.ir", "Call", "weft.relax.expr:Call", "v0.26", ""),

@@ -22,12 +22,12 @@ from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
 from weft.relax.transform.graph.bind import BindParams
 from weft.relax.vm.lower import attach_native, lower_functions
-from weft.runtime.foreign import CompiledFunction
 from weft.runtime.module import Executable as TirExecutable
-from weft.runtime.object_code import ObjectCode, check_processor
+from weft.runtime.native.foreign import CompiledFunction
+from weft.runtime.native.object_code import ObjectCode, check_processor
 from weft.runtime.registry import register_func
-from weft.runtime.vm import Executable
-from weft.runtime.vm_builtins import RUN_OPERATOR
+from weft.runtime.vm.builtins import RUN_OPERATOR
+from weft.runtime.vm.virtual_machine import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections

@@ -18,8 +18,8 @@ from weft.ir.transform import PassContext
 from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import Function
-from weft.runtime.model import CompiledModel
-from weft.runtime.threads import own_num_threads
+from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.threads.parallel import own_num_threads
 from weft.support.errors import IRTypeError
 from weft.support.garbage import rare_collections
 from weft.support.progress import listening, tell

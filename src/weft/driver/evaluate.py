@@ -7,8 +7,8 @@ from typing import Any
 
 from weft.driver.build import as_target, build
 from weft.ir.expr import IntImm
+from weft.runtime.native.object_code import ObjectCode, obstacle_of
 from weft.runtime.ndarray import NDArray, empty
-from weft.runtime.object_code import ObjectCode, obstacle_of
 from weft.support import slots
 from weft.support.errors import IRValueError
 from weft.target.features import required_features

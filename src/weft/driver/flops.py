@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.ir.expr import PrimExpr
 from weft.ir.module import IRModule
 from weft.relax.vm.extents import Symbols
-from weft.runtime.flops import FlopCount
+from weft.runtime.model.flops import FlopCount
 from weft.support.errors import TVMError
 from weft.tir.analysis.resources import count_flops
 from weft.tir.expr import Var

@@ -24,8 +24,8 @@ from weft.driver.sources import Request, function_of, source_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.relax.transform.legalize import LEGALIZE
-from weft.runtime.artifact import read_file, write_file
-from weft.runtime.model import CompiledModel, from_artifact
+from weft.runtime.artifact.weft_file import read_file, write_file
+from weft.runtime.model.compiled_model import CompiledModel, from_artifact
 from weft.support.config import environment_int
 from weft.support.errors import ArtifactError, TVMError
 from weft.target.host import llvm_options

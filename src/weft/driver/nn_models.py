@@ -17,7 +17,7 @@ from weft.relax.frontend.nn import spec as specs
 from weft.relax.frontend.nn.core import Effect, Module
 from weft.relax.frontend.nn.exporter import Exporter
 from weft.relax.transform.graph.bind import BindParams
-from weft.runtime.signature import Parameter, Signature
+from weft.runtime.model.signature import Parameter, Signature
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 
 _OPTIONS: Final = frozenset({"method"})

@@ -18,8 +18,8 @@ from weft.driver.sources import Imported, Request
 from weft.relax.frontend.onnx import importer
 from weft.relax.frontend.onnx.checks import check_options
 from weft.relax.frontend.onnx.model import load_model
+from weft.runtime.model.signature import Signature
 from weft.runtime.ndarray import NDArray
-from weft.runtime.signature import Signature
 from weft.support.errors import IRTypeError, IRValueError
 
 _OPTIONS: Final = frozenset({"custom_converters", "dtype_dict", "opset", "shape_dict"})

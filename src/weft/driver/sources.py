@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
-from weft.runtime.signature import Signature
+from weft.runtime.model.signature import Signature
 from weft.support.errors import IRTypeError, IRValueError
 
 

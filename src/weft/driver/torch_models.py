@@ -21,7 +21,7 @@ from weft.driver.sources import Imported, Request
 from weft.relax.frontend.torch.capture import EXPORTING, capture
 from weft.relax.frontend.torch.dim_names import named_extents
 from weft.relax.frontend.torch.exported_program import ImportedProgram, import_exported_program
-from weft.runtime.signature import (
+from weft.runtime.model.signature import (
     ABSENT,
     Parameter,
     Signature,

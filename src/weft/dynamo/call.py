@@ -9,8 +9,8 @@ from torch import fx
 
 from weft.driver.build import relax_build
 from weft.relax.frontend.torch.aten_graph import ImportedGraph
-from weft.runtime.model import CompiledModel
-from weft.runtime.signature import Parameter, Signature
+from weft.runtime.model.compiled_model import CompiledModel
+from weft.runtime.model.signature import Parameter, Signature
 
 
 class GraphCall:

@@ -11,7 +11,7 @@ import ctypes
 import itertools
 from typing import Final
 
-from weft.runtime.abi import FaultKind, RaiseFunction, address_of
+from weft.runtime.call.abi import FaultKind, RaiseFunction, address_of
 from weft.support.errors import RuntimeFault
 
 

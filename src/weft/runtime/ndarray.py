@@ -15,8 +15,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from weft.runtime.device import CPU, Device, require_cpu
-from weft.runtime.dlpack import export_capsule, import_array
-from weft.runtime.memory import aligned_empty, data_address
+from weft.runtime.memory.allocation import aligned_empty, data_address
+from weft.runtime.memory.dlpack import export_capsule, import_array
 from weft.support.dtype import DataType, to_numpy_dtype
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
 

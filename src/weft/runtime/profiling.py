@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from weft.runtime.flops import FlopCount, flops_of
+from weft.runtime.model.flops import FlopCount, flops_of
 from weft.runtime.ndarray import NDArray
-from weft.runtime.threads import num_threads
+from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
 NAME, TIME, SHARE = "Name", "Duration (us)", "Percent"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.runtime.native import NativeFunction
+from weft.runtime.native.native_library import NativeFunction
 from weft.runtime.registry import PackedFunc
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -18,7 +18,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal, structural_hash
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.script.parser.entry import from_source
 from weft.support.errors import RuntimeFault, TVMError

@@ -24,7 +24,7 @@ from weft.relax.frontend.torch.exported_program import from_exported_program
 from weft.relax.frontend.torch.fallback import find_overload
 from weft.runtime.device import Device
 from weft.runtime.ndarray import array
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
 

@@ -28,7 +28,7 @@ from weft.relax.frontend.torch.fallback import find_overload
 from weft.relax.frontend.torch.registry import overload_name
 from weft.runtime.device import Device
 from weft.runtime.ndarray import array
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.testing.aten import as_numpy, assert_same, fake_mode
 
 NUMBERS = (

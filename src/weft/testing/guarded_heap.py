@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-from weft.runtime.abi import address_of
-from weft.runtime.externals import add_symbol
+from weft.runtime.call.abi import address_of
+from weft.runtime.native.externals import add_symbol
 from weft.testing.guarded_memory import ROOM, GuardedMemory
 
 _ALLOCATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)

@@ -30,7 +30,7 @@ from weft.driver.pipeline import lower_tir
 from weft.ir.expr import integer_range
 from weft.ir.module import IRModule
 from weft.runtime.faults import AllocationFault
-from weft.runtime.native import NativeFunction, NativeLibrary
+from weft.runtime.native.native_library import NativeFunction, NativeLibrary
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
 from weft.target.target import Target
 from weft.testing.guarded_heap import watch_heap

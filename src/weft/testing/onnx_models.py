@@ -15,7 +15,7 @@ from weft.relax.frontend.onnx.importer import from_onnx
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray
 from weft.runtime.ndarray import array as make_ndarray
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 
 Array = np.ndarray[Any, Any]
 LETTERS: Final = "abcdefgh"

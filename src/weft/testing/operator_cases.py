@@ -27,7 +27,7 @@ from weft.relax.reference import REFERENCE, run
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray, array
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.dtype import DataType
 from weft.tir.expr import Var as SizeVar
 

@@ -37,7 +37,7 @@ from weft.relax.reference.interpreter import Interpreter, run
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import array as ndarray
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.script.parser.entry import from_source
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError, TVMError

@@ -14,7 +14,7 @@ from weft.ir.expr import IntImm
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.relax.transform.memory.over_argument import over_argument
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import TVMError
 from weft.tir.analysis.overwritable import overwritable_arguments

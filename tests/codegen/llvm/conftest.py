@@ -11,7 +11,7 @@ import pytest
 from weft.codegen.llvm.compile import compile_module
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Ramp, Var

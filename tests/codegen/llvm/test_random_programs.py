@@ -17,7 +17,7 @@ from weft.driver.pipeline import LOWER_TIR
 from weft.ir.expr import FloatImm, IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import Sequential
-from weft.runtime.native import NativeLibrary
+from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError

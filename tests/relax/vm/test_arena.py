@@ -11,7 +11,7 @@ import weft
 from weft import relax
 from weft.ir.expr import IntImm
 from weft.relax.vm.arena import ArenaPlan, TensorLife
-from weft.runtime.memory_plan import (
+from weft.runtime.memory.plan import (
     ALIGNMENT,
     KEPT_PLANS,
     OffsetPlanner,

@@ -8,8 +8,8 @@ import pytest
 import weft
 from weft import relax
 from weft.runtime import registry
-from weft.runtime.bytecode import last_uses, registers_read
 from weft.runtime.ndarray import NDArray
+from weft.runtime.vm.bytecode import last_uses, registers_read
 from weft.script import ir as I
 from weft.script import relax as R
 

@@ -15,7 +15,7 @@ import pytest
 import weft
 from weft import te, tir, topi
 from weft.ir.functor import rewrite, substitute
-from weft.runtime.threads import own_num_threads
+from weft.runtime.threads.parallel import own_num_threads
 from weft.script import tir as T
 from weft.support.errors import ScheduleError
 from weft.testing.schedules import assert_same_meaning, random_arguments

@@ -10,7 +10,7 @@ from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.ir.expr import IntImm
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
 

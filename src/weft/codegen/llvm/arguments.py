@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.codegen.llvm import views
 from weft.ir.expr import IntImm, PrimExpr
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer

@@ -1,8 +1,8 @@
 """FunctionBuilder: the text of one LLVM function, block by block.
 
 Values are operand texts (``%v7``, ``42``); types travel beside them. The builder knows the error
-scheme of ``weft.runtime.abi``: ``exit_with(code)`` leaves the function through the blocks that free
-what is live, innermost first.
+scheme of ``weft.runtime.call.abi``: ``exit_with(code)`` leaves the function through the blocks that
+free what is live, innermost first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from weft.codegen.llvm.context import ModuleContext
-from weft.runtime.abi import RAISE
+from weft.runtime.call.abi import RAISE
 
 COLD: Final = "!0"
 """The branch weights of a condition that is almost always true."""

@@ -15,8 +15,8 @@ from weft.codegen.llvm.worker import Job, Refusal, target_machine, translate
 from weft.codegen.llvm.worker_pool import POOL
 from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
-from weft.runtime.llvm import binding
-from weft.runtime.spec import FunctionSpec
+from weft.runtime.call.spec import FunctionSpec
+from weft.runtime.native.llvm import binding
 from weft.support.errors import CodegenError, InternalError
 from weft.support.progress import tell
 from weft.target.host import LLVMOptions, llvm_options

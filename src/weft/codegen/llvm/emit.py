@@ -1,7 +1,8 @@
 """From an IRModule of lowered PrimFuncs to the text of one LLVM module.
 
 Input: functions after the ``tir.transform`` pipeline, without blocks. Output: one LLVM function
-each, by the convention of ``weft.runtime.abi``, and the FunctionSpecs for the checked wrappers.
+each, by the convention of ``weft.runtime.call.abi``, and the FunctionSpecs for the checked
+wrappers.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from weft.codegen.llvm.exact_index import test_extent
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.ir.module import IRModule
-from weft.runtime.abi import FaultKind
-from weft.runtime.spec import FunctionSpec
+from weft.runtime.call.abi import FaultKind
+from weft.runtime.call.spec import FunctionSpec
 from weft.support.progress import tell
 from weft.support.recursion import deep_recursion
 from weft.target.features import required_features

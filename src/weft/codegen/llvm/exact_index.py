@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.codegen.llvm.integer import constant_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.sharing import parts_of
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.tir import expr as e
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from weft.codegen.llvm import lane_masks
 from weft.codegen.llvm.convert import mangled, splat_int, zero
 from weft.codegen.llvm.types import llvm_type, with_lanes
 from weft.ir.expr import IntImm, integer_range
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 

@@ -19,7 +19,7 @@ from weft.codegen.llvm.types import (
     with_lanes,
 )
 from weft.ir.expr import IntImm, PrimExpr
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, UnsupportedError
 from weft.tir import expr as e

@@ -9,7 +9,7 @@ from weft.codegen.llvm.convert import convert
 from weft.codegen.llvm.types import llvm_type, memory_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
-from weft.runtime.abi import CALL_PACKED, ValueKind
+from weft.runtime.call.abi import CALL_PACKED, ValueKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
@@ -93,7 +93,7 @@ def _array_tensor(em: Emitter, call: Any) -> str:
 
 
 def _tensor(em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], offset: str) -> str:
-    """A DLTensor on the stack (layout: weft.runtime.abi)."""
+    """A DLTensor on the stack (layout: weft.runtime.call.abi)."""
     shape, strides = layout
     header = em.b.alloca(f"[{_TENSOR_BYTES} x i8], align 8")
     if offset != "0":

@@ -16,7 +16,7 @@ from weft.codegen.llvm.work import BRIEF_WORK, FOREIGN, cycles_of, smallest_work
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.runtime.abi import PARALLEL, PARALLEL_BRIEF, TEAM
+from weft.runtime.call.abi import PARALLEL, PARALLEL_BRIEF, TEAM
 from weft.tir import expr as e
 from weft.tir import stmt as s
 

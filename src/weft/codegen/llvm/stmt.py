@@ -10,7 +10,7 @@ from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.exact_index import exact_bound
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
 from weft.tir import stmt as s
 from weft.tir.stmt import ForKind

@@ -15,7 +15,7 @@ from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes
 from weft.ir.expr import PrimExpr
-from weft.runtime.abi import FaultKind
+from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.tir.buffer import Buffer

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from weft.codegen.llvm import worker
 from weft.codegen.llvm.worker import ANSWER, REQUEST, Job, Refusal
-from weft.runtime.llvm import binding
+from weft.runtime.native.llvm import binding
 
 START_SECONDS: Final = 120
 """A program that is no Python, and says nothing, is given up after that."""

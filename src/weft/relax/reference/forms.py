@@ -14,7 +14,7 @@ from weft.relax.expr import Call
 from weft.relax.reference.frame import Frame
 from weft.relax.reference.packed import call_packed
 from weft.relax.struct_info import TupleStructInfo
-from weft.runtime.vm_builtins import BUILTINS
+from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError, RuntimeFault
 

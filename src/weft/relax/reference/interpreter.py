@@ -45,7 +45,7 @@ from weft.relax.reference.operators import REFERENCE
 from weft.relax.reference.packed import call_packed
 from weft.relax.reference.rule import is_float
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
-from weft.runtime.vm_builtins import BUILTINS
+from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
 from weft.support.errors import (
     IRKeyError,

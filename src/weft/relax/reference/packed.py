@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.runtime import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
-from weft.runtime.vm_library import alloc_shape_heap
+from weft.runtime.vm import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
+from weft.runtime.vm.library import alloc_shape_heap
 
 
 def _outward(value: Any) -> Any:

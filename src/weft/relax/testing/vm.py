@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.runtime.ndarray import array
 from weft.runtime.registry import register_func
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 
 
 def _add(a: Any, b: Any) -> Any:

@@ -1,9 +1,10 @@
 """From Relax functions to an Executable: bytecode for all, native host code where possible.
 
-The classes that run it live in ``weft.runtime.vm``; a compiled model needs nothing of this room.
+The classes that run it live in ``weft.runtime.vm.virtual_machine``; a compiled model needs nothing
+of this room.
 """
 
-from weft.runtime.vm import Executable, VirtualMachine
+from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
 from weft.support.facade import module_getattr
 
 VMExecutable = Executable

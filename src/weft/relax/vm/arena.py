@@ -1,9 +1,9 @@
 """Working memory of a host function: one block, the *arena*, with a place for every tensor.
 
-Where all sizes are numbers, places are too (weft.runtime.memory_plan). Where a size has symbols,
-the same planner runs at the call, once for each tuple of their values, and the host reads the
-places from a table that it gets. Code that calls itself has an arena for each activation, which it
-allocates (``is_own``); there, tensors share a place if their sizes are the same expression.
+Where all sizes are numbers, places are too (weft.runtime.memory.plan). Where a size has
+symbols, the same planner runs at the call, once for each tuple of their values, and the host reads
+the places from a table that it gets. Code that calls itself has an arena for each activation, which
+it allocates (``is_own``); there, tensors share a place if their sizes are the same expression.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.structural import structural_equal
-from weft.runtime.memory_plan import ALIGNMENT, plan_offsets
+from weft.runtime.memory.plan import ALIGNMENT, plan_offsets
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer

@@ -1,4 +1,4 @@
-"""Relax functions to bytecode (weft.runtime.bytecode): one register a variable, in order.
+"""Relax functions to bytecode (weft.runtime.vm.bytecode): one register a variable, in order.
 
 Needs functions in normal form whose operators are legalised. Local functions become VM functions
 of their own with the values they capture as trailing parameters.
@@ -34,7 +34,7 @@ from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.operator_calls import call_operator, waits_for_shapes
-from weft.runtime.bytecode import Instruction, Operand, Program, VMFunction
+from weft.runtime.vm.bytecode import Instruction, Operand, Program, VMFunction
 from weft.support.errors import LegalizeError, UnsupportedError
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc

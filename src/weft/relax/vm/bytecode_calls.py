@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.relax.expr import Call, ExternFunc, Tuple
 from weft.relax.struct_info import TupleStructInfo
-from weft.runtime.bytecode import Operand
+from weft.runtime.vm.bytecode import Operand
 from weft.support.errors import UnsupportedError
 from weft.tir.function import PrimFunc
 
@@ -130,7 +130,7 @@ def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
 
 
 def _library(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
-    """A function of weft.runtime.vm_library on the same arguments."""
+    """A function of weft.runtime.vm.library on the same arguments."""
 
     def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
         operands = tuple([builder.value(arg) for arg in call.args])

@@ -11,11 +11,11 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Any, Final
 
-from weft.runtime.bytecode import Instruction, Operand, Program, VMFunction, registers_read
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.ndarray import NDArray
-from weft.runtime.vm import Executable
+from weft.runtime.vm.bytecode import Instruction, Operand, Program, VMFunction, registers_read
+from weft.runtime.vm.virtual_machine import Executable
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -13,8 +13,8 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.runtime.bytecode import Pattern
-from weft.runtime.spec import FUNCTIONS
+from weft.runtime.call.spec import FUNCTIONS
+from weft.runtime.vm.bytecode import Pattern
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import Var
 from weft.tir.extent_text import extent_text

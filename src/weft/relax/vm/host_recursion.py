@@ -9,7 +9,7 @@ does itself::
 ``symbols`` are what the function's shapes speak of. The caller allocates the outputs, so their
 shapes must follow from the arguments. An activation allocates its working memory and frees it when
 it ends, with an error too. ``depth`` and the machine stack are checked first: what is nested too
-deep is an error (weft.runtime.stack).
+deep is an error (weft.runtime.vm.stack).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from weft.relax.vm.host_parts import (
     packed_call,
 )
 from weft.relax.vm.host_symbols import HostSymbols
-from weft.runtime.stack import MAX_DEPTH
+from weft.runtime.vm.stack import MAX_DEPTH
 from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer

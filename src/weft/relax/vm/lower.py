@@ -20,8 +20,8 @@ from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
 from weft.relax.vm.host_parts import ShapeCheck
-from weft.runtime.bytecode import NativeEntry, PlannedSizes, Program
-from weft.runtime.spec import FunctionSpec, ParamSpec
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program
 from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer

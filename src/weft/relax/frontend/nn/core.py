@@ -24,7 +24,7 @@ from weft.relax.frontend.nn.tensor import (
 from weft.relax.frontend.nn.torch import TorchModule
 from weft.runtime.device import Device
 from weft.runtime.device import device as as_device
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.target.target import Target

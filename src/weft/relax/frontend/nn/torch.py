@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.relax.frontend.nn import spec as specs
 from weft.runtime.containers import ShapeTuple
-from weft.runtime.model import to_torch
+from weft.runtime.model.compiled_model import to_torch
 from weft.runtime.ndarray import NDArray, from_dlpack, is_torch_tensor
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.errors import IRKeyError, IRTypeError
 
 

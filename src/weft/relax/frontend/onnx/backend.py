@@ -31,7 +31,7 @@ from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray
 from weft.runtime.ndarray import array as make_ndarray
-from weft.runtime.vm import VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 
 need_onnx()
 import onnx  # noqa: E402 - after the error that says what to install

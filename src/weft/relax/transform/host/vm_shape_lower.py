@@ -61,7 +61,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.passes import make_module_pass
-from weft.runtime.shape_codes import MakeShapeCode, MatchShapeCode
+from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.buffer import decl_buffer

@@ -109,4 +109,4 @@ TABLE = table(
     }
 )
 PACKED = {"relax.nonzero": "relax.run.nonzero", "relax.unique": "relax.run.unique"}
-"""Operators that weft.runtime.data_dependent computes, whatever is known of shapes."""
+"""Operators that weft.runtime.vm.data_dependent computes, whatever is known of shapes."""

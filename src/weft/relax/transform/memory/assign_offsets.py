@@ -15,10 +15,10 @@ After::
     b = R.memory.alloc_tensor(arena, 64, R.shape([16]), "float32")
     c = R.memory.alloc_tensor(arena, 0, R.shape([8]), "float32")
 
-Offsets come from the lives of tensors, whatever storage they shared (weft.runtime.memory_plan), so
-that the arena is close to the largest sum of live tensors. Where a size has symbols without an
-upper bound, ``vm.builtin.plan_offsets`` plans when the function runs, and a match_cast names what
-it found::
+Offsets come from the lives of tensors, whatever storage they shared
+(weft.runtime.memory.plan), so that the arena is close to the largest sum of live tensors.
+Where a size has symbols without an upper bound, ``vm.builtin.plan_offsets`` plans when the function
+runs, and a match_cast names what it found::
 
     plan = R.call_pure_packed("vm.builtin.plan_offsets", R.shape([n * 4, m * 4]), R.shape([...]))
     _ = R.match_cast(plan, R.Shape([offset_0, offset_1, arena_size]))
@@ -56,7 +56,7 @@ from weft.relax.op.base import call_pure_packed
 from weft.relax.struct_info import ShapeStructInfo
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.transform.passes import over_functions
-from weft.runtime.memory_plan import plan_offsets
+from weft.runtime.memory.plan import plan_offsets
 from weft.support.dtype import DataType
 from weft.tir.expr import Var as TirVar
 

@@ -1,0 +1,1 @@
+"""Exported models: C libraries and headers that run without Python."""

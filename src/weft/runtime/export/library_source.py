@@ -1,0 +1,476 @@
+"""C text of an exported model: its header, and what stands between a C program and compiled code.
+
+The checks are those of weft.runtime.call.native_entry, written in C (library_checks.c): data types,
+memory, shapes, symbols; then working memory, the native call, results. Extents are integer
+expressions over symbols, which become C expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.runtime.call.spec import ParamSpec
+from weft.runtime.export.c_text import (
+    DTYPES,
+    HEADER,
+    LIFE,
+    SCALARS,
+    c_expression,
+    in_string,
+    shape_text,
+    size_text,
+)
+from weft.runtime.model.signature import Signature, places, range_text
+from weft.runtime.ndarray import storage_dtype
+from weft.runtime.vm.bytecode import NativeEntry
+
+
+@dataclass(frozen=True)
+class Result:
+    """One tensor that a caller gets: where it comes from, its type, its extents."""
+
+    name: str
+    source: tuple[str, Any]
+    dtype: str
+    shape: tuple[int | str, ...]
+
+
+class LibrarySource:
+    """The C text of one model; ``prefix`` begins the names that C programs see."""
+
+    def __init__(
+        self, prefix: str, signature: Signature, entry: NativeEntry, offsets: Sequence[int],
+        state_sizes: Sequence[int],
+    ) -> None:  # fmt: skip
+        self.prefix, self.signature, self.entry = prefix, signature, entry
+        self.offsets, self.state_sizes = offsets, state_sizes
+        params = entry.spec.params
+        handles = (entry.arena != 0) + 2 * (entry.planned is not None) + bool(entry.constants)
+        self.inputs = params[: len(params) - handles - len(entry.outputs)]
+        self.states = [state.input for state in signature.states]
+        self.names = _leaf_names(signature, entry, len(self.inputs))
+        self.results = self._results()
+
+    @property
+    def public(self) -> list[int]:
+        """The inputs that a caller gives: all but the states."""
+        return [i for i in range(len(self.inputs)) if i not in self.states]
+
+    def _items(self) -> list[tuple[str, Any]]:
+        """The outputs of ``main`` as the signature numbers them."""
+        result = self.entry.result
+        if self.signature.unpacked:
+            return list(result[1])
+        return [result]
+
+    def _results(self) -> list[Result]:
+        results: list[Result] = []
+        items = self._items()
+        for index, place in places(self.signature.result, ""):
+            self._flatten(items[index], place.strip(".[]'\"") or "output", results)
+        return results
+
+    def _flatten(self, item: tuple[str, Any], name: str, results: list[Result]) -> None:
+        kind, content = item
+        if kind == "tuple":
+            for number, part in enumerate(content):
+                self._flatten(part, f"{name}_{number}", results)
+        elif kind == "output":
+            dtype, shape = self.entry.outputs[content]
+            results.append(Result(name, item, dtype, shape))
+        elif kind == "input":
+            param = self.inputs[content]
+            results.append(Result(name, item, param.dtype, param.shape))
+        elif kind == "shape":
+            for number, extent in enumerate(content):
+                results.append(Result(f"{name}_{number}", ("expr", extent), "int64", ()))
+        else:
+            results.append(Result(name, item, "int64", ()))
+
+    # The header.
+
+    def header(self) -> str:
+        """What a C program includes."""
+        p, upper = self.prefix, self.prefix.upper()
+        dtypes = "\n".join([
+            f"#define {upper}_{name.upper()} {number}" for number, name in enumerate(DTYPES)
+        ])  # fmt: skip
+        described = [
+            f"   input {n}: {self.names[i]}, {self._described(self.inputs[i])}"
+            for n, i in enumerate(self.public)
+        ]
+        described += [
+            f"   output {n}: {r.name}, {r.dtype} {shape_text(r.shape)}"
+            for n, r in enumerate(self.results)
+        ]
+        lines = "\n".join(described)
+        return HEADER.replace("@TABLE@", lines).replace("@DTYPES@", dtypes).replace(
+            "@UPPER@", upper
+        ).replace("@P@", p).replace("@INPUTS@", str(len(self.public))).replace(
+            "@OUTPUTS@", str(len(self.results))
+        )  # fmt: skip
+
+    def _described(self, param: ParamSpec) -> str:
+        return f"{param.dtype} {shape_text(param.shape)}"
+
+    # The source.
+
+    def source(self) -> str:
+        """The C file, to be compiled beside the object code."""
+        parts = [
+            _c_file("library_support.c"), f'#include "{self.prefix}.h"', self._blob(),
+            self._prototype(), self._tables(), self._tensor_checks(), self._sizes(), self._run(),
+            self._life(),
+        ]  # fmt: skip
+        return "\n\n".join(parts) + "\n"
+
+    def _tensor_checks(self) -> str:
+        names = ", ".join([f'"{name}"' for name in DTYPES])
+        sizes = ", ".join([str(storage_dtype(name).itemsize) for name in DTYPES])
+        text = _c_file("library_checks.c")
+        return (
+            text.replace("@DTYPE_NAMES@", names).replace("@DTYPE_SIZES@", sizes)
+            .replace("@P@", self.prefix)
+        )  # fmt: skip
+
+    def _blob(self) -> str:
+        return (
+            '__asm__(".section .weft,\\"a\\",@progbits\\n.balign 64\\n'
+            'weft_artifact:\\n.incbin \\"model.weft\\"\\n.previous\\n");\n'
+            "extern const char weft_artifact[] __attribute__((visibility(\"hidden\")));"
+        )
+
+    def _prototype(self) -> str:
+        types = [
+            SCALARS[param.dtype] if param.kind == "scalar" else "void *"
+            for param in self.entry.spec.params
+        ]
+        types += ["int64_t"] * len(self.entry.spec.implicit)
+        symbol = self.entry.spec.native_symbol
+        return f'extern int32_t native_entry({", ".join(types)}) __asm__("{symbol}");'
+
+    def _tables(self) -> str:
+        p = self.prefix
+        lines = []
+        for kind, items in (
+            ("in", [(self.names[i], self.inputs[i].dtype, self.inputs[i].shape)
+                    for i in self.public]),
+            ("out", [(r.name, r.dtype, r.shape) for r in self.results]),
+        ):  # fmt: skip
+            rows: list[str] = []
+            for number, (name, dtype, shape) in enumerate(items):
+                extents = [str(x) if isinstance(x, int) else "-1" for x in shape] or ["0"]
+                lines.append(
+                    f"static const int64_t {kind}_shape_{number}[] = {{{', '.join(extents)}}};"
+                )
+                rows.append(
+                    f'  {{"{in_string(name)}", {DTYPES.index(dtype)}, {len(shape)}, '
+                    f"{kind}_shape_{number}}},"
+                )
+            body = "\n".join(rows) or "  {0, 0, 0, 0},"
+            lines.append(f"static const {p}_info {kind}_infos[] = {{\n{body}\n}};")
+        return "\n".join(lines)
+
+    def _symbols(self) -> list[str]:
+        """The symbols that inputs bind, in order."""
+        symbols: list[str] = []
+        for param in self.inputs:
+            for extent in param.shape:
+                if isinstance(extent, str) and extent.isidentifier() and extent not in symbols:
+                    symbols.append(extent)
+            if param.kind == "scalar" and param.name not in symbols:
+                symbols.append(param.name)
+        return symbols
+
+    def _sizes(self) -> str:
+        """The function that checks inputs and binds symbols, and the shapes of outputs."""
+        p, symbols = self.prefix, self._symbols()
+        fields = "".join([f" int64_t v_{name};" for name in symbols]) or " char none;"
+        lines = [
+            f"typedef struct {{{fields} }} symbols;", "",
+            f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
+            "  (void)s;",
+            "  misfit = 0;",
+            f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
+        ]  # fmt: skip
+        bound: set[str] = set()
+        for number, index in enumerate(self.public):
+            lines += _bind_input(number, self.inputs[index], bound)
+        lines += [f"  int64_t v_{name} = s->v_{name}; (void)v_{name};" for name in symbols]
+        for number, index in enumerate(self.public):
+            lines += _compare_input(number, self.inputs[index])
+        lines += [*self._checks(), "  return misfit ? fail_misfit() : 0;", "}"]
+        return "\n".join(lines)
+
+    def _checks(self) -> list[str]:
+        lines = []
+        for kind, what, _, resolved, actual, _ in self.entry.checks:
+            for wanted, given in zip(resolved, actual, strict=True):
+                a, b = c_expression(wanted), c_expression(given)
+                lines += [
+                    f"  if ({a} != {b})",
+                    f'    return fail("{in_string(what)}: expected %lld, got %lld ({kind})", '
+                    f"(long long){a}, (long long){b});",
+                ]
+        for name, limit in self.entry.limits:
+            text = (
+                f"memory was planned for at most {limit}, which the function's tir_var_upper_bound "
+                "says"
+            )
+            lines += self._range_check(name, None, limit, text)
+        for name, low, high in self.signature.ranges:
+            text = f"the model was compiled for {range_text(low, high)}; compile it again with " \
+                   "another range"  # fmt: skip
+            lines += self._range_check(name, low, high, text)
+        return lines
+
+    def _range_check(self, name: str, low: int | None, high: int | None, text: str) -> list[str]:
+        """A check that a symbol is within bounds; its message names the input that says it."""
+        tests = [f"v_{name} < INT64_C({low})"] if low is not None else []
+        tests += [f"v_{name} > INT64_C({high})"] if high is not None else []
+        where = self._place(name)
+        if where is None or not tests:
+            return []
+        return [
+            f"  if ({' || '.join(tests)})",
+            f'    return fail("{where} is %lld, and {text}", (long long)v_{name});',
+        ]
+
+    def _place(self, symbol: str) -> str | None:
+        """Where a caller gives the value of a symbol; None if no input says it."""
+        for number, index in enumerate(self.public):
+            param, where = self.inputs[index], f"input {number} ({in_string(self.names[index])})"
+            if symbol in param.shape:
+                return f"{where}: the extent of axis {param.shape.index(symbol)} ({symbol})"
+            if param.kind == "scalar" and param.name == symbol:
+                return where
+        return None
+
+    def _unpacked_symbols(self) -> list[str]:
+        return [f"  int64_t v_{name} = s.v_{name}; (void)v_{name};" for name in self._symbols()]
+
+    def _run(self) -> str:
+        p = self.prefix
+        lines = [
+            f"struct {p}_model {{ block_pool pool; pthread_mutex_t lock; "
+            f"char *states[{len(self.states) + 1}]; }};",
+            "",
+            "static void shapes_of(symbols s, int index, int64_t *shape) {",
+            *self._unpacked_symbols(),
+            "  switch (index) {",
+        ]
+        for number, result in enumerate(self.results):
+            stores = " ".join([
+                f"shape[{axis}] = {c_expression(extent)};"
+                for axis, extent in enumerate(result.shape)
+            ])  # fmt: skip
+            lines.append(f"  case {number}: {stores} (void)shape; break;")
+        lines += ["  }", "}", "", *self._call(), "", *self._entry_points()]
+        return "\n".join(lines)
+
+    def _call(self) -> list[str]:
+        """The native call on checked arguments."""
+        p, entry = self.prefix, self.entry
+        lines = [
+            f"static int call({p}_model *model, const {p}_tensor *in, {p}_tensor *out,",
+            "                symbols s) {",
+            *self._unpacked_symbols(),
+            "  (void)in, (void)out, (void)model;",
+            *self._plan(),
+        ]
+        targets, copies = self._targets()
+        outputs = []
+        for index, target in enumerate(targets):
+            if target is None:
+                size = size_text(*entry.outputs[index])
+                lines += [
+                    f"  int64_t at_{index} = plan;",
+                    f"  plan = plus(plan, padded({size}));",
+                ]
+            outputs.append(target or f"work->data + at_{index}")
+        lines += [
+            "  if (misfit) return fail_misfit();",
+            "  block *work = take_block(&model->pool, plan);",
+            '  if (!work) return fail("no memory for %lld bytes", (long long)plan);',
+        ]
+        lines += self._native(outputs)
+        lines += [f"  if (!code) {{ {copy} }}" for copy in copies]
+        lines += ["  give_block(&model->pool, work);", "  return code ? faulted(code) : 0;", "}"]
+        return lines
+
+    def _plan(self) -> list[str]:
+        """The size of working memory, and where tensors of varying sizes stand in it."""
+        planned = self.entry.planned
+        if planned is None:
+            return [f"  int64_t plan = INT64_C({-(-self.entry.arena // 64) * 64});"]
+        count = len(planned.sizes)
+        lives = ", ".join([f"{{{first}, {last}}}" for first, last in planned.lives])
+        sizes = ", ".join([c_expression(size) for size in planned.sizes])
+        return [
+            f"  static const int32_t lives[{count}][2] = {{{lives}}};",
+            f"  int64_t sizes[{count}] = {{{sizes}}}, offsets[{count}];",
+            f"  int64_t plan = place({count}, sizes, lives, offsets);",
+        ]
+
+    def _targets(self) -> tuple[list[str | None], list[str]]:
+        """Where each native output is written (None: working memory), and copies after the call."""
+        targets: list[str | None] = [None] * len(self.entry.outputs)
+        copies = []
+        for number, result in enumerate(self.results):
+            kind, content = result.source
+            size = size_text(result.dtype, result.shape)
+            if kind == "output" and targets[content] is None:
+                targets[content] = f"out[{number}].data"
+            elif kind == "output":
+                copies.append(f"memcpy(out[{number}].data, {targets[content]}, (size_t)({size}));")
+            elif kind == "input":
+                copies.append(
+                    f"memcpy(out[{number}].data, {self._input(content)}, (size_t)({size}));"
+                )
+            else:
+                copies.append(f"*(int64_t *)out[{number}].data = {c_expression(content)};")
+        items = self._items()
+        for place, state in enumerate(self.signature.states):
+            copies.append(self._state_copy(place, items[state.output], targets))
+        for source, output in self.signature.written:
+            copies.append(self._written_copy(source, items[output], targets))
+        return targets, copies
+
+    def _state_copy(self, place: int, item: tuple[str, Any], targets: list[str | None]) -> str:
+        return f"memcpy(model->states[{place}], {self._value(item, targets)}, " \
+               f"{self.state_sizes[place]});"  # fmt: skip
+
+    def _written_copy(self, source: int, item: tuple[str, Any], targets: list[str | None]) -> str:
+        param = self.inputs[source]
+        size = size_text(param.dtype, param.shape)
+        target, value = f"(void *){self._input(source)}", self._value(item, targets)
+        return f"memcpy({target}, {value}, (size_t)({size}));"
+
+    def _value(self, item: tuple[str, Any], targets: list[str | None]) -> str:
+        kind, content = item
+        if kind == "input":
+            return self._input(content)
+        return targets[content] or f"work->data + at_{content}"
+
+    def _input(self, index: int) -> str:
+        if index in self.states:
+            return f"model->states[{self.states.index(index)}]"
+        return f"in[{self.public.index(index)}].data"
+
+    def _native(self, outputs: Sequence[str]) -> list[str]:
+        entry = self.entry
+        arguments = []
+        for index, param in enumerate(self.inputs):
+            if param.kind == "scalar":
+                arguments.append(f"*(const {SCALARS[param.dtype]} *){self._input(index)}")
+            else:
+                arguments.append(f"(void *){self._input(index)}")
+        arguments += list(outputs)
+        lines = []
+        if entry.arena or entry.planned is not None:
+            arguments.append("work->data")
+        if entry.planned is not None:
+            arguments.append("offsets")
+        if entry.constants:
+            rows = ", ".join([f"(void *)(weft_artifact + {at})" for at in self.offsets])
+            lines.append(f"  void *const table[] = {{{rows}}};")
+            arguments.append("(void *)table")
+        arguments += [f"v_{name}" for name in entry.spec.implicit]
+        return [*lines, f"  int32_t code = native_entry({', '.join(arguments)});"]
+
+    def _entry_points(self) -> list[str]:
+        p = self.prefix
+        count = len(self.results)
+        check = [
+            f'  if (check_tensors("output", {count}, out, out_infos, 1)) return -1;',
+            f"  for (int i = 0; i < {count}; i++) {{",
+            "    int64_t shape[64];",
+            "    shapes_of(s, i, shape);",
+            "    for (int k = 0; k < out[i].ndim; k++)",
+            '      if (check_extent("output", i, &out[i], &out_infos[i], k, shape[k], ""))',
+            "        return -1;",
+            "  }",
+            "  if (misfit) return fail_misfit();",
+            f"  if (check_overlaps({len(self.public)}, in, {count}, out)) return -1;",
+        ]
+        guard = ["  pthread_mutex_lock(&model->lock);"] if self.states else []
+        release = ["  pthread_mutex_unlock(&model->lock);"] if self.states else []
+        return [
+            f"int {p}_run({p}_model *model, const {p}_tensor *in, {p}_tensor *out) {{",
+            "  symbols s;",
+            "  memset(&s, 0, sizeof s);",
+            '  if (!model) return fail("expected a model, got NULL");',
+            "  if (bind(in, &s, 1)) return -1;",
+            *check, *guard, "  int code = call(model, in, out, s);", *release, "  return code;",
+            "}",
+            "",
+            f"int {p}_output_shape(const {p}_tensor *in, int index, int64_t *shape) {{",
+            "  symbols s;",
+            "  memset(&s, 0, sizeof s);",
+            f"  if (index < 0 || index >= {len(self.results)})",
+            f'    return fail("expected an output below {len(self.results)}, got %d", index);',
+            "  if (bind(in, &s, 0)) return -1;",
+            "  if (out_infos[index].ndim && !shape)",
+            '    return fail("expected memory for %d extents of the shape, got NULL", '
+            "(int)out_infos[index].ndim);",
+            "  shapes_of(s, index, shape);",
+            "  return misfit ? fail_misfit() : 0;",
+            "}",
+        ]  # fmt: skip
+
+    def _life(self) -> str:
+        p = self.prefix
+        first = len(self.entry.constants)
+        states = []
+        for place, size in enumerate(self.state_sizes):
+            at = self.offsets[first + place]
+            states.append(
+                f"  if (!(model->states[{place}] = aligned_alloc(64, {-(-size // 64) * 64 or 64})))"
+                f" return NULL;\n  memcpy(model->states[{place}], weft_artifact + {at}, {size});"
+            )
+        body = "\n".join(states)
+        return (
+            LIFE.replace("@STATES@", body).replace("@COUNT@", str(len(self.state_sizes)))
+            .replace("@INPUTS@", str(len(self.public)))
+            .replace("@OUTPUTS@", str(len(self.results))).replace("@P@", p)
+        )  # fmt: skip
+
+
+def _c_file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _bind_input(number: int, param: ParamSpec, bound: set[str]) -> list[str]:
+    """Statements that read symbols from an input whose own parts are checked."""
+    lines = []
+    for axis, extent in enumerate(param.shape):
+        if isinstance(extent, str) and extent.isidentifier() and extent not in bound:
+            bound.add(extent)
+            lines.append(f"  s->v_{extent} = in[{number}].shape[{axis}];")
+    if param.kind == "scalar":
+        bound.add(param.name)
+        value = f"*(const {SCALARS[param.dtype]} *)in[{number}].data"
+        lines.append(f"  s->v_{param.name} = (int64_t){value};")
+    return lines
+
+
+def _compare_input(number: int, param: ParamSpec) -> list[str]:
+    return [
+        f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
+        f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
+        for axis, extent in enumerate(param.shape)
+    ]
+
+
+def _in_brackets(extent: int | str) -> str:
+    return f" ({in_string(extent)})" if isinstance(extent, str) else ""
+
+
+def _leaf_names(signature: Signature, entry: NativeEntry, count: int) -> list[str]:
+    """Names of the native inputs: the places in the model's call where each argument is one."""
+    if entry.layout is None and len(signature.inputs) == count:
+        return list(signature.inputs)
+    return [param.name for param in entry.spec.params[:count]]

@@ -1,0 +1,1 @@
+"""Memory of arrays: fresh blocks, DLPack, the plan of working memory."""

@@ -1,0 +1,1 @@
+"""Compiled models: called like the model that they were compiled from."""

@@ -1,0 +1,1 @@
+"""Object code in this process: read, checked, loaded, called."""

@@ -1,0 +1,47 @@
+"""Functions of code that this process cannot run: code for another system or processor.
+
+They say how they are called, so that such code is compiled, saved and exported as any other is; the
+code itself is never loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from weft.runtime.call.spec import FunctionSpec
+from weft.runtime.native.native_library import NativeFunction
+from weft.runtime.registry import PackedFunc
+from weft.support.errors import ArtifactTargetError
+
+
+class ForeignFunction(PackedFunc):
+    """A compiled function that this process cannot run; ``obstacle`` says why."""
+
+    __slots__ = ("obstacle", "spec")
+
+    def __init__(self, spec: FunctionSpec, obstacle: str) -> None:
+        super().__init__(self._refuse, spec.name)
+        self.spec = spec
+        self.obstacle = obstacle
+
+    @property
+    def address(self) -> int:
+        """There is none: ArtifactTargetError says why."""
+        self._refuse()
+
+    def bind(self, *args: Any) -> Callable[[], None]:
+        """Nothing can be timed here: ArtifactTargetError says why."""
+        self._refuse(*args)
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        del args
+        raise ArtifactTargetError(
+            f"{self.obstacle}: it cannot be called here; write the model with "
+            "export_library (a library for C) or save (a file for weft.load), copy that to a "
+            "machine of the target, and run it there"
+        )
+
+
+CompiledFunction = NativeFunction | ForeignFunction
+"""A function of compiled code, whether this process can run it or not."""

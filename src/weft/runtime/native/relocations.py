@@ -1,0 +1,51 @@
+"""Which places of object code weft lets LLVM's loader fill in, by the kind of processor.
+
+LLVM's loader takes relocations of a type that it does not know for a fault of its own and ends the
+process, or writes something. So what weft's own loader leaves to it is looked through first. The
+numbers stand in weft.backends.cpu.isa.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from weft.backends.cpu.isa import architecture_of, host_system
+from weft.runtime.native.elf import RELA, RELOCATION, ObjectFile
+from weft.support.errors import CodegenError
+
+_REL: Final = 9
+_ALLOCATED: Final = 2
+
+
+def check_relocations(file: ObjectFile) -> None:
+    """Raise CodegenError where LLVM's loader would be given what weft never writes.
+
+    That is code for another processor, relocations of another type, or a symbol that lies in no
+    section and is neither a number nor left to others.
+    """
+    here = architecture_of(host_system()[0])
+    if file.machine != here.elf_machine:
+        raise CodegenError(
+            f"expected object code for {here.name} (ELF machine {here.elf_machine}), got machine "
+            f"{file.machine}; compile the model here"
+        )
+    known = np.array(sorted(here.relocations))
+    for number, section in enumerate(file.sections):
+        place = file.sections[int(section["info"])] if section["type"] in (RELA, _REL) else None
+        if place is None or not int(place["flags"]) & _ALLOCATED:
+            continue  # what is not loaded, such as tables for debuggers, is not filled in
+        if section["type"] == _REL:
+            raise CodegenError(_refused(number, "addends in the code"))
+        found = file.table(section, RELOCATION)["type"]
+        foreign = found[~np.isin(found, known)]
+        if len(foreign):
+            raise CodegenError(_refused(number, f"relocations of type {int(foreign[0])}"))
+
+
+def _refused(number: int, what: str) -> str:
+    return (
+        f"expected object code with relocations that weft writes, found {what} in its section "
+        f"{number}; compile the model again"
+    )

@@ -1,0 +1,1 @@
+"""Threads of parallel loops: teams, workers and their number."""

@@ -1,0 +1,1 @@
+"""The virtual machine: bytecode, its interpreter and what it calls."""

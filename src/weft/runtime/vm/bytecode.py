@@ -1,0 +1,221 @@
+"""Bytecode: Relax functions as the virtual machine executes them; plain data, JSON both ways.
+
+An instruction is a tuple whose first item is its opcode::
+
+    ("call", dst, callee, operands)     dst = callee(operands); dst -1 drops the result
+    ("if", condition, offset)           continue, or go forward by ``offset`` if false
+    ("goto", offset)                    go forward by ``offset``
+    ("match", register, pattern, what)  check a value and bind symbols; ``what`` names it in errors
+    ("ret", operand)                    leave with a value
+
+A callee is ``(kind, name)``: ``kernel`` (a compiled PrimFunc, outputs last), ``packed`` (a
+registered function, looked up at each call), ``function`` (another VM function), ``builtin``
+(weft.runtime.vm.builtins), ``operator`` (a graph operator that the compiler compiles for the shapes
+at hand; the first operand has its attributes) or ``register`` (a closure held in a register).
+
+An operand is ``("reg", i)``, ``("const", i)``, ``("value", plain)``, ``("expr", text)`` for an
+integer expression over the frame's symbols, ``("shape", texts)`` or ``("tuple", operands)``.
+
+A pattern is ``("tensor", dtype | "", extents | None, ndim)``, ``("shape", extents | None, ndim)``,
+``("prim", dtype, text | None)``, ``("tuple", patterns)`` or ``("object",)``. An extent that is a
+bare name nobody bound yet binds it; every other is computed and compared.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.runtime.call.spec import FunctionSpec, names_in
+from weft.support.errors import IRTypeError
+
+Operand = tuple[Any, ...]
+Instruction = tuple[Any, ...]
+Pattern = tuple[Any, ...]
+Result = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class PlannedSizes:
+    """Tensors to place at the call: their sizes in bytes over ``symbols``, and their lives."""
+
+    symbols: tuple[str, ...]
+    sizes: tuple[int | str, ...]
+    lives: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name or no arithmetic: the fields may come from a file."""
+        for name in self.symbols:
+            if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+                raise IRTypeError(
+                    f"planned sizes: expected the name of a symbol, got {str(name)[:60]!r}; "
+                    "the file is damaged: save the model again"
+                )
+        for size in self.sizes:
+            if not isinstance(size, int):
+                names_in(size)
+
+
+@dataclass(frozen=True)
+class NativeEntry:
+    """A whole VM function as one native function.
+
+    ``spec`` lists the inputs, then the outputs, then the handles ``arena``, ``offsets`` and
+    ``table`` (those of them that there are); where ``recursive`` is set, the code calls itself, and
+    there is always ``table`` and last the lowest address that its stack may reach. ``outputs`` are
+    ``(dtype, shape)`` of fresh arrays;
+    ``arena`` is the size of working memory in bytes, or 0 where ``planned`` says what to place at
+    the call; ``constants`` index the executable's constants in the order of the table. ``result``
+    is ``("output", i)``, ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or
+    ``("tuple", results)``. ``checks`` are the match_casts that may fail,
+    ``(kind, what, wanted, resolved, actual, known)``: of a ``shape`` or a ``prim`` number, the
+    wanted extents as written, the same over the symbols of the inputs, those there are, and the
+    values of symbols in ``wanted`` as pairs of name and text. ``limits`` are the largest values of
+    symbols that the arena was planned for.
+    ``layout`` tells, where some argument is a tuple or a shape, how the arguments hold the inputs:
+    ``("leaf", input)``, ``("same", text)`` for a number equal to it, or ``("tuple", layouts)``.
+    """
+
+    spec: FunctionSpec
+    outputs: tuple[tuple[str, tuple[int | str, ...]], ...]
+    result: Result
+    arena: int = 0
+    planned: PlannedSizes | None = None
+    constants: tuple[int, ...] = ()
+    checks: tuple[tuple[Any, ...], ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    layout: tuple[tuple[Any, ...], ...] | None = None
+    recursive: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none: they become text of a generated function."""
+        numbers = [self.arena, *[limit for _, limit in self.limits], *_leaves(self.layout or ())]
+        numbers += _places(self.result)
+        for number in numbers:
+            if not isinstance(number, int):
+                raise IRTypeError(
+                    f"{self.spec.name}: expected a whole number in its native entry, got "
+                    f"{str(number)[:60]!r}; the file is damaged: save the model again"
+                )
+
+
+def _leaves(layouts: tuple[tuple[Any, ...], ...]) -> Iterator[Any]:
+    """The numbers of the inputs that a layout of arguments holds."""
+    for kind, content in layouts:
+        if kind == "tuple":
+            yield from _leaves(content)
+        elif kind == "leaf":
+            yield content
+
+
+def _places(result: Result) -> list[Any]:
+    """The numbers of inputs and outputs in a result, however deep it is nested."""
+    todo, numbers = [result], []
+    while todo:
+        kind, content = todo.pop()[:2]
+        if kind == "tuple":
+            todo.extend(content)
+        elif kind in ("input", "output"):
+            numbers.append(content)
+    return numbers
+
+
+@dataclass(frozen=True)
+class VMFunction:
+    """One function: its parameters, its code in bytecode, and natively where that is possible."""
+
+    name: str
+    params: tuple[tuple[str, Pattern], ...]
+    code: tuple[Instruction, ...]
+    registers: int
+    native: NativeEntry | None = None
+    why_not_native: str = ""
+
+
+@dataclass
+class Program:
+    """All functions of an executable and what they refer to."""
+
+    functions: dict[str, VMFunction] = field(default_factory=dict)
+    constants: list[Any] = field(default_factory=list)
+
+    def as_text(self) -> str:
+        """A listing of every function, one instruction a line."""
+        lines: list[str] = []
+        for function in self.functions.values():
+            names = ", ".join(name for name, _ in function.params)
+            lines.append(f"@{function.name}({names}):")
+            lines.extend(f"  {text_of(instruction)}" for instruction in function.code)
+            lines.append("")
+        return "\n".join(lines)
+
+
+def registers_read(instruction: Instruction) -> Iterator[int]:
+    """The registers whose values an instruction needs."""
+    opcode = instruction[0]
+    if opcode == "call":
+        _, _, (kind, name), operands = instruction
+        if kind == "register":
+            yield name
+        todo = list(operands)
+    elif opcode == "match":
+        todo = [("reg", instruction[1])]
+    else:
+        todo = [instruction[1]] if opcode in ("if", "ret") else []
+    while todo:
+        kind, content = todo.pop()
+        if kind == "reg":
+            yield content
+        elif kind == "tuple":
+            todo.extend(content)
+
+
+def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
+    """For each instruction the registers that no later one needs; those never read, at their write.
+
+    Jumps go forward only, so what is last in the order of the code is last in every run; a run that
+    jumps over an instruction is done with its registers as well.
+    """
+    last: dict[int, int] = {}
+    for position, instruction in enumerate(code):
+        if instruction[0] == "call" and instruction[1] >= 0:
+            last[instruction[1]] = position
+        for register in registers_read(instruction):
+            last[register] = position
+    found: list[list[int]] = [[] for _ in code]
+    for register, position in last.items():
+        found[position].append(register)
+    return [tuple(registers) for registers in found]
+
+
+def text_of(instruction: Instruction) -> str:
+    """One instruction as a line of a listing."""
+    opcode = instruction[0]
+    if opcode == "call":
+        _, dst, (kind, name), operands = instruction
+        target = f"%{dst} = " if dst >= 0 else ""
+        callee = f"%{name}" if kind == "register" else f"{kind} {name}"
+        return f"{target}call {callee}({', '.join(operand_text(x) for x in operands)})"
+    if opcode == "if":
+        return f"if {operand_text(instruction[1])} else +{instruction[2]}"
+    if opcode == "match":
+        return f"match %{instruction[1]} as {instruction[2]}"
+    if opcode == "ret":
+        return f"ret {operand_text(instruction[1])}"
+    return f"goto +{instruction[1]}"
+
+
+def operand_text(operand: Operand) -> str:
+    """An operand in a listing."""
+    kind, value = operand
+    if kind == "reg":
+        return f"%{value}"
+    if kind == "const":
+        return f"c[{value}]"
+    if kind == "shape":
+        return f"shape({', '.join(str(x) for x in value)})"
+    if kind == "tuple":
+        return f"({', '.join(operand_text(x) for x in value)})"
+    return str(value) if kind == "expr" else repr(value)

@@ -1,0 +1,278 @@
+"""The interpreter of bytecode (weft.runtime.vm.bytecode): one loop for all activations of a call.
+
+A call of another bytecode function, or of a closure over one, is an activation on a list, so that
+recursion takes memory and not the stack of Python; ``MAX_DEPTH`` makes endless recursion an error.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from weft.runtime.containers import ShapeTuple
+from weft.runtime.ndarray import NDArray
+from weft.runtime.registry import get_global_func
+from weft.runtime.vm.builtins import BUILTINS, operator_runner
+from weft.runtime.vm.bytecode import Instruction, Operand, VMFunction, text_of
+from weft.runtime.vm.library import alloc_shape_heap
+from weft.runtime.vm.patterns import bind, evaluate, match
+from weft.runtime.vm.stack import MAX_DEPTH
+from weft.support.errors import IRTypeError, RuntimeFault, TVMError
+from weft.support.public_entry import is_callers
+from weft.support.recursion import deep_recursion
+
+if TYPE_CHECKING:
+    from weft.runtime.vm.virtual_machine import VirtualMachine
+
+
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument answers before a call: run it, or leave it out."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
+
+
+class Closure:
+    """A function value with captured values."""
+
+    __slots__ = ("captured", "function", "machine")
+
+    def __init__(self, machine: VirtualMachine, function: str, captured: tuple[Any, ...]) -> None:
+        self.machine, self.function, self.captured = machine, function, captured
+
+    def __call__(self, *args: Any) -> Any:
+        return self.machine.run(self.function, (*args, *self.captured))
+
+
+def checked_arguments(
+    function: VMFunction, arguments: Sequence[Any], symbols: dict[str, int]
+) -> list[Any]:
+    """The arguments as the machine keeps them; an error where one does not fit."""
+    if len(arguments) != len(function.params):
+        names = ", ".join(name for name, _ in function.params)
+        plural = "" if len(function.params) == 1 else "s"
+        raise IRTypeError(
+            f"{function.name}: expected {len(function.params)} argument{plural} ({names}), "
+            f"got {len(arguments)}"
+        )
+    for value, (_, pattern) in zip(arguments, function.params, strict=True):
+        bind(value, pattern, symbols)
+    return [
+        match(value, pattern, symbols, f"{function.name}: argument {position} ({name})")
+        for position, (value, (name, pattern)) in enumerate(
+            zip(arguments, function.params, strict=True)
+        )
+    ]
+
+
+class _Frame:
+    """One activation of a bytecode function."""
+
+    __slots__ = ("code", "constants", "done", "position", "registers", "symbols")
+
+    def __init__(
+        self, owner: Interpreted, registers: list[Any], symbols: dict[str, int]
+    ) -> None:
+        self.code, self.done, self.position = owner.function.code, owner.done, 0
+        self.constants = owner.machine.executable.program.constants
+        self.registers, self.symbols = registers, symbols
+
+    def release(self, registers: tuple[int, ...]) -> None:
+        """Forget values that are needed no more."""
+        for register in registers:
+            self.registers[register] = None
+
+    def value(self, operand: Operand) -> Any:
+        """The value of an operand."""
+        kind, content = operand
+        if kind == "reg":
+            return self.registers[content]
+        if kind == "const":
+            return self.constants[content]
+        if kind == "expr":
+            return evaluate(content, self.symbols)
+        if kind == "shape":
+            return ShapeTuple([evaluate(extent, self.symbols) for extent in content])
+        if kind == "tuple":
+            return tuple([self.value(item) for item in content])
+        return content
+
+
+def _detached(value: Any, constants: list[Any]) -> Any:
+    """A value without constants in it: who gets it may write into it."""
+    if type(value) is tuple:  # a ShapeTuple holds no tensors
+        return tuple([_detached(item, constants) for item in value])
+    if isinstance(value, NDArray) and any(value is constant for constant in constants):
+        return BUILTINS["copy"](value)
+    return value
+
+
+_detached_nested = deep_recursion(_detached)
+
+
+class Interpreted:
+    """A bytecode function, bound to its machine; a value goes after its last use."""
+
+    def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
+        self.machine, self.function = machine, function
+        self.done = machine.last_uses(function)
+
+    def activation(self, arguments: Sequence[Any]) -> _Frame:
+        """A frame with the arguments in its first registers."""
+        symbols: dict[str, int] = {}
+        registers = checked_arguments(self.function, arguments, symbols)
+        registers += [None] * (self.function.registers - len(registers))
+        return _Frame(self, registers, symbols)
+
+    def __call__(self, *arguments: Any) -> Any:
+        frame = self.activation(arguments)
+        del arguments
+        try:
+            return self.run(frame)
+        except RecursionError as error:
+            raise self.too_deep() from error
+        except Exception as error:
+            if isinstance(error, TVMError | MemoryError | Warning) or is_callers(error):
+                raise
+            raise self.impossible(frame, error) from error
+
+    def run(self, frame: _Frame) -> Any:
+        """Carry out instructions until the first activation returns."""
+        callers: list[_Frame] = []
+        while True:
+            here, instruction = frame.position, frame.code[frame.position]
+            frame.position += 1
+            opcode = instruction[0]
+            if opcode == "call":
+                entered = self.call(instruction, frame)
+                if entered is not None:
+                    if len(callers) >= MAX_DEPTH:
+                        raise self.too_deep()
+                    callers.append(frame)
+                    frame = entered
+                    continue
+            elif opcode == "ret":
+                value = _returned(frame, instruction)
+                if not callers:
+                    return value
+                frame = callers.pop()
+                here = frame.position - 1
+                target = frame.code[here][1]
+                if target >= 0:
+                    frame.registers[target] = value
+                del value
+            elif opcode == "match":
+                _, register, pattern, what = instruction
+                value = frame.registers[register]
+                frame.registers[register] = match(value, pattern, frame.symbols, what)
+                del value
+            elif opcode == "goto" or not BUILTINS["to_condition"](frame.value(instruction[1])):
+                start, frame.position = frame.position, frame.position + instruction[-1]
+                for skipped in frame.done[start : frame.position]:
+                    frame.release(skipped)
+            frame.release(frame.done[here])
+
+    def impossible(self, frame: _Frame, error: Exception) -> RuntimeFault:
+        """The error of an instruction that asks for what its operands do not have."""
+        shown = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        place = max(frame.position - 1, 0)
+        text = text_of(frame.code[place])[:200] if place < len(frame.code) else "beyond the last"
+        return RuntimeFault(
+            f"{self.function.name}: the bytecode cannot be run ({shown}; the outermost activation "
+            f"is at instruction {place}: {text}); the file that it is from was changed, or weft "
+            "compiled it wrongly: compile the model again"
+        )
+
+    def too_deep(self) -> RuntimeFault:
+        """The error of a recursion without an end."""
+        watched = ", or too deep for Python, which an instrument needs"
+        if self.machine.instrument is None and self.machine.recorder is None:
+            watched = ""
+        return RuntimeFault(
+            f"{self.function.name}: calls are nested more than {MAX_DEPTH} deep{watched}; "
+            "a recursion needs an end"
+        )
+
+    def call(self, instruction: Instruction, frame: _Frame) -> _Frame | None:
+        """Carry out a call; or the frame of a callee that is bytecode as well."""
+        _, target, callee, operands = instruction
+        arguments = [frame.value(item) for item in operands]
+        entered = self.entered(callee, arguments, frame)
+        if entered is None:
+            value = self.observed(callee, arguments, frame)
+            if target >= 0:
+                frame.registers[target] = value
+        return entered
+
+    def entered(
+        self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame
+    ) -> _Frame | None:
+        """The frame of a bytecode function of this machine that no instrument has to see."""
+        kind, name = callee
+        captured: tuple[Any, ...] = ()
+        if kind not in ("function", "register") or self.machine.instrument is not None:
+            return None
+        if kind == "register":
+            closure = frame.registers[name]
+            if type(closure) is not Closure or closure.machine is not self.machine:
+                return None
+            name, captured = closure.function, closure.captured
+        function = self.machine.callable_of(name)
+        if not isinstance(function, Interpreted):
+            return None
+        return function.activation([*arguments, *captured])
+
+    def observed(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
+        """Call what an instruction names, observed by the machine's instrument if there is one."""
+        function, name = self.resolve(callee, frame)
+        recorder = self.machine.recorder
+        if recorder is not None:
+            return recorder.timed(callee[0], name, function, arguments)
+        instrument = self.machine.instrument
+        if instrument is None:
+            return function(*arguments)
+        if instrument(function, name, True, None, *arguments) == VMInstrumentReturnKind.SKIP_RUN:
+            return None
+        result = function(*arguments)
+        instrument(function, name, False, result, *arguments)
+        return result
+
+    def resolve(self, callee: tuple[str, Any], frame: _Frame) -> tuple[Callable[..., Any], str]:
+        """The Python callable of a callee and its name."""
+        kind, name = callee
+        machine = self.machine
+        if kind == "kernel":
+            return machine.executable.kernels[name], name
+        if kind == "packed":
+            kernels = machine.executable.kernels
+            if kernels.imports and kernels.implements_function(name, query_imports=True):
+                return kernels[name], name
+            return get_global_func(name), name
+        if kind == "function":
+            return machine.callable_of(name), name
+        if kind == "operator":
+            return partial(operator_runner(name), name), name
+        if kind == "register":
+            value = frame.registers[name]
+            if not callable(value):
+                raise RuntimeFault(f"expected a function to call, got {type(value).__name__}")
+            return value, "closure"
+        if name == "make_closure":
+            return lambda target, *captured: Closure(machine, target, captured), name
+        if name == "call_tir_dyn":
+            kernels = machine.executable.kernels
+            return lambda kernel, *given: kernels[kernel](*given[:-1], *given[-1]), name
+        if name == "detach":
+            return lambda value: _detached(value, frame.constants), name
+        if name == "alloc_shape_heap":
+            return alloc_shape_heap, name
+        return BUILTINS[name], name
+
+
+def _returned(frame: _Frame, instruction: Instruction) -> Any:
+    """The value of a return; constants in it are copied, for the caller may write into it."""
+    result = frame.value(instruction[1])
+    nested = isinstance(result, tuple) and any(isinstance(item, tuple) for item in result)
+    return (_detached_nested if nested else _detached)(result, frame.constants)

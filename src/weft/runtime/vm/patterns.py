@@ -1,0 +1,170 @@
+"""Patterns of values: what a VM function expects, checked at run time with both sides in the error.
+
+See weft.runtime.vm.bytecode for the forms. ``match`` returns the value as the machine keeps it:
+numpy arrays and torch tensors become NDArrays that share their memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.runtime.call.spec import names_in
+from weft.runtime.containers import ShapeTuple
+from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.support.errors import IRTypeError, IRValueError
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_COMPILED: dict[str, Any] = {}
+
+
+def evaluate(extent: int | str, symbols: dict[str, int]) -> int:
+    """The value of an extent; IRValueError if a symbol in it is not bound."""
+    if isinstance(extent, int):
+        return extent
+    known = symbols.get(extent)
+    if known is not None:
+        return known
+    code = _COMPILED.get(extent)
+    if code is None:
+        names_in(extent)  # the text may come from a file: it is refused unless it is arithmetic
+        code = _COMPILED[extent] = compile(extent, "<extent>", "eval")
+    try:
+        return int(eval(code, {"__builtins__": {}, "min": min, "max": max, "abs": abs}, symbols))
+    except NameError as error:
+        raise IRValueError(f"the extent {extent} uses a symbol without a value: {error}") from error
+
+
+def bind(value: Any, pattern: Sequence[Any], symbols: dict[str, int]) -> None:
+    """Bind the names that stand alone as an extent; ``match`` then checks, in any order.
+
+    A parameter of shape ``(n + 1,)`` may stand before the one of shape ``(n,)``. What does not fit
+    is left for ``match`` to report.
+    """
+    kind = pattern[0]
+    if kind == "tuple":
+        if isinstance(value, tuple | list) and len(value) == len(pattern[1]):
+            for item, sub in zip(value, pattern[1], strict=True):
+                bind(item, sub, symbols)
+    elif kind == "prim":
+        text = pattern[2]
+        if text is not None and text.isidentifier() and isinstance(value, int | np.integer):
+            symbols.setdefault(text, int(value))
+    elif kind in ("tensor", "shape"):
+        extents = pattern[2 if kind == "tensor" else 1]
+        actual = value if kind == "shape" else getattr(value, "shape", None)
+        if extents is not None and isinstance(actual, tuple | list):
+            _bind_extents(actual, extents, symbols)
+
+
+def _bind_extents(
+    actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int]
+) -> None:
+    if len(actual) == len(extents):
+        for found, extent in zip(actual, extents, strict=True):
+            if isinstance(extent, str) and extent.isidentifier():
+                symbols.setdefault(extent, int(found))
+
+
+def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    """Check ``value``, bind new symbols, and return it as the machine keeps it."""
+    return _MATCHERS[pattern[0]](value, pattern, symbols, what)
+
+
+def as_ndarray(value: Any, what: str) -> NDArray:
+    """An NDArray over the memory of an array or tensor (copied only where it must be)."""
+    if isinstance(value, NDArray):
+        return value
+    if isinstance(value, np.ndarray):
+        return NDArray(value if value.flags.writeable else value.copy())
+    if hasattr(value, "__dlpack__"):
+        return from_dlpack(value.detach() if hasattr(value, "detach") else value)
+    if isinstance(value, bool | int | float | np.generic):
+        raise IRTypeError(f"{what}: expected a tensor, got the number {value!r}")
+    raise IRTypeError(
+        f"{what}: expected a tensor (NDArray, numpy array or torch tensor), "
+        f"got {type(value).__name__}"
+    )
+
+
+def _tensor(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> NDArray:
+    _, dtype, extents, ndim = pattern
+    array = as_ndarray(value, what)
+    if dtype and array.dtype != dtype:
+        raise IRTypeError(f"{what}: expected dtype {dtype}, got {array.dtype}")
+    if extents is not None:
+        match_extents(array.shape, extents, symbols, what)
+    elif ndim >= 0 and array.ndim != ndim:
+        raise IRValueError(f"{what}: expected {ndim} dimensions, got shape {tuple(array.shape)}")
+    return array
+
+
+def match_extents(
+    actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int], what: str
+) -> None:
+    """Compare a shape with the expected one, binding names that are free."""
+    matches = len(actual) == len(extents)
+    if matches:
+        _bind_extents(actual, extents, symbols)
+        for found, extent in zip(actual, extents, strict=True):
+            matches = matches and evaluate(extent, symbols) == found
+    if not matches:
+        known = ", ".join(str(extent) for extent in extents)
+        comma = "," if len(extents) == 1 else ""
+        text = " ".join(str(extent) for extent in extents)
+        values = {name: value for name, value in symbols.items() if name in _NAME.findall(text)}
+        with_values = "".join(f", {name}={value}" for name, value in values.items())
+        raise IRValueError(
+            f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
+        )
+
+
+def _shape(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    _, extents, ndim = pattern
+    if not isinstance(value, tuple | list):
+        raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
+    if extents is not None:
+        match_extents(value, extents, symbols, what)
+    elif ndim >= 0 and len(value) != ndim:
+        raise IRValueError(f"{what}: expected a shape of {ndim} dimensions, got {tuple(value)}")
+    return ShapeTuple(value)
+
+
+def _prim(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    _, dtype, text = pattern
+    if isinstance(value, NDArray) and value.ndim == 0:
+        value = value.numpy().item()
+    if isinstance(value, np.generic):
+        value = value.item()
+    wanted = float if dtype.startswith(("float", "bfloat")) else int
+    if not isinstance(value, int | float) or (wanted is int and isinstance(value, float)):
+        raise IRTypeError(f"{what}: expected a number of type {dtype}, got {value!r}")
+    if text is not None:
+        if text.isidentifier() and text not in symbols:
+            symbols[text] = int(value)
+        elif evaluate(text, symbols) != value:
+            raise IRValueError(f"{what}: expected {evaluate(text, symbols)} ({text}), got {value}")
+    return bool(value) if dtype == "bool" else wanted(value)
+
+
+def _tuple(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    fields = pattern[1]
+    if not isinstance(value, tuple | list):
+        raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
+    if len(value) != len(fields):
+        raise IRValueError(f"{what}: expected a tuple of {len(fields)}, got one of {len(value)}")
+    bind(value, pattern, symbols)
+    return tuple(
+        [match(item, sub, symbols, f"{what}[{i}]")
+         for i, (item, sub) in enumerate(zip(value, fields, strict=True))]
+    )  # fmt: skip
+
+
+def _object(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+    return value
+
+
+_MATCHERS = {"tensor": _tensor, "shape": _shape, "prim": _prim, "tuple": _tuple, "object": _object}
