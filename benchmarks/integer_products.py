@@ -27,7 +27,7 @@ import weft
 from benchmarks.kernels import lowest
 from benchmarks.options import chosen, status_of
 from weft import tir
-from weft.dlight.cpu.dot_intrinsics import DOTS, INTRINSICS, Dot, dot_product_sum
+from weft.backends.cpu.schedules.dot_intrinsics import DOTS, INTRINSICS, Dot, dot_product_sum
 from weft.relax.frontend.onnx import from_onnx
 from weft.runtime.threads.parallel import set_num_threads
 from weft.script import tir as T

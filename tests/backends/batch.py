@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.backends.platforms import Platform
+from weft.backends.cpu.schedules import Default
 from weft.codegen.build import compile_cached
-from weft.dlight.cpu import Default
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
 from weft.runtime.native.builtins_ir import BUILTINS_IR

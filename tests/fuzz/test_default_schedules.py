@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from weft.dlight.cpu import default
+from weft.backends.cpu.schedules import default
 from weft.testing import schedules
 from weft.testing.random_operators import KINDS, problem_of, random_operator
 

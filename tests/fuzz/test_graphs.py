@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 from weft import topi
-from weft.driver.pipeline import WEFT
+from weft.driver.pipeline import get_pipeline
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.ir.transform import Sequential
 from weft.relax.expr import Call
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.transform.legalize import LEGALIZE
@@ -96,7 +95,7 @@ def test_kernels_write_over_arguments():
     """In place of those that nothing needs later: some of the graphs that are compared above."""
     written = 0
     for seed in range(3 * BLOCK, 5 * BLOCK):
-        mod = Sequential(WEFT)(build(random_graph(seed))[0])
+        mod = get_pipeline("weft")(build(random_graph(seed))[0])
         calls = [getattr(call.op, "name", "") for call in collect(mod["main"], Call)]
         written += calls.count("relax.call_tir_inplace")
     assert written >= 3

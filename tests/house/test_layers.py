@@ -43,7 +43,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.relax.frontend": (8, "frontend"),
     "weft.relax.frontend.onnx.backend": (9, "driver"),  # builds and runs what it imports
     "weft.relax.testing": (8, "relax testing"),
-    "weft.dlight": (8, "dlight"),
+    "weft.dlight": (6, "dlight"),
     "weft.tensor_intrin": (8, "tensor_intrin"),
     "weft.driver": (9, "driver"),
     "weft.cli": (10, "cli"),
@@ -55,7 +55,8 @@ LEVEL: dict[str, tuple[int, str]] = {
 }
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
 FACADES = {
-    "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith",
+    "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith", "weft.dlight",
+    "weft.dlight.cpu",
     "weft.relax.frontend", "weft.relax.frontend.torch",
 }  # fmt: skip
 # Rooms that are users of weft themselves, and so speak to it through its facades.
@@ -63,6 +64,7 @@ FACADE_USERS = {"cli"}
 # Late-bound references to higher rooms: slot name -> the module that fills it.
 SLOTS = {
     "text": "weft.script.printer",
+    "backend_of": "weft.codegen.backend",
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",

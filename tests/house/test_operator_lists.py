@@ -13,7 +13,9 @@ MOST = 4
 """Names in one literal that no one has to keep in step with the operators."""
 PASSES = tuple(
     Path("src/weft") / name
-    for name in ("relax/transform", "relax/analysis", "relax/dpl", "relax/distributed", "dlight")
+    for name in (
+        "relax/transform", "relax/analysis", "relax/dpl", "relax/distributed", "dlight", "backends"
+    )
 )
 TABLES = Path("src/weft/relax/transform/legalize")
 """Tables operator -> lowering, which become part of the operators' own definitions."""

@@ -20,7 +20,7 @@ import numpy as np
 import weft
 from weft import relax
 from weft.cli.models import Subject, add_model_arguments, subject_of
-from weft.driver.pipeline import WEFT, relax_pipeline_of
+from weft.driver.pipeline import get_pipeline, relax_pipeline_of
 from weft.ir.transform import PassContext
 from weft.support.errors import UnsupportedError
 from weft.tir.interp.code_check import HANDS_BUFFERS, WHOLE, CodeReport, check_code
@@ -151,7 +151,7 @@ def compare_passes(trace: Trace, tolerance: float) -> str | None:
 def _stages(module: Any) -> Iterator[tuple[str, Any]]:
     yield "as imported", module
     with weft.target.Target("llvm"):
-        for step in WEFT:
+        for step in get_pipeline("weft").passes:
             changed = step(module)
             if changed is not module:
                 yield step.info.name, changed

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import weft
 from weft.cli.models import Subject
-from weft.driver.pipeline import WEFT
+from weft.driver.pipeline import get_pipeline
 from weft.driver.sources import Request, import_model
 from weft.ir.transform import Pass, Sequential
 from weft.support.errors import IRValueError
@@ -43,8 +43,9 @@ _LAST: Final = {"legalized": "LegalizeOps", "fused": "FuseTIR"}
 def _passes_of(stage: str) -> Sequence[Pass]:
     if stage == "imported":
         return ()
-    names = [step.info.name for step in WEFT]
-    return WEFT[: names.index(_LAST[stage]) + 1] if stage in _LAST else WEFT
+    passes: Sequence[Pass] = get_pipeline("weft").passes
+    names = [step.info.name for step in passes]
+    return passes[: names.index(_LAST[stage]) + 1] if stage in _LAST else passes
 
 
 def stage_text(subject: Subject, stage: str, target: str, function: str | None) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.codegen import cache
-from weft.codegen.llvm.compile import CompiledObject, compile_module, llvm_version
-from weft.codegen.llvm.emit import lower_to_llvm, prim_funcs
+from weft.codegen.backend import KeptCode, NativeCode, backend_of
+from weft.codegen.llvm.compile import llvm_version
+from weft.codegen.llvm.emit import prim_funcs
 from weft.codegen.llvm.worker_pool import POOL
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
-from weft.target.host import llvm_options
 from weft.target.target import as_target
 
 
@@ -23,29 +23,28 @@ def compile_cached(
     lower: Callable[[IRModule], IRModule] | None = None,
     key_of: IRModule | None = None,
     options: tuple[object, ...] = (),
-) -> CompiledObject:
+) -> NativeCode:
     """The object code of ``mod``, from the cache if it was compiled before.
 
     ``lower`` brings ``mod`` to the form that code generation takes; it runs on a miss only.
     ``key_of`` is the module that the key digests (default: ``mod``), for a caller that schedules in
     ``lower``; ``options`` are further values that decide the code, such as the pass configuration.
     """
-    machine = llvm_options(target)
-    described = as_target("llvm" if target is None else target).structural_bytes()
+    resolved = as_target("llvm" if target is None else target)
+    backend = backend_of(resolved)
+    machine, described = backend.options(resolved), resolved.structural_bytes()
     functions = prim_funcs(mod if key_of is None else key_of).items()
     key = cache.make_key(functions, machine, described, checks, llvm_version(), options)
 
-    def lowered() -> IRModule:
-        return mod if lower is None else lower(mod)
+    def emitted() -> NativeCode:
+        return backend.emit(mod if lower is None else lower(mod), resolved, checks=checks)
 
     found = cache.load(key)
     if found is not None:
         description, code = found
         specs = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
-        return CompiledObject(
-            code, specs, machine, lambda: lower_to_llvm(lowered(), target, checks=checks)
-        )
+        return KeptCode(code, specs, machine, emitted)
     POOL.warm()  # a worker starts while this process lowers
-    made = compile_module(lowered(), target, checks=checks)
+    made = emitted()
     cache.store(key, {"specs": [spec.to_json() for spec in made.specs]}, made.object_code)
     return made

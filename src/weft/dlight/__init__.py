@@ -1,6 +1,13 @@
-"""Default schedules: programs over the Schedule API, chosen by the structure of blocks."""
+"""Default schedules: programs over the Schedule API, chosen by the structure of blocks.
 
-from weft.dlight import cpu as cpu
-from weft.dlight.apply import ApplyDefaultSchedule, ScheduleGeneratedFunctions, ScheduleRule
+The rules for a processor are part of its backend; those for CPUs are also ``dlight.cpu``.
+"""
 
-__all__ = ["ApplyDefaultSchedule", "ScheduleGeneratedFunctions", "ScheduleRule", "cpu"]
+from weft.support.facade import module_getattr
+
+_NAMES = {
+    "ApplyDefaultSchedule": "weft.dlight.apply",
+    "ScheduleGeneratedFunctions": "weft.dlight.apply",
+    "ScheduleRule": "weft.dlight.apply",
+}
+__getattr__, __dir__ = module_getattr(__name__, _NAMES, ("cpu",))

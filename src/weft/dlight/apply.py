@@ -11,7 +11,7 @@ from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
-from weft.target.target import Target, as_target
+from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
 from weft.tir.schedule.schedule import Schedule
 
@@ -86,6 +86,4 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
 def target_of(func: PrimFunc) -> Target:
     """The target of a function: its own, the current one, this machine."""
     own = func.attrs.get("target")
-    if own is not None:
-        return as_target(own)
-    return Target.current(allow_none=True) or Target("llvm")
+    return target_meant(own)

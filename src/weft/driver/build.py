@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from weft.codegen.backend import NativeCode
 from weft.codegen.build import compile_cached
-from weft.codegen.llvm.compile import CompiledObject
 from weft.driver.flops import count_kernels
 from weft.driver.operators import OperatorRunner
 from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
@@ -34,21 +34,14 @@ from weft.support.garbage import rare_collections
 from weft.support.progress import tell
 from weft.support.public_entry import public_entry
 from weft.target.features import required_features
-from weft.target.target import Target
+from weft.target.target import Target, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
 
 _UNSET: Final = object()
 SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
-"""What ``get_source`` of a compiled module takes (CompiledObject.get_source)."""
-
-
-def as_target(target: Any) -> Target:
-    """The Target meant: None is the one in scope, or this machine's CPU."""
-    if target is None:
-        target = Target.current(allow_none=True) or "llvm"
-    return target if isinstance(target, Target) else Target(target)
+"""What ``get_source`` of a compiled module takes (NativeCode.get_source)."""
 
 
 def as_module(mod: Any, name: str | None = None) -> IRModule:
@@ -109,7 +102,7 @@ def build(
     >>> y = weft.nd.empty((4,)); f(weft.nd.array(np.zeros(4, "float32")), y); print(y)
     [1. 1. 1. 1.]
     """
-    resolved = as_target(target)
+    resolved = target_meant(target)
     module = as_module(mod, name)
     foreign = [var.name_hint for var, f in module.functions.items() if not isinstance(f, PrimFunc)]
     if foreign:
@@ -131,13 +124,13 @@ def build(
 
 
 @rare_collections
-def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> CompiledObject:
+def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> NativeCode:
     """Object code; from the cache where the default lowering made it of the same module before.
 
     What another pipeline does is not in a key, and instruments want to see passes run: then
     lowering runs first, and the key digests its result.
     """
-    lowering = tir_pipeline_of(pipeline)
+    lowering = tir_pipeline_of(pipeline, target)
     context = PassContext.current()
 
     def lowered(given: IRModule) -> IRModule:
@@ -164,7 +157,7 @@ def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> Com
 
 
 def _observe_code(
-    context: PassContext, program: IRModule, compiled: CompiledObject, target: Target, checks: bool
+    context: PassContext, program: IRModule, compiled: NativeCode, target: Target, checks: bool
 ) -> None:
     """Show the code of a lowered module to instruments."""
     code = object_code(compiled)
@@ -196,7 +189,7 @@ def _entry(mod: IRModule) -> str | None:
     return str(marked[0].attrs["global_symbol"]) if len(marked) == 1 else None
 
 
-def object_code(compiled: CompiledObject) -> ObjectCode:
+def object_code(compiled: NativeCode) -> ObjectCode:
     """Compiled code as it is kept and written to disk."""
     options = compiled.options
     return ObjectCode(
@@ -205,7 +198,7 @@ def object_code(compiled: CompiledObject) -> ObjectCode:
     )  # fmt: skip
 
 
-def _sources(compiled: CompiledObject) -> dict[str, Callable[[], str]]:
+def _sources(compiled: NativeCode) -> dict[str, Callable[[], str]]:
     def reader(fmt: str) -> Callable[[], str]:
         return lambda: compiled.get_source(fmt)
 
@@ -253,7 +246,7 @@ def relax_build(
     >>> print(vm["main"](np.array([-1, 0, 2], "float32")))
     [0. 0. 2.]
     """
-    resolved = as_target(target)
+    resolved = target_meant(target)
     if exec_mode not in ("bytecode", "compiled"):
         raise PassError(f"exec_mode: expected 'bytecode' or 'compiled', got {exec_mode!r}")
     if system_lib:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.driver import model_cache
-from weft.driver.build import SOURCE_FORMATS, as_module, as_target, build, relax_build
+from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
 from weft.driver.pipeline import relax_pipeline_of
 from weft.driver.progress import Progress
 from weft.driver.sources import Imported, Request, import_model
@@ -24,7 +24,7 @@ from weft.support.errors import IRTypeError
 from weft.support.garbage import rare_collections
 from weft.support.progress import listening, tell
 from weft.support.public_entry import public_entry
-from weft.target.target import Target
+from weft.target.target import Target, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.function import PrimFunc
 
@@ -88,7 +88,7 @@ def compile(  # noqa: A001 - TVM's name
     warn_of_training(model)
     if num_threads is not None:
         own_num_threads(num_threads)  # refuses what is no number of threads
-    resolved = as_target(None if target is _UNSET else target)
+    resolved = target_meant(None if target is _UNSET else target)
     request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
         return build(request.model, resolved, pipeline=tir_pipeline)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.driver.build import as_target, build
+from weft.codegen.backend import backend_of
+from weft.driver.build import build
 from weft.ir.expr import IntImm
 from weft.runtime.native.object_code import ObjectCode, obstacle_of
 from weft.runtime.ndarray import NDArray, empty
 from weft.support import slots
 from weft.support.errors import IRValueError
 from weft.target.features import required_features
-from weft.target.host import llvm_options
-from weft.target.target import Target
+from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
 
 
@@ -42,8 +42,8 @@ def compiled(func: PrimFunc) -> Any:
 
 def _target_here() -> Target:
     """The target in scope, or this machine's CPU where this machine cannot run code for that."""
-    target = as_target(None)
-    options = llvm_options(target)
+    target = target_meant()
+    options = backend_of(target).options(target)
     code = ObjectCode(b"", (), options.triple, options.cpu, required_features(options))
     return Target("llvm") if obstacle_of(code) else target
 

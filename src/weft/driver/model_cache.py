@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from weft.codegen.backend import backend_of
 from weft.codegen.cache import cache_folder, source_digest, sweep
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm.compile import llvm_version
@@ -28,7 +29,6 @@ from weft.runtime.artifact.weft_file import read_file, write_file
 from weft.runtime.model.compiled_model import CompiledModel, from_artifact
 from weft.support.config import environment_int
 from weft.support.errors import ArtifactError, TVMError
-from weft.target.host import llvm_options
 from weft.target.target import Target
 
 _DEFAULT_MIB: Final = 4096
@@ -69,8 +69,8 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
         name, settings, sorted(request.options.items()), llvm_version(),
-        target.structural_bytes(), tuple(llvm_options(target)), context.opt_level, config,
-        sorted(context.required_pass), sorted(context.disabled_pass),
+        target.structural_bytes(), tuple(backend_of(target).options(target)), context.opt_level,
+        config, sorted(context.required_pass), sorted(context.disabled_pass),
     )  # fmt: skip
     digest.update(repr(parts).encode())
     digest.update(described)

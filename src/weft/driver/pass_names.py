@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import weft.driver.pipeline
 import weft.relax.transform
 import weft.tir.transform
+from weft.driver.pipeline import get_pipeline, lower_tir
 from weft.ir.pass_options import PASS_NAMES
 from weft.ir.transform import Pass
 from weft.support import slots
@@ -16,9 +16,10 @@ from weft.support.errors import TVMError
 
 @functools.cache
 def own_names() -> frozenset[str]:
-    """The names of the passes that the packages of passes offer."""
+    """The names of the passes that the packages of passes offer and that the pipelines run."""
     packages = (("", weft.relax.transform), ("tir.", weft.tir.transform))
-    return frozenset([
+    steps = (*get_pipeline("weft").passes, *lower_tir().passes)
+    return frozenset([step.info.name for step in steps]) | frozenset([
         found
         for prefix, package in packages for name in dir(package) if name[:1].isupper()
         if (found := _name_of(getattr(package, name), f"{prefix}{name}")) is not None

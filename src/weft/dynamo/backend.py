@@ -16,7 +16,6 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
-from weft.driver.build import as_target
 from weft.driver.pipeline import relax_pipeline_of
 from weft.dynamo.call import GraphCall
 from weft.relax.frontend.missing import UnsupportedOperatorsError
@@ -24,6 +23,7 @@ from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
 from weft.support.errors import IRTypeError, TVMError
+from weft.target.target import target_meant
 
 Compiled = Callable[..., Any]
 
@@ -57,7 +57,7 @@ def weft_backend(
 
 def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
-    as_target(target)  # refuses what is none, before a graph falls back to PyTorch for it
+    target_meant(target)  # refuses what is none, before a graph falls back to PyTorch for it
     relax_pipeline_of(relax_pipeline)
 
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:

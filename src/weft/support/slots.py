@@ -46,6 +46,9 @@ operators: Final = Slot("operators", "weft.tir.op")
 relax_operators: Final = Slot("relax_operators", "weft.relax.op")
 """The second half of ``operators``: what a relax Expr's Python operators call: owner relax.op."""
 
+backend_of: Final = Slot("backend_of", "weft.codegen.backend")
+"""``backend_of(target)``, which knows the machine of a target: owner weft.codegen."""
+
 evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 """``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
 

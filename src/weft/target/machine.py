@@ -1,33 +1,15 @@
-"""What a default schedule asks of a processor: cores, vectors, multiply-add units, caches.
+"""What passes and schedules ask of a machine: cores, vectors, multiply-add units, caches.
 
-``machine_of(target)`` derives it: what the target says first, then, for this machine's own
-processor, what the operating system says of its caches, then figures that hold for the
-architecture. Options of ``llvm`` targets that override: ``-num-cores``, ``-vector-width`` (bits),
-``-fma-ports``, ``-l1d-cache-bytes``, ``-l2-cache-bytes``, ``-l3-cache-bytes``.
+The backend of a target says what it has (``weft.codegen.backend.Backend.features``).
 """
 
 from __future__ import annotations
 
-import functools
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from weft.backends.cpu.isa import architecture_of
-from weft.backends.cpu.isa.features import first_offered, offers
-from weft.target.features import required_features
-from weft.target.host import host_cpu, llvm_options, vector_bits
-from weft.target.target import Target, as_target
-
-_CACHES: Final = {
-    "l1d-cache-bytes": 32 << 10, "l2-cache-bytes": 512 << 10, "l3-cache-bytes": 8 << 20
-}  # fmt: skip
-"""Options and what is assumed of a processor that is neither this one nor described."""
-_LEVELS: Final = {(1, "Data"): "l1d-cache-bytes", (2, "Unified"): "l2-cache-bytes",
-                  (3, "Unified"): "l3-cache-bytes"}  # fmt: skip
-_SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+from weft.support import slots
+from weft.target.target import as_target
 
 
 @dataclass(frozen=True)
@@ -70,47 +52,11 @@ class Machine:
 
 
 def machine_of(target: Any = None) -> Machine:
-    """The machine that schedules for ``target`` (None: this machine) are made for.
+    """The machine that code for ``target`` (None: this machine's CPU) is made for.
 
-    >>> machine = machine_of("llvm -mcpu=x86-64-v3 -num-cores=4")
-    >>> machine.cores, machine.vector_bits, machine.vector_registers
-    (4, 256, 16)
+    >>> machine_of("llvm -num-cores=4").cores
+    4
     """
-    return _machine(as_target("llvm" if target is None else target))
-
-
-@functools.lru_cache(maxsize=64)
-def _machine(target: Target) -> Machine:
-    options = llvm_options(target)
-    is_host = options.cpu == host_cpu()
-    found = {**_CACHES, **(_host_caches() if is_host else {})}
-    caches = [int(target.attrs.get(name, found[name])) for name in _CACHES]
-    architecture, bits = architecture_of(options.triple), vector_bits(target)
-    present = set(required_features(options))
-    dots = architecture.dot_products.get(bits, ())
-    return Machine(
-        # Of the machine, not of this process: what is built does not depend on who may use what.
-        target.num_cores or os.cpu_count() or 1, bits,
-        next(count for least, count in architecture.registers if bits >= least),
-        int(target.attrs.get("fma-ports", 2)), caches[0], caches[1], caches[2],
-        tuple([name for name, needed in dots if offers(present, needed)]),
-        first_offered(present, architecture.masked, None),
-    )  # fmt: skip
-
-
-@functools.cache
-def _host_caches() -> dict[str, int]:
-    """The sizes of this machine's caches, as Linux says them; empty where it says none."""
-    sizes = {}
-    for entry in sorted(_SYSFS.glob("index*")):
-        try:
-            level, kind, size = [(entry / name).read_text().strip() for name in _FILES]
-        except OSError:
-            continue
-        name = _LEVELS.get((int(level), kind))
-        if name is not None and size[-1:] in _UNITS:
-            sizes[name] = int(size[:-1]) * _UNITS[size[-1]]
-    return sizes
-
-
-_FILES: Final = ("level", "type", "size")
+    resolved = as_target("llvm" if target is None else target)
+    machine: Machine = slots.backend_of.get()(resolved).features(resolved)
+    return machine

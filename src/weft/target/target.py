@@ -212,6 +212,13 @@ def as_target(value: Any) -> Target:
     return value if isinstance(value, Target) else Target(value)
 
 
+def target_meant(value: Any = None) -> Target:
+    """The target that a user means: None is the one in scope, or else this machine's CPU."""
+    if value is None:
+        return Target.current(allow_none=True) or Target("llvm")
+    return as_target(value)
+
+
 def _config_of(target: Any) -> dict[str, Any]:
     if isinstance(target, Target):
         return target.export()

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.driver.build import relax_build
-from weft.driver.pipeline import RELAX_BUILD, WEFT
+from weft.driver.pipeline import RELAX_BUILD, get_pipeline
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
@@ -291,7 +291,7 @@ COMPILED: Final = (
 
 def chains() -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Passes that need each other's forms: checked after every step."""
-    yield "weft", WEFT
+    yield "weft", get_pipeline("weft").passes
     lowered = [*RELAX_BUILD]
     planned = next(i for i, item in enumerate(lowered) if "StaticPlan" in item.info.name) + 1
     yield "default_build", (*lowered[:planned], transform.AssignOffsets(), *lowered[planned:])

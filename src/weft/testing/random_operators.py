@@ -1,4 +1,4 @@
-"""Random operators for default schedules: every kind that ``weft.dlight.cpu`` has a program for.
+"""Random operators for default schedules: every kind that a CPU's schedules have a program for.
 
 Each kind draws its sizes so that tiles, vectors, bands and parts divide them or not; a size is 1
 now and then, 0 rarely, and symbolic in some products, rows and chains. The machine is drawn too:
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft import te, topi
+from weft.backends.cpu.schedules import Default, Winograd
 from weft.dlight.apply import scheduled
-from weft.dlight.cpu import Default, Winograd
 from weft.relax.transform.legalize.attention import te_attention
 from weft.target.target import Target
 from weft.te.primfunc import LAYOUT_FREE_BUFFERS

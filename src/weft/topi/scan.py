@@ -1,8 +1,8 @@
 """Running sums, products and extremes along an axis, as a block with an ordered axis.
 
 The running value of floats is kept in a wider type (float64 for float32), as PyTorch does, so that
-an error does not grow along the row. Which rows run side by side, and how, is a matter of schedules
-(``weft.dlight.cpu.scans``).
+an error does not grow along the row. Which rows run side by side, and how, is a matter of
+schedules.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from weft.codegen.llvm.compile import compile_module
-from weft.driver.pipeline import LOWER_TIR
+from weft.driver.pipeline import lower_tir
 from weft.ir.expr import FloatImm, IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import Sequential
@@ -35,7 +35,7 @@ COMPARE = [e.EQ, e.NE, e.LT, e.LE, e.GT, e.GE]
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"]
 
 
-LOWER = Sequential([step for step in LOWER_TIR if "Simplify" not in step.info.name])
+LOWER = Sequential([step for step in lower_tir().passes if "Simplify" not in step.info.name])
 
 
 class Writer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.driver.pipeline import LOWER_TIR
+from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext, Sequential
 from weft.script import ir as I
@@ -44,7 +44,7 @@ class Two:
 
 
 def test_a_wrong_pass_is_named_with_its_function():
-    steps = Sequential([LOWER_TIR[0], add_to_sub, LOWER_TIR[1]])
+    steps = Sequential([lower_tir().passes[0], add_to_sub, lower_tir().passes[1]])
     with (
         PassContext(instruments=[VerifyResults()]),
         pytest.raises(VerifyError, match=r"pass AddToSub changes what shift computes: argument 1"),
@@ -54,7 +54,7 @@ def test_a_wrong_pass_is_named_with_its_function():
 
 def test_right_passes_go_through():
     with PassContext(instruments=[VerifyResults()]):
-        lowered = Sequential(LOWER_TIR)(Two)
+        lowered = lower_tir()(Two)
     assert set(lowered.functions) == set(Two.functions)
 
 

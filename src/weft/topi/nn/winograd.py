@@ -18,9 +18,9 @@ Where the function takes the kernel itself, the stage ``weights`` makes of it, p
 A band is so many rows of tiles that what belongs to it stays in a cache; ``tile`` counts the tiles
 of a band. Where one band holds all rows of all images, image and band have an extent of one. a is
 the block of the data's channels, b that of the result's, p the filters in a panel of the weights.
-Blocks carry the annotation ``STAGE``, by which ``weft.dlight.cpu.winograd`` knows them. (Lavin and
-Gray, CVPR 2016; bands as Jia et al., "Optimizing N-dimensional, Winograd-based Convolution for
-Manycore CPUs", PPoPP 2018.)
+Blocks carry the annotation ``STAGE``, by which default schedules know them. (Lavin and Gray, CVPR
+2016; bands as Jia et al., "Optimizing N-dimensional, Winograd-based Convolution for Manycore CPUs",
+PPoPP 2018.)
 
 A block that transforms stores all results of a line, so that loops need not be unrolled to make
 constants of the factors: these are no tensor expressions, which store one element each.

@@ -2,7 +2,7 @@
 
 Before: ``conv2d(x, w)`` of small integers, summed in int32, of 3 channels to 21. After: channels
 of zeros are added to both, 4 in all, and filters to the 21, whose results are cut off. So they
-make blocks (``block_channels``), and instructions take four channels (``weft.dlight.cpu.dots``).
+make blocks (``block_channels``), and instructions take four channels (``Machine.dot_products``).
 """
 
 from __future__ import annotations

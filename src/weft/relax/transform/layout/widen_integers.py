@@ -3,7 +3,7 @@
 Before: ``matmul(x, w, out_dtype="int32")`` of int8 and uint8. After: ``matmul(astype(x, "int16"),
 astype(w, "int16"), out_dtype="int32")``, the same number for number. A weight is widened when the
 model is built, an activation once a call instead of in each step of a product; the kernel has pairs
-of them multiplied and added by one instruction (``weft.dlight.cpu.dots``). Products of uint8 and
+of them multiplied and added by one instruction (``Machine.dot_products``). Products of uint8 and
 int8 stay as they are where the processor has one for those.
 """
 

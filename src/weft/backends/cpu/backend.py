@@ -1,0 +1,50 @@
+"""The backend of CPUs: LLVM compiles the kernels, and they run in this process."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.backends.cpu import pipeline
+from weft.backends.cpu.machine import machine_of
+from weft.codegen.backend import NativeCode
+from weft.codegen.llvm.compile import compile_module
+from weft.dlight.apply import ScheduleRule
+from weft.ir.module import IRModule
+from weft.ir.transform import Pass
+from weft.target.host import LLVMOptions, llvm_options
+from weft.target.kinds import KINDS, TargetKind
+from weft.target.machine import Machine
+from weft.target.target import Target
+
+
+class CPUBackend:
+    """A ``weft.codegen.backend.Backend`` for targets of the kind ``llvm``."""
+
+    kind: TargetKind = KINDS["llvm"]
+
+    def features(self, target: Target) -> Machine:
+        """The processor that the target describes."""
+        return machine_of(target)
+
+    def options(self, target: Target) -> LLVMOptions:
+        """What LLVM is told about it."""
+        return llvm_options(target)
+
+    def graph(self, target: Target) -> tuple[Pass, ...]:  # noqa: ARG002 - one for all
+        """``pipeline.GRAPH``."""
+        return pipeline.GRAPH
+
+    def lower(self, target: Target) -> tuple[Pass, ...]:  # noqa: ARG002 - one for all
+        """``pipeline.LOWER``."""
+        return pipeline.LOWER
+
+    def schedules(self, target: Target) -> tuple[ScheduleRule, ...]:  # noqa: ARG002 - one for all
+        """``pipeline.SCHEDULES``."""
+        return pipeline.SCHEDULES
+
+    def emit(self, mod: IRModule, target: Target, *, checks: bool = True) -> NativeCode:
+        """LLVM IR of every function, compiled to one object file."""
+        return compile_module(mod, target, checks=checks)
+
+
+BACKEND: Final = CPUBackend()

@@ -1,0 +1,124 @@
+"""The passes over graphs and over PrimFuncs for a CPU: their order, and why each stands there."""
+
+from __future__ import annotations
+
+from weft.backends.cpu.schedules import Default, Winograd
+from weft.dlight.apply import ScheduleGeneratedFunctions, ScheduleRule
+from weft.ir.transform import Pass
+from weft.relax.backend.dispatch import DispatchToLibraries
+from weft.relax.transform.fusion.merge_parallel_kernels import MergeParallelKernels
+from weft.relax.transform.graph.canonicalize_bindings import CanonicalizeBindings
+from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
+from weft.relax.transform.graph.fold_constant import FoldConstant
+from weft.relax.transform.graph.simplify_data_movement import SimplifyDataMovement
+from weft.relax.transform.graph.split_matmul import SplitMatmul
+from weft.relax.transform.layout.attach_attr_layout_free_buffers import AttachAttrLayoutFreeBuffers
+from weft.relax.transform.layout.block_channels import BlockChannels
+from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
+from weft.relax.transform.layout.fuse_transposes import FuseTransposes
+from weft.relax.transform.layout.join_pixels import JoinPixels
+from weft.relax.transform.layout.offset_integers import OffsetIntegers
+from weft.relax.transform.layout.pad_integer_channels import PadIntegerChannels
+from weft.relax.transform.layout.rewrite_conv_transpose import RewriteConvTranspose
+from weft.relax.transform.layout.scale_weights import ScaleWeights
+from weft.relax.transform.layout.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
+from weft.relax.transform.layout.widen_integers import WidenIntegers
+from weft.relax.transform.layout.winograd import UseWinograd
+from weft.relax.transform.memory.concatenate_in_place import ConcatenateInPlace
+from weft.relax.transform.memory.reuse_dying_arguments import ReuseDyingArguments
+from weft.relax.transform.stages import KERNELS, NORMS
+from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
+from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
+from weft.tir.transform.convert_ssa import ConvertSSA
+from weft.tir.transform.cross_thread_reduction import LowerCrossThreadReduction
+from weft.tir.transform.fill_tails import FillTails
+from weft.tir.transform.flatten_vector_access import FlattenVectorAccess
+from weft.tir.transform.loop_partition import PartitionGuardedLoops
+from weft.tir.transform.lower_init_block import LowerInitBlock
+from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
+from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
+from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
+from weft.tir.transform.prefetch_next import PrefetchNextIteration
+from weft.tir.transform.reciprocal import MultiplyByReciprocal
+from weft.tir.transform.remove_no_op import RemoveNoOp
+from weft.tir.transform.serialize_threads import SerializeThreads
+from weft.tir.transform.shuffle_load import ShuffleLoad
+from weft.tir.transform.simplify import Simplify
+from weft.tir.transform.skip_padding import SkipPadding
+from weft.tir.transform.softmax_largest import LargestOfSoftmax
+from weft.tir.transform.split_vector_loop import SplitVectorLoop
+from weft.tir.transform.start_with_first import StartWithFirst
+from weft.tir.transform.storage_rewrite import StorageRewrite
+from weft.tir.transform.transpose_tile import TransposeTile
+from weft.tir.transform.unroll_loop import UnrollLoop
+from weft.tir.transform.vector_reduction import VectorizeReduction
+from weft.tir.transform.vectorize_loop import VectorizeLoop
+from weft.tir.transform.verify_thread_memory import VerifyThreadMemory
+
+LOWER: tuple[Pass, ...] = (
+    ConvertSSA(),  # what holds of a variable is taken to hold wherever it stands
+    VerifyThreadMemory(),  # refuses what no order of threads makes right, by the names of blocks
+    LowerCrossThreadReduction(),  # while blocks still say what is a reduction
+    PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
+    LowerInitBlock(),  # needs the reduction axes, which the next pass removes
+    ConvertBlocksToOpaque(),
+    LowerMatchBuffer(),  # needs axes replaced, so that regions speak of loops only
+    CompactBufferAllocation(is_strict=False),  # last user of block scopes; tiles are registers
+    LowerOpaqueBlock(),  # blocks end here: plain loops, branches, allocations
+    SerializeThreads(),  # a CPU has no threads of a GPU; from here on there are loops only
+    # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
+    # offsets itself, and after flattening an index that leaves its axis would go unseen.
+    FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
+    Simplify(),  # before vectorising: fewer, simpler indices to widen
+    SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
+    FillTails(),  # while guards are where blocks put them, on indices that are simple
+    PrefetchNextIteration(),  # while a panel has one load in one loop
+    PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
+    VectorizeReduction(),  # once tails are loops of their own, whose rows are not joined together
+    TransposeTile(),  # once tails are loops of their own, while the nest is two plain loops
+    SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
+    VectorizeLoop(),
+    UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
+    Simplify(),  # unrolling leaves constants to fold
+    StartWithFirst(),  # when statements of unrolled loops follow each other
+    ShuffleLoad(),  # when what lanes pick is a matter of constants
+    RemoveNoOp(),
+    StorageRewrite(),  # after what removes statements: shorter lives
+    ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them
+)
+"""From a PrimFunc with blocks to what code generation takes."""
+
+SCHEDULES: tuple[ScheduleRule, ...] = (Winograd(), Default())
+"""Stages of Winograd's algorithm by their names, every other function by its structure."""
+
+GRAPH: tuple[Pass, ...] = (
+    *NORMS,
+    RewriteConvTranspose(),  # into convolutions, for the passes below
+    ScaleWeights(),  # before channels are in blocks
+    DequantizeAfterProduct(),  # while weights are bytes
+    OffsetIntegers(),  # bytes less a zero point become bytes, where that is a product's operand
+    WidenIntegers(),  # before weights are folded
+    PadIntegerChannels(),  # so that they make blocks
+    BlockChannels(),  # while convolutions are operators
+    JoinPixels(),  # of those whose channels are in no blocks
+    FoldConstant(),  # what only depends on weights is computed now
+    SimplifyDataMovement(),  # while attention, transposes and products are operators
+    SplitMatmul(),  # after slices have moved up to the products
+    DispatchToLibraries(),  # what the target asks for, while products are operators
+    FuseTransposes(),  # those that found nothing to cancel with
+    UseWinograd(),  # once the weights of convolutions are constants in blocks
+    *KERNELS,
+    AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
+    MultiplyByReciprocal(),  # while softmax is the blocks that define it
+    LargestOfSoftmax(),  # once its quotients are products
+    ScheduleGeneratedFunctions(*SCHEDULES),  # vectors, tiles, threads
+    SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
+    FoldConstant(),  # which runs now, once
+    ConcatenateInPlace(),  # once kernels are scheduled, for results that are whole
+    DeadCodeElimination(),  # those kernels
+    CanonicalizeBindings(),  # before neighbours are looked for: results have one name each
+    MergeParallelKernels(),  # neighbours that share a partition, once all are scheduled
+    ReuseDyingArguments(),  # last: a part of a concatenation, or of a merged loop, saves more
+    DeadCodeElimination(),  # kernels whose calls all write in place
+)
+"""What ``weft.compile`` does to a graph for a CPU."""

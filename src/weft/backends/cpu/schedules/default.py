@@ -1,0 +1,233 @@
+"""The default schedule of a function for a CPU: which program fits each of its blocks.
+
+A function that is one attention has a program of its own (``attention``). In others, blocks that
+only move or combine elements are inlined first. Then, from the last block to the first, each result
+is scheduled together with what only it needs: windows (``windows``, ``pixels``) or a tiled
+reduction whose result it takes element by element (``tiled``), reductions along rows (``rows``),
+values that run along them (``scans``), or by itself, in tiles where it reads along another axis
+than it writes (``transposed``), else in vectors (``elementwise``). A program that a block does not
+fit leaves it as it is, so that every function gets a schedule.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from collections.abc import Callable, Collection, Sequence
+
+from weft.backends.cpu.schedules import (
+    attention,
+    borders,
+    dots,
+    elementwise,
+    pixels,
+    rows,
+    scans,
+    tiled,
+    transposed,
+    windows,
+)
+from weft.dlight.nest import Nest, blocks_of
+from weft.support.errors import ScheduleError
+from weft.target.machine import Machine
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.schedule import Schedule
+
+logger = logging.getLogger(__name__)
+
+Program = Callable[[Schedule], bool]
+
+
+def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
+    """Schedule every block of the function; the schedule that came out of it."""
+    whole = _tried(sch, lambda one: attention.schedule(one, machine))
+    if whole is not sch:
+        return whole
+    sch = inlined(sch, machine, weights)
+    waiting = blocks_of(sch)
+    while waiting:
+        result = waiting.pop()
+        nest = Nest(sch, result)
+        if nest.is_scan:
+            sch = _tried(sch, functools.partial(scans.schedule, block=result, machine=machine))
+        elif nest.is_spatial:
+            sch = _with_its_producers(sch, result, waiting, machine, weights)
+        elif windows.fits(nest):
+            sch = _windows(sch, result, None, waiting, windows.schedule, machine)
+        elif pixels.fits(nest):
+            sch = _windows(sch, result, None, waiting, pixels.schedule, machine)
+        elif tiled.roles_of(nest, weights) is not None:
+            sch = _tiled(sch, result, None, machine, weights)
+        elif nest.is_plain and nest.is_reduction:
+            sch = _tried(sch, _rows(result, [], [], machine))
+    return sch
+
+
+def _with_its_producers(
+    sch: Schedule, result: BlockRV, waiting: list[BlockRV], machine: Machine,
+    weights: Collection[Buffer],
+) -> Schedule:  # fmt: skip
+    """Schedule a spatial block with the blocks that only it needs; those are taken off the list."""
+    only = _only_for(sch, result, waiting)
+    for block in only:
+        nest = Nest(sch, block)
+        for program in (windows, pixels):
+            if program.fits(nest) and _element_by_element(sch, block, result):
+                made = _windows(sch, block, result, waiting, program.schedule, machine)
+                if made is not sch:
+                    waiting.remove(block)
+                    return made
+        if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
+            made = _tiled(sch, block, result, machine, weights)
+            if made is not sch:
+                waiting.remove(block)
+                return made
+    group = [block for block in only if tiled.roles_of(Nest(sch, block), weights) is None]
+    group = _only_for(sch, result, group)
+    reductions = [block for block in group if Nest(sch, block).is_reduction]
+    if reductions:
+        others = [block for block in group if block not in reductions]
+        made = _tried(sch, _rows(result, reductions, others, machine))
+        if made is not sch:
+            for block in group:
+                waiting.remove(block)
+            return made
+    made = _tried(sch, lambda one: transposed.schedule(one, result, machine))
+    if made is not sch:
+        return made
+    return _tried(sch, lambda one: elementwise.schedule(one, result, machine))
+
+
+def _windows(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV],
+    program: Callable[..., bool], machine: Machine,
+) -> Schedule:  # fmt: skip
+    """Schedule a block that takes windows; the blocks that pad for it are taken off the list."""
+    before = {sch.get(pad) for pad in windows.paddings(sch, block)}
+    padded = [other for other in waiting if sch.get(other) in before]
+    made = _tried(sch, lambda one: program(one, block, result, machine, padded))
+    if made is sch:
+        return _tried(sch, lambda one: program(one, block, result, machine))
+    for pad in padded:
+        waiting.remove(pad)
+    return made
+
+
+def _tiled(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    weights: Collection[Buffer],
+) -> Schedule:  # fmt: skip
+    """Tile a reduction by the processor's dot products, where it is a sum of those."""
+    if dots.fits(Nest(sch, block), machine, weights):
+        made = _tried(sch, lambda one: dots.schedule(one, block, result, machine, weights))
+        if made is not sch:
+            return made
+    return _tried(sch, lambda one: tiled.schedule(one, block, result, machine, weights))
+
+
+def _rows(
+    result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV], machine: Machine
+) -> Program:
+    return lambda sch: rows.schedule(sch, result, reductions, others, machine)
+
+
+def _tried(sch: Schedule, program: Program) -> Schedule:
+    """The schedule after a program; the old one, untouched, where the program does not fit."""
+    made = sch.copy()
+    try:
+        return made if program(made) else sch
+    except ScheduleError as error:
+        logger.debug("a default schedule does not fit: %s", error)
+    except Exception as error:  # noqa: BLE001 - it must not cost the user the model
+        warnings.warn(
+            f"weft: a default schedule failed, its block stays as written; please report this: "
+            f"{type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return sch
+
+
+def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
+    """The waiting blocks whose results only ``result``, or others of them, read; in order."""
+    inside = {sch.get(result)}
+    found = []
+    for block in reversed(waiting):
+        consumers = sch.get_consumers(block)
+        plain = Nest(sch, block).is_plain
+        if plain and consumers and all(sch.get(consumer) in inside for consumer in consumers):
+            inside.add(sch.get(block))
+            found.append(block)
+    return found[::-1]
+
+
+def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
+    """Whether ``result`` reads what ``block`` writes at its own place only."""
+    nest = Nest(sch, result)
+    axes = nest.result_axes()
+    written = {store.buffer for store in Nest(sch, block).stores}
+    reads = [load.indices for load in nest.loads if load.buffer in written]
+    consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
+    own = [nest.simplified(index) for index in nest.stores[0].indices]
+    return (
+        axes is not None and consumers == [nest.block]
+        and all(list(place) == own for place in reads)
+    )  # fmt: skip
+
+
+# Inlining
+
+
+def inlined(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
+    """Compute spatial blocks where they are read, unless that repeats work that is dear."""
+    for block in blocks_of(sch):
+        nest = Nest(sch, block)
+        if nest.is_spatial and (
+            _is_worth_inlining(sch, nest) or _is_left_out(sch, nest, machine, weights)
+        ):
+            sch = _tried(sch, _inline(block))
+    return sch
+
+
+def _inline(block: BlockRV) -> Program:
+    def program(sch: Schedule) -> bool:
+        sch.compute_inline(block)
+        return True
+
+    return program
+
+
+def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
+    consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
+    if not consumers or len(nest.stores) != 1 or not all(one.is_plain for one in consumers):
+        return False
+    if isinstance(nest.stores[0].value, BufferLoad):
+        return True  # only moves elements
+    if any(not consumer.is_spatial and _repeats(consumer) for consumer in consumers):
+        return False
+    return nest.calls == 0 or (len(consumers) == 1 and consumers[0].is_spatial)
+
+
+def _repeats(consumer: Nest) -> bool:
+    """Whether a reduction reads an element more than once: it has an axis that the place lacks."""
+    return tiled.roles_of(consumer, ()) is not None
+
+
+def _is_left_out(
+    sch: Schedule, nest: Nest, machine: Machine, weights: Collection[Buffer]
+) -> bool:
+    """Whether a block is a padding whose zeros the tiles of a sum leave out."""
+    if not borders.is_padding(nest) or not borders.pads_with_zero(nest):
+        return False
+    consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
+    if len(consumers) != 1 or not borders.is_factor(nest, consumers[0]):
+        return False
+    [reader] = consumers
+    return (
+        not windows.fits(reader) and not pixels.fits(reader)
+        and tiled.knows_ends(reader, weights, machine)
+        and borders.share_inside(nest, reader) < borders.WORTH
+    )  # fmt: skip

@@ -1,0 +1,247 @@
+"""Products of 8-bit and 16-bit integers, summed in int32: some steps of the reduction at a time.
+
+The tile is that of ``tiled``; its steps are dot products, which x86 has of two int16 and of four
+bytes (``dot_intrinsics``). One operand has the numbers of a dot product next to each other in
+memory, the other is copied into panels ``[.., columns / width, steps / 4, width, 4]``, a weight
+when the model is built. Columns and steps are padded with zeros to whole tiles and dot products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weft.backends.cpu.schedules import elementwise, tiled
+from weft.backends.cpu.schedules.dot_intrinsics import DOTS, Dot
+from weft.backends.cpu.schedules.tiles import Work, best_tile
+from weft.dlight.nest import Access, Nest, loops_of, product
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Add, BufferLoad, Cast, Mul, Var
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Roles of the axes, and of the operands."""
+
+    roles: tiled.Roles
+    dot: Dot
+    """The instruction."""
+    inner: Var
+    """The axis of the reduction of which one instruction takes several steps."""
+    panels: Access
+    """The operand that has columns."""
+    is_weight: bool
+
+
+def fits(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
+    """Whether a block is a sum of products that the machine's instruction computes."""
+    return _product_of(nest, machine, weights) is not None
+
+
+def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _Product | None:
+    roles = tiled.roles_of(nest, weights)
+    if not machine.dot_products or roles is None or not _is_sum_of_products(nest):
+        return None
+    column = roles.column
+    panels = [load for load in nest.loads if load.uses(column)]
+    others = [load for load in nest.loads if not load.uses(column)]
+    if len(panels) != 1 or len(others) != 1 or not others[0].indices:
+        return None
+    [panel], inner = panels, others[0].indices[-1]
+    types = str(others[0].buffer.dtype), str(panel.buffer.dtype)
+    dots = [DOTS[name] for name in machine.dot_products]
+    fitting = [dot for dot in dots if (dot.left, dot.right) == types]
+    is_weight = panel.buffer in weights
+    is_shared = roles.row is not None and not panel.uses(roles.row)
+    if not fitting or not isinstance(inner, Var) or inner not in nest.reduced:
+        return None
+    if nest.extent(inner) is None or nest.extent(column) is None:
+        return None
+    if others[0].position(inner) is None or not all(map(_is_axis, panel.indices)):
+        return None
+    if panel.position(inner) is None or not (is_weight or is_shared):
+        return None
+    return _Product(roles, fitting[0], inner, panel, is_weight)
+
+
+def _is_axis(index: PrimExpr) -> bool:
+    """Whether an index is an axis, perhaps one of a single value, as of windows of one pixel."""
+    return isinstance(index, Var | IntImm)
+
+
+def _is_sum_of_products(nest: Nest) -> bool:
+    """Whether the body is ``sum = sum + int32(a) * int32(b)``."""
+    value = nest.stores[0].value
+    if not isinstance(value, Add) or not isinstance(value.a, BufferLoad):
+        return False
+    if value.a.buffer is not nest.stores[0].buffer or not isinstance(value.b, Mul):
+        return False
+    return value.dtype == "int32" and all(
+        isinstance(factor, Cast) and isinstance(factor.value, BufferLoad)
+        for factor in (value.b.a, value.b.b)
+    )
+
+
+def schedule(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    weights: Collection[Buffer],
+) -> bool:  # fmt: skip
+    """Tile a sum of products of integers and what follows it, as ``tiled.schedule`` does."""
+    nest = Nest(sch, block)
+    found = _product_of(nest, machine, weights)
+    if found is None:
+        return False
+    sizes = _sizes(nest, found, machine)
+    # Of columns that are less than a tile, only those that are used would be computed in its place.
+    is_cut = (nest.extent(found.roles.column) or 0) < sizes.columns
+    copies, back = _pad(sch, nest, found, sizes)
+    if back is not None or copies:
+        nest = Nest(sch, block)
+        padded = nest.loads[0] if nest.loads[0].uses(_column(nest)) else nest.loads[1]
+        inner = _product_of(nest, machine, [padded.buffer] if found.is_weight else ())
+        if inner is None:
+            return False
+        found = replace(inner, is_weight=found.is_weight)
+    copies = _panels(sch, nest, found, sizes, copies)
+    if back is not None and result is not None:
+        sch.compute_inline(back)
+    end = result if result is not None else back
+    if end is not None and not is_cut:
+        sch.set_scope(block, 0, "local")
+        tile = end
+    else:
+        tile = sch.cache_write(block, 0, "local")
+    tiled.place_tile(sch, nest, found.roles, (block, tile), sizes, machine)
+    _tile_dots(sch, block, found, tile, machine)
+    for copy in copies:
+        _schedule_copy(sch, copy, machine)
+    if end is not None and is_cut:
+        elementwise.schedule(sch, end, machine)
+    return True
+
+
+def _column(nest: Nest) -> Var:
+    axes = nest.result_axes()
+    assert axes
+    return axes[-1]
+
+
+def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
+    """What a tile holds: whole vectors, of which all tiles have as many.
+
+    An instruction that does not add needs a register for its sums before they are added.
+    """
+    roles, lanes = found.roles, machine.lanes()
+    spare = 0 if found.dot.accumulates else 1
+    registers = replace(machine, vector_registers=machine.vector_registers - spare)
+    vectors = -(-(nest.extent(roles.column) or 1) // lanes)
+    steps = product([nest.extent(axis) for axis in nest.reduced])
+    tile = best_tile(
+        registers,
+        Work(
+            rows=tiled.size_of(nest, roles.row), columns=vectors * lanes,
+            high=tiled.size_of(nest, roles.tall), blocks=tiled.size_of(nest, roles.wide) or 1,
+            depth=None if steps is None else -(-steps // found.dot.steps),
+        ),
+    )  # fmt: skip
+    tiles = -(-vectors // max(tile.columns // lanes, 1))
+    return tiled.Sizes(-(-vectors // tiles) * lanes, tile.several, tile.rows, tile.high)
+
+
+def _pad(
+    sch: Schedule, nest: Nest, found: _Product, sizes: tiled.Sizes
+) -> tuple[list[BlockRV], BlockRV | None]:
+    """Pad columns to whole tiles, and steps to dot products, where they are not.
+
+    The blocks that copy operands, and the one that copies the result without its padding.
+    """
+    parts = {found.roles.column: sizes.columns, found.inner: found.dot.steps}
+    if all((nest.extent(axis) or 0) % size == 0 for axis, size in parts.items()):
+        return [], None
+    before = {sch.get(one) for one in sch.get_producers(nest.rv)}
+    written = nest.stores[0].buffer
+    sch.pad_einsum(nest.rv, [parts.get(axis.var, 1) for axis in nest.axes])
+    copies = [one for one in sch.get_producers(nest.rv) if sch.get(one) not in before]
+    if Nest(sch, nest.rv).stores[0].buffer.same_as(written):
+        return copies, None
+    [back] = sch.get_consumers(nest.rv)
+    return copies, back
+
+
+def _panels(
+    sch: Schedule, nest: Nest, found: _Product, sizes: tiled.Sizes, copies: list[BlockRV]
+) -> list[BlockRV]:
+    """Lay an operand out in panels; the copies, with this one, that are made at every call."""
+    buffer = found.panels.buffer
+    at = [region.buffer for region in nest.block.reads].index(buffer)
+    own = [one for one in copies if buffer in [w.buffer for w in sch.get(one).writes]]
+    panel = own[0] if own else sch.cache_read(nest.rv, at, "global")
+    sch.transform_layout(nest.rv, ("read", at), _panel_map(nest, found, sizes.columns))
+    rest = [one for one in copies if one not in own]
+    if not found.is_weight:
+        return [*rest, panel]
+    sch.annotate(panel, LAYOUT_REWRITE_PREPROC, True)
+    return rest
+
+
+def _panel_map(nest: Nest, found: _Product, width: int) -> Callable[..., list[PrimExpr]]:
+    """What is not reduced, columns / width, the other steps, steps / 4, width, 4."""
+    load, together = found.panels, found.dot.steps
+    column, inner = load.position(found.roles.column), load.position(found.inner)
+    assert column is not None
+    assert inner is not None
+    reduced = set(nest.reduced)
+    steps = [d for d, index in enumerate(load.indices) if reduced & set(collect(index, Var))]
+
+    def panels(*place: Any) -> list[PrimExpr]:
+        before = [place[d] for d in range(len(place)) if d != column and d not in steps]
+        after = [place[d] for d in steps if d != inner]
+        return [
+            *before, place[column] // width, *after, place[inner] // together,
+            place[column] % width, place[inner] % together,
+        ]  # fmt: skip
+
+    return panels
+
+
+def _schedule_copy(sch: Schedule, copy: BlockRV, machine: Machine) -> None:
+    """A copy that is made at every call: vectors along the last axis, the others in parallel."""
+    *outer, last = sch.get_loops(copy)
+    size = elementwise.extent_of(sch, last)
+    if size is None or size > machine.lanes():
+        around, last = sch.split(last, [None, machine.lanes()])
+        outer = outer or [around]
+    sch.vectorize(last)
+    if outer:
+        elementwise.run_in_parallel(sch, outer[:1], machine)
+
+
+def _tile_dots(
+    sch: Schedule, block: BlockRV, found: _Product, result: BlockRV, machine: Machine
+) -> None:
+    """Inside the tile: steps outermost, rows and vectors unrolled, an instruction for each."""
+    roles = found.roles
+    tile = [axis for axis in (roles.tall, roles.row, roles.wide) if axis is not None]
+    shared = len(sch.get_loops(result)) - len(tile) - 1
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, shared)
+    other = [loops[axis] for axis in roles.steps if axis in loops and axis is not found.inner]
+    steps, inner = sch.split(loops[found.inner], [None, found.dot.steps])
+    rows, column = [loops[axis] for axis in tile if axis in loops], loops[roles.column]
+    sch.reorder(*other, steps, *rows, column, inner)
+    start = sch.decompose_reduction(block, (*other, steps)[0])
+    tiled.mark_tile(sch, sch.get_loops(start)[shared:])
+    if found.dot.accumulates:  # else more sums would wait to be added than registers
+        tiled.unroll_some(sch, steps, [*rows, column], machine)
+    vectors, lanes = sch.split(column, [None, machine.lanes()])
+    for loop in (*rows, vectors):
+        sch.unroll(loop)
+    sch.blockize(lanes)  # takes the test for the last rows, which an intrinsic cannot have
+    sch.tensorize(lanes, found.dot.intrin(machine.lanes()))

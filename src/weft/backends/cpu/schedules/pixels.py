@@ -1,0 +1,134 @@
+"""Windows over pixels whose channels are contiguous: depthwise convolutions, pools.
+
+A vector holds the channels of a pixel. A tile is some pixels of a row, or of a few short rows, that
+stay in registers over the window; each step loads a vector of data for each of them, which keeps
+the load ports as busy as the multiply-adds. What limits such a kernel is memory, so that an image
+is never padded: a pixel around it is a choice, for which code generation reads a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.backends.cpu.schedules import tiled
+from weft.backends.cpu.schedules.elementwise import run_in_parallel
+from weft.backends.cpu.schedules.tiles import even
+from weft.dlight.nest import Access, Nest, product
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import ForKind
+from weft.tir.transform.loop_partition import HINT
+
+_LARGEST: Final = 64
+"""Pixels of a window at most."""
+
+
+def fits(nest: Nest) -> bool:
+    """Whether a block takes windows of pixels, channel by channel."""
+    axes = nest.result_axes()
+    if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
+        return False
+    size = product([nest.extent(axis) for axis in nest.reduced])
+    if size is None or size > _LARGEST or len(axes) < 3 or not nest.loads:
+        return False
+    if any(nest.extent(axis) is None for axis in axes[-3:]):
+        return False
+    channel = axes[-1]
+    return all(load.stride_one(channel) for load in nest.loads) and any(
+        _is_window(nest, load, axes) for load in nest.loads
+    )
+
+
+def _is_window(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
+    """Whether a load walks over rows and columns, of which it takes some at each place."""
+    sizes = load.buffer.shape[-3:]
+    if len(sizes) < 3 or not all(isinstance(size, IntImm) for size in sizes):
+        return False
+    places = [set(collect(index, Var)) for index in load.indices[-3:-1]]
+    reduced = set(nest.reduced)
+    return all(
+        axis in used and used <= {axis} | reduced
+        for axis, used in zip(axes[-3:-1], places, strict=True)
+    )  # fmt: skip
+
+
+def schedule(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    padded: Sequence[BlockRV] = (),
+) -> bool:  # fmt: skip
+    """Take the windows of ``block``, and what follows element by element (``result``), in tiles.
+
+    ``padded`` are ``windows.paddings`` of the block. False if the block takes no windows.
+    """
+    if not fits(Nest(sch, block)):
+        return False
+    for pad in padded:
+        sch.compute_inline(pad)
+    nest = Nest(sch, block)
+    roles = tiled.roles_of(nest, ())
+    axes = nest.result_axes()
+    if roles is None or axes is None or roles.packed:
+        return False
+    outer, tall, row, column = tuple(axes[:-3]), axes[-3], axes[-2], axes[-1]
+    steps = tuple(sorted(roles.steps, key=lambda axis: not _slides(nest, axis, row)))
+    high, wide = _tile(nest, machine)
+    if result is None:
+        result = sch.cache_write(block, 0, "local")
+    else:
+        sch.set_scope(block, 0, "local")
+    loops = tiled.loops_like(sch, result, nest)
+    around = [loops[axis] for axis in outer if axis in loops]
+    down, rows = sch.split(loops[tall], [None, high])
+    across, pixels = sch.split(loops[row], [None, wide])
+    sch.reorder(*around, down, across, rows, pixels, loops[column])
+    for loop in (rows, pixels):
+        sch.unroll(loop)
+    sch.vectorize(loops[column])
+    sch.compute_at(block, across)
+    fused = run_in_parallel(sch, [*around, down], machine)
+    roles = tiled.Roles(column, row, None, tall, outer, steps, (), False)
+    tiled.tile_reduction(sch, block, roles, tiled.loops_around(sch, result, roles), machine)
+    if padded:
+        is_cut = (nest.extent(row) or 1) % wide
+        _keep_whole(sch, [fused, *([] if is_cut else [across]), *_steps(sch, block, across)])
+    return True
+
+
+def _steps(sch: Schedule, block: BlockRV, across: LoopRV) -> list[LoopRV]:
+    """The loops inside of that over tiles which are not unrolled: steps of the window."""
+    loops = sch.get_loops(block)
+    at = [sch.get(loop) for loop in loops].index(sch.get(across))
+    return [loop for loop in loops[at + 1 :] if sch.get(loop).kind is ForKind.SERIAL]
+
+
+def _keep_whole(sch: Schedule, loops: Sequence[LoopRV]) -> None:
+    """Cut no loop where windows start to leave the image: a pixel around it is a choice.
+
+    Only a tile's first and last pixels ask for that, and all of a row ask the same.
+    """
+    for loop in loops:
+        sch.annotate(loop, HINT, 0)
+
+
+def _slides(nest: Nest, axis: Var, row: Var) -> bool:
+    """Whether an axis of the window walks along a row: what it meets, other pixels meet too.
+
+    LLVM, where it unrolls such an axis, keeps what they share and spills accumulators for it.
+    """
+    places = [collect(index, Var) for load in nest.loads for index in load.indices]
+    return any(axis in place and row in place for place in places)
+
+
+def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
+    """Rows and pixels of tiles of equal size that fill the registers."""
+    axes = nest.result_axes()
+    assert axes is not None
+    tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]
+    most = max(machine.accumulator_rows(-(-channels // machine.lanes())), 1)
+    columns = even(wide, most)
+    return even(tall, most // columns) if columns == wide else 1, columns

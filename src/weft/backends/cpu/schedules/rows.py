@@ -1,0 +1,283 @@
+"""Reductions along the contiguous axis, and what is computed from them: sums, softmax, norms.
+
+A result and the reductions that it needs run row by row: all of them stay in cache, and rows run
+in parallel. A reduction accumulates in the lanes of vectors, which are joined at the end
+(VectorizeReduction). Short rows run in groups, whose lanes are joined together (fold_rows).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from weft.arith.analyzer import Analyzer
+from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel, vectorize_inside
+from weft.dlight.nest import Nest, blocks_of, loops_of, product
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir import op
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.transform.fold_rows import fold_limit
+from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
+
+_CHAINS: Final = 4
+"""Vectors that a long reduction accumulates in, so that one addition need not wait for another."""
+_LONG: Final = 16
+"""Steps after which twice as many vectors pay for pairs, as of places and values: a comparison
+takes longer to wait for than an addition, but what the vectors hold must be joined."""
+_LEAST: Final = 4
+_SHORT: Final = 128
+"""Steps of a short row: joining its lanes takes as long as what they accumulate."""
+
+
+def schedule(
+    sch: Schedule, result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
+    machine: Machine,
+) -> bool:  # fmt: skip
+    """Run ``result`` and the blocks that only it needs row by row.
+
+    ``others`` are spatial blocks. ``result`` may be a reduction itself. False if there are no
+    rows: the reductions do not agree on leading axes of the result.
+    """
+    nest = Nest(sch, result)
+    count = _leading(sch, nest, reductions)
+    if count is None:
+        return False
+    summed = [*reductions, *([] if nest.is_spatial else [result])]
+    group = _group_of(sch, nest, reductions, others, count, machine)
+    loops = sch.get_loops(result)
+    depth = min(count, 1)
+    if count:
+        row, *inner = _row_loops(sch, nest, loops[:count], group.rows)
+        depth += len(inner)
+        for block in _consumers_first(sch, [*reductions, *others]):
+            sch.compute_at(block, row)
+            if not _is_computed_once(sch, block, row):
+                return False
+            if inner and not _fuse_rows(sch, block, group.rows):
+                return False
+        run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
+        if inner and nest.is_spatial and len(sch.get_loops(result)) == depth:
+            sch.vectorize(inner[0])
+    joined = _joined(sch, summed, others, depth) if count else []
+    for block in summed:
+        _accumulate(sch, block, depth, group)
+    apart = [block for block in others if block not in joined]
+    for block in [*apart, *([result] if nest.is_spatial else [])]:
+        spatial = Nest(sch, block)
+        vectorize_inside(sch, spatial, spatial.spatial[-1], depth, machine)
+    return True
+
+
+def _row_loops(
+    sch: Schedule, nest: Nest, loops: Sequence[LoopRV], together: int
+) -> list[LoopRV]:
+    """The loop over rows; over groups of rows and those of one, where some run together.
+
+    A group of a spatial block lies along one axis, which it divides.
+    """
+    if together == 1 or not nest.is_spatial:
+        row = sch.fuse(*loops)
+        return [row] if together == 1 else [*sch.split(row, [None, together])]
+    last = [loop for loop in loops if extent_of(sch, loop) != 1][-1]
+    others = [loop for loop in loops if loop is not last]
+    outer, inner = sch.split(last, [None, together])
+    sch.reorder(*others, outer, inner)
+    return [sch.fuse(*others, outer), inner]
+
+
+class _Group(NamedTuple):
+    """The rows that run together, and how: the lanes of all of them are joined at once."""
+
+    rows: int
+    lanes: int
+    """Of the vectors that accumulate."""
+    is_unrolled: bool = False
+
+
+def _group_of(
+    sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
+    count: int, machine: Machine,
+) -> _Group:  # fmt: skip
+    """How many short rows run together: those of one reduction, joined as soon as it is made.
+
+    Or those of a result that waits for several of them, as norms do: while the lanes of one row
+    are joined, the processor accumulates others.
+    """
+    apart = _Group(1, machine.lanes())
+    summed = [Nest(sch, block) for block in reductions] or [nest]
+    around = [*summed, *[Nest(sch, block) for block in others]]
+    rows = [size for axis in nest.spatial[:count] if (size := nest.extent(axis)) != 1]
+    total, sizes = product(rows), [_steps_together(block) for block in summed]
+    if not rows or not total or not _LEAST <= min(sizes) <= max(sizes) <= _SHORT:
+        return apart
+    if any(_sizes(block)[: len(rows)] != rows for block in around) or not _all_read(nest, around):
+        return apart
+    bits = max([store.buffer.dtype.bits for block in summed for store in block.stores])
+    most = min(machine.lanes(), fold_limit(bits), 1 << (min(sizes).bit_length() - 1))
+    along = rows[-1] or total
+    if len(around) == 1 and _sizes(nest) == rows:
+        fits = along % most == 0 if nest.is_spatial else total >= most
+        return _Group(most, most, is_unrolled=True) if fits else apart
+    while most >= _LEAST and (along % most or total < most * machine.cores):
+        most //= 2
+    fits = nest.is_spatial and len(summed) > 1 and most >= _LEAST
+    return _Group(most, machine.lanes()) if fits else apart
+
+
+def _steps_together(block: Nest) -> int:
+    """The steps of a reduction that runs through memory as one; 0 for another."""
+    steps = [axis for axis in block.reduced if block.extent(axis) != 1]
+    size = product([block.extent(axis) for axis in steps])
+    return size if size and steps and len(_contiguous(block, steps)) == len(steps) else 0
+
+
+def _all_read(nest: Nest, around: Sequence[Nest]) -> bool:
+    """Whether all that is made of a row is read: then it is kept for each row of a group."""
+    read = {load.buffer for block in (nest, *around) for load in block.loads}
+    made = {store.buffer for block in around for store in block.stores if block is not nest}
+    return made <= read and len({store.buffer for store in nest.stores}) == 1
+
+
+def _sizes(block: Nest) -> list[int | None]:
+    """The extents of the axes of a block's result, but for ones."""
+    return [size for axis in block.spatial if (size := block.extent(axis)) != 1]
+
+
+def _fuse_rows(sch: Schedule, block: BlockRV, rows: int) -> bool:
+    """Make one loop of those over so many rows, below the outermost; False if there are none."""
+    loops = sch.get_loops(block)[1:]
+    sizes = [extent_of(sch, loop) for loop in loops]
+    counts = [product(sizes[:at]) for at in range(1, len(loops) + 1)]
+    if rows not in counts:
+        return False
+    if counts.index(rows):
+        sch.fuse(*loops[: counts.index(rows) + 1])
+    return True
+
+
+def _joined(
+    sch: Schedule, summed: Sequence[BlockRV], others: Sequence[BlockRV], depth: int
+) -> list[BlockRV]:
+    """Let a sum accumulate what it is of where that is computed: the powers of a softmax.
+
+    Returns the blocks in whose loops sums run.
+    """
+    found = []
+    for block in summed:
+        nest = Nest(sch, block)
+        producers = [one for one in others if _is_all_that_is_read(sch, one, nest)]
+        if len(producers) != 1 or producers[0] in found:
+            continue
+        loops = sch.get_loops(producers[0])
+        if len(loops) != depth + 1 or len(loops_of(sch, nest, depth)) != 1:
+            continue
+        sch.reverse_compute_at(block, loops[-1])
+        found.append(producers[0])
+    return found
+
+
+def _is_all_that_is_read(sch: Schedule, block: BlockRV, reader: Nest) -> bool:
+    """Whether a reduction reads what a block writes, element by element, and nothing else."""
+    written = Nest(sch, block).stores[0].buffer
+    axes = [axis.var for axis in reader.axes if reader.extent(axis.var) != 1]
+    return bool(reader.loads) and all(
+        load.buffer is written
+        and [index for index in load.indices if not op.is_const_int(index, 0)] == axes
+        for load in reader.loads
+    )
+
+
+def _is_computed_once(sch: Schedule, block: BlockRV, row: LoopRV) -> bool:
+    """Whether the rows share the work of a block: none computes what another one does."""
+    nest = Nest(sch, block)
+    inside = [sch.get(loop).extent for loop in sch.get_loops(block)[1:]]
+    whole = [axis.dom.extent for axis in nest.axes if axis.dom is not None]
+    extents = [sch.get(row).extent, *inside]
+    return Analyzer().can_prove_equal(_product(extents), _product(whole))
+
+
+def _product(extents: Sequence[PrimExpr]) -> PrimExpr:
+    return functools.reduce(op.multiply, extents, op.const(1, "int64"))
+
+
+def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | None:
+    """How many leading loops of the result are rows; one of one row is there to hold the rest."""
+    if not nest.is_spatial:
+        return len(nest.spatial) if nest.reduced else None
+    written = {
+        region.buffer for block in reductions for region in Nest(sch, block).block.writes
+    }
+    used: set[Var] = set()
+    for load in nest.loads:
+        if load.buffer in written:
+            used |= {var for index in load.indices for var in collect(index, Var)}
+    axes = [axis.var for axis in nest.axes]
+    ones = [nest.extent(axis) == 1 for axis in axes]
+    alone = ones.index(False) if False in ones else 0
+    count = max([place for place, axis in enumerate(axes, 1) if axis in used], default=alone)
+    if any(axis not in used and nest.extent(axis) != 1 for axis in axes[:count]):
+        return None
+    return count if axes else None
+
+
+def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
+    """The blocks in an order in which each comes before what it reads."""
+    known = {sch.get(block): block for block in blocks}
+    listed = [sch.get(block) for block in blocks_of(sch)]
+    return [known[block] for block in reversed(listed) if block in known]
+
+
+def _accumulate(sch: Schedule, block: BlockRV, depth: int, group: _Group) -> None:
+    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one."""
+    nest = Nest(sch, block)
+    loops = loops_of(sch, nest, depth)
+    steps = [axis for axis in nest.reduced if axis in loops]
+    if not steps:
+        return
+    flat = _contiguous(nest, steps)
+    sch.reorder(*[loops[axis] for axis in steps])
+    first = loops[steps[0]]
+    inner = sch.fuse(*[loops[axis] for axis in flat]) if len(flat) > 1 else loops[steps[-1]]
+    sch.decompose_reduction(block, inner if len(flat) == len(steps) > 1 else first)
+    if flat:
+        shape = _vectors(extent_of(sch, inner), len(nest.stores), group.lanes)
+        if shape[0] > 1:
+            sch.annotate(inner, VECTOR_REDUCTION, shape)
+    if group.rows > 1:
+        row = sch.get_loops(block)[1]
+        sch.annotate(row, ROWS_TOGETHER, 1)
+        if group.is_unrolled:
+            sch.unroll(row)
+
+
+def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
+    """The last axes of the reduction that run through memory as one; none if the last does not."""
+    using = [load for load in nest.loads if load.uses(steps[-1])]
+    if not using or any(load.step(steps[-1]) not in (0, 1) for load in using):
+        return []
+    found, size = [steps[-1]], nest.extent(steps[-1])
+    for axis in reversed(steps[:-1]):
+        if size is None or any(load.step(axis) != size for load in using):
+            break
+        if any(load.uses(axis) for load in nest.loads if load not in using):
+            break
+        found.insert(0, axis)
+        size = product([size, nest.extent(axis)])
+    return found
+
+
+def _vectors(size: int | None, values: int, lanes: int) -> list[int]:
+    """Lanes of a vector, and vectors that accumulate so many values side by side."""
+    chains = _CHAINS
+    if size is not None and values > 1 and size >= 2 * chains * lanes * _LONG:
+        return [lanes, 2 * chains]
+    while size is not None and lanes > 1 and lanes > size:
+        lanes //= 2
+    while size is not None and chains > 1 and 2 * chains * lanes > size:
+        chains //= 2
+    return [lanes, chains]

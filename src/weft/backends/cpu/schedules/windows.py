@@ -1,0 +1,216 @@
+"""Windows along the contiguous axis: depthwise convolutions and pools of images as they are read.
+
+A vector holds neighbouring results of one row; a tile is a vector of several rows, which share most
+of the pixels that their windows see, so that each is loaded once. Images are padded band by band,
+each just before its windows are taken, as many rows as the first cache holds. Where windows are
+some pixels apart, the band is laid out in as many parts, every second column in one and the others
+in the other: what a vector of results reads then lies side by side, and pixels are taken apart once
+instead of once for each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.backends.cpu.schedules.borders import is_padding
+from weft.backends.cpu.schedules.elementwise import run_in_parallel
+from weft.backends.cpu.schedules.tiled import mark_tile
+from weft.backends.cpu.schedules.tiles import even
+from weft.dlight.nest import Access, Nest, loops_of, product
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+
+_LARGEST: Final = 64
+"""Elements of a window that is unrolled."""
+_FARTHEST: Final = 4
+"""Elements from one result's window to the next one's that vectors still skip."""
+_FILLED: Final = 0.75
+"""The share of the first cache that a band may take."""
+_ELEMENT: Final = 4
+"""Bytes of an element, near enough."""
+_TALLEST, _LOWEST = 8, 4
+"""Rows of a tile, where the numbers that the window multiplies leave registers for them and where
+they do not: eight accumulators hide the latency of each."""
+_BEFORE: Final = 32
+"""Rows that are padded before the first is read: a load of what has only just been stored in
+several pieces waits until all of them are in the cache."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """How many rows of results are computed at once, and how their windows lie."""
+
+    rows: int
+    """Rows of a band."""
+    high: int
+    """Rows of a tile."""
+    images: int
+    """Small images whose bands are padded together."""
+    apart: int
+    """Columns from one window to the next."""
+
+
+def fits(nest: Nest) -> bool:
+    """Whether a block takes windows along the axis that is contiguous in its result."""
+    axes = nest.result_axes()
+    if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
+        return False
+    size = product([nest.extent(axis) for axis in nest.reduced])
+    if size is None or size > _LARGEST or len(axes) < 2:
+        return False
+    along = [load for load in nest.loads if load.uses(axes[-1])]
+    return (
+        bool(along)
+        and all(_is_window(nest, load, axes[-1]) for load in along)
+        and not any(load.uses(axes[-2]) for load in nest.loads if load not in along)
+        and all(_sees(nest, load, axes) for load in along)
+    )
+
+
+def _is_window(nest: Nest, load: Access, column: Var) -> bool:
+    used, step = collect(load.indices[-1], Var), load.step(column)
+    along = column in used and any(axis in used for axis in nest.reduced)
+    return along and step is not None and 1 <= step <= _FARTHEST
+
+
+def _sees(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
+    """Whether each result has a window of its own: in a convolution all filters share one."""
+    return all(load.uses(axis) for axis in axes if nest.extent(axis) != 1)
+
+
+def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
+    """The blocks that pad what only ``block`` reads."""
+    found = [one for one in sch.get_producers(block) if len(sch.get_consumers(one)) == 1]
+    return [producer for producer in found if is_padding(Nest(sch, producer))]
+
+
+def schedule(
+    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    padded: Sequence[BlockRV] = (),
+) -> bool:  # fmt: skip
+    """Take the windows of ``block``, and what follows element by element (``result``), in vectors.
+
+    ``padded`` are ``paddings`` of the block. False if the block takes no windows.
+    """
+    nest = Nest(sch, block)
+    if not fits(nest):
+        return False
+    band = _band(nest, machine, bool(padded))
+    along = _along_rows(sch, nest)
+    if result is None:
+        result = sch.cache_write(block, 0, "local")
+    else:
+        sch.set_scope(block, 0, "local")
+    *images, tall, column = sch.get_loops(result)
+    together: list[LoopRV] = []
+    if band.images > 1:
+        images[-1], one = sch.split(images[-1], [None, band.images])
+        together.append(one)
+    down, inside = sch.split(tall, [None, band.rows])
+    sets, high = sch.split(inside, [None, band.high])
+    around, lanes = sch.split(column, [None, machine.lanes()])
+    sch.reorder(*images, down, *together, sets, around, high, lanes)
+    sch.unroll(high)
+    sch.vectorize(lanes)
+    for part in [block, *along]:
+        sch.compute_at(part, around)
+    for pad in padded:
+        sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
+    run_in_parallel(sch, [*images, down], machine)
+    for pad in padded:
+        _pad(sch, pad, band.apart)
+    outside = len(sch.get_loops(result)) - 2
+    for part in [*along, block]:
+        _take(sch, part, outside)
+    return True
+
+
+def _along_rows(sch: Schedule, nest: Nest) -> list[BlockRV]:
+    """Take windows along rows first, in a block of its own, where those of other rows share them.
+
+    What is taken of a row of pixels is one expression, wherever it is used: the windows of a tile's
+    rows of results compute it once. There are no weights in between that tell rows apart.
+    """
+    axes, steps = nest.result_axes(), [axis for axis in nest.reduced if nest.extent(axis) != 1]
+    if axes is None or len(nest.loads) != 1 or len(steps) != 2:
+        return []
+    [load] = nest.loads
+    [down, *along] = sorted(steps, key=lambda axis: axis in collect(load.indices[-1], Var))
+    if any(axis not in collect(load.indices[-1], Var) for axis in along):
+        return []
+    shift, step, size = load.step(axes[-2]), load.step(down), nest.extent(down)
+    if not shift or not step or not size or shift % step or shift >= step * size:
+        return []
+    block = sch.rfactor(loops_of(sch, nest)[down], 0)
+    sch.set_scope(block, 0, "local")
+    return [block]
+
+
+def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
+    """Tiles that fill the registers; bands that stay in the first cache, the highest ones."""
+    axes = nest.result_axes()
+    assert axes is not None
+    tall = nest.extent(axes[-2]) or 1
+    size = product([nest.extent(axis) for axis in nest.reduced]) or 1
+    most = max(min(machine.vector_registers + 1 - size, _TALLEST), _LOWEST)
+    if not is_padded:
+        return Band(even(tall, most), even(tall, most), 1, 1)
+    [load, *_] = [load for load in nest.loads if load.uses(axes[-1])]
+    last, apart = load.buffer.shape[-1], load.step(axes[-1]) or 1
+    wide = last.value if isinstance(last, IntImm) else 1
+    step = max((load.step(axes[-2]) or wide) // wide, 1)
+    rows = _rows(tall, wide * step * _ELEMENT, machine)
+    number = (nest.extent(axes[-3]) or 1) if len(axes) > 2 and rows == tall else 1
+    some = [images for images in range(1, number + 1) if number % images == 0]
+    enough = [images for images in some if images * rows * step >= _BEFORE]
+    return Band(rows, even(rows, most), min([*enough, some[-1]]), 1 if wide % apart else apart)
+
+
+def _rows(tall: int, row: int, machine: Machine) -> int:
+    """The rows of a band: a part of all, as many as the first cache holds, or all of them.
+
+    A last band that is cut off would not surely be padded before its windows are taken.
+    """
+    held = max(int(machine.l1 * _FILLED) // row, 1)
+    rows = max([rows for rows in range(1, tall + 1) if tall % rows == 0 and rows <= held])
+    repeats = rows < _LOWEST and tall * row <= machine.l2 * _FILLED
+    return tall if repeats else rows  # windows of few rows see most of their pixels again
+
+
+def _pad(sch: Schedule, pad: BlockRV, apart: int) -> None:
+    """Copy and fill a band row by row, its columns in ``apart`` parts."""
+    column = sch.get_loops(pad)[-1]
+    if apart > 1:
+        sch.transform_layout(pad, ("write", 0), _in_parts(apart))
+        # Windows may leave the last columns out; there is room for all, and no guard to lower.
+        column, part = sch.split(column, [None, apart], disable_predication=True)
+        sch.reorder(part, column)
+        sch.unroll(part)
+    sch.vectorize(column)
+
+
+def _in_parts(apart: int) -> Any:
+    return lambda *place: [*place[:-1], place[-1] % apart, place[-1] // apart]
+
+
+def _take(sch: Schedule, block: BlockRV, outside: int) -> None:
+    """The steps of the window one after the other, each a vector of results of every row."""
+    nest = Nest(sch, block)
+    axes = nest.result_axes()
+    assert axes is not None
+    loops = loops_of(sch, nest, outside)
+    steps = [loops[axis] for axis in nest.reduced if axis in loops]
+    tile = [loops[axis] for axis in axes if axis in loops]
+    sch.reorder(*steps, *tile)
+    mark_tile(sch, tile)
+    if steps:
+        start = sch.decompose_reduction(block, steps[0])
+        mark_tile(sch, sch.get_loops(start)[outside:])
+    for step in steps:
+        sch.unroll(step)

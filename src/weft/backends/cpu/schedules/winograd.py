@@ -1,0 +1,232 @@
+"""Convolutions by Winograd's algorithm: all stages of a band of tiles while it is in a cache.
+
+The stages are those of ``weft.topi.nn.winograd``, known by their annotation. Bands run in parallel,
+and inside of one the data is transformed row by row, then come the products of all places, then
+each tile of results with what follows element by element (bias, activation, residual). Where there
+is one band only, each of the three parts is a parallel loop of its own. Where the function takes
+the kernel, panels of weights are made of it as they are needed. Vectors run over the
+channels of a block; a product keeps a tile of accumulators in registers as ``tiled`` does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from weft.backends.cpu.machine import is_cpu
+from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
+from weft.backends.cpu.schedules.tiles import most_rows
+from weft.dlight.apply import ScheduleRule
+from weft.dlight.nest import Nest, blocks_of, loops_of
+from weft.support.errors import ScheduleError
+from weft.target.machine import Machine, machine_of
+from weft.target.target import Target
+from weft.tir.function import PrimFunc
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import BlockRealize
+from weft.tir.transform.loop_partition import HINT
+from weft.topi.nn.winograd import (
+    DATA,
+    LINES,
+    PIXELS,
+    PRODUCTS,
+    RESULT,
+    STAGE,
+    STAGES,
+    TILE_LINES,
+    TILES,
+    WEIGHTS,
+)
+
+logger = logging.getLogger(__name__)
+
+Stages = Mapping[str, BlockRV]
+
+_WAY: Final = 1024
+"""Elements apart, lines fall to the same few places of the first cache."""
+_LINE: Final = 16
+"""Elements of a cache line."""
+
+
+class Winograd(ScheduleRule):
+    """The rule for functions with the stages of ``topi.nn.winograd``; None for all others."""
+
+    def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
+        """The schedule of ``func``; None for other targets and functions."""
+        del tunable  # there is one schedule, nothing to tune
+        root = func.body.block if isinstance(func.body, BlockRealize) else None
+        if not is_cpu(target) or root is None or root.name_hint != "root":
+            return None
+        sch = Schedule(func, debug_mask="none")
+        stages = stages_of(sch)
+        if stages is None:
+            return None
+        try:
+            return sch if schedule(sch, stages, machine_of(target)) else None
+        except ScheduleError as error:
+            logger.debug("the schedule of Winograd's algorithm does not fit: %s", error)
+            return None
+
+
+def stages_of(sch: Schedule) -> Stages | None:
+    """The block of each stage; None if the function has not each of them once, but for weights."""
+    found = {}
+    for block in blocks_of(sch):
+        stage = dict(sch.get(block).annotations or {}).get(STAGE)
+        if stage is not None:
+            if str(stage) in found:
+                return None
+            found[str(stage)] = block
+    return found if set(found) - {WEIGHTS} == set(STAGES) else None
+
+
+def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
+    """Schedule the stages and what follows them; False if that is of another form."""
+    final = _final(sch, stages)
+    if final is None or _shape(sch, stages[TILES])[3] == 1:
+        return False
+    band = _tile_result(sch, stages, final, machine)
+    _multiply(sch, stages, band, machine)
+    _transform_data(sch, stages, band, machine)
+    return True
+
+
+def _final(sch: Schedule, stages: Stages) -> BlockRV | None:
+    """The last block, into which all that follows the tiles is inlined."""
+    own = [sch.get(block) for name, block in stages.items() if name != RESULT]
+    *others, final = [block for block in blocks_of(sch) if sch.get(block) not in own]
+    for block in others:
+        sch.compute_inline(block)
+    nest = Nest(sch, final)
+    return final if nest.is_spatial and len(nest.axes) == 5 else None
+
+
+def _tile_result(
+    sch: Schedule, stages: Stages, final: BlockRV, machine: Machine
+) -> LoopRV | None:
+    """Results tile by tile; the loop over the bands, None if there is one."""
+    images, bands, _, _, _, side, _ = _shape(sch, stages[TILES])
+    batch, filters, height, width, block = sch.get_loops(final)
+    band, down, y = sch.split(height, [bands, None, side])
+    across, x = sch.split(width, [None, side])
+    is_whole = images * bands == 1
+    outer = [filters, batch, band, down] if is_whole else [batch, band, filters, down]
+    sch.reorder(*outer, across, y, x, block)
+    around = _parallel(sch, outer if is_whole else outer[:2], machine)
+    sch.vectorize(block)
+    for stage in (TILES, TILE_LINES):
+        _compute_inside(sch, stages[stage], across)
+    return None if is_whole else around
+
+
+def _shape(sch: Schedule, block: BlockRV) -> list[int]:
+    """The extents of what a block writes."""
+    return [int(extent) for extent in sch.get(block).writes[0].buffer.shape]
+
+
+def _parallel(sch: Schedule, loops: Sequence[LoopRV], machine: Machine) -> LoopRV:
+    """Fuse loops, run them in parallel, and keep them whole: cut, they would copy large bodies."""
+    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if extent_of(sch, fused) != 1:
+        run_in_parallel(sch, [fused], machine)
+    sch.annotate(fused, HINT, 0)
+    return fused
+
+
+def _compute_inside(sch: Schedule, block: BlockRV, loop: LoopRV) -> None:
+    """Compute a block, in vectors over its last axis, for each iteration of a loop."""
+    sch.compute_at(block, loop)
+    sch.set_scope(block, 0, "local")
+    sch.vectorize(sch.get_loops(block)[-1])
+
+
+def _loops(sch: Schedule, block: BlockRV, depth: int = 0) -> list[LoopRV | None]:
+    """The loop of each axis of a block, without the outermost; an axis of extent 1 has none."""
+    nest = Nest(sch, block)
+    found = loops_of(sch, nest, depth)
+    return [found.get(axis.var) for axis in nest.axes]
+
+
+def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:
+    """The products of each place, a tile of accumulators in registers at a time."""
+    block = stages[PRODUCTS]
+    rows = _rows(sch, block, machine)
+    write = sch.cache_write(block, 0, "local")
+    if band is not None:
+        sch.compute_at(write, band)
+    *outer, tile, vector = sch.get_loops(write)
+    shared = outer
+    if WEIGHTS in stages:
+        shared, outer = _panels_first(sch, write, outer)
+    around, inner = sch.split(tile, [None, rows])
+    sch.compute_at(block, around)
+    depth = len(outer) + 1
+    *_, tile_loop, columns, channels, places = _loops(sch, block, depth)
+    steps = [loop for loop in (channels, places) if loop is not None]
+    tail = [loop for loop in (tile_loop, columns) if loop is not None]
+    sch.reorder(*steps, *tail)
+    last = _parallel(sch, shared, machine) if band is None else shared[-1]
+    for loop in (inner, *tail[:-1]):
+        sch.unroll(loop)
+    for loop in (vector, tail[-1]):
+        sch.vectorize(loop)
+    sch.decompose_reduction(block, steps[0])
+    if WEIGHTS in stages:
+        _transform_weights(sch, stages[WEIGHTS], last)
+
+
+def _panels_first(
+    sch: Schedule, write: BlockRV, outer: Sequence[LoopRV]
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """The loops outside of a panel's places, and all of them, once panels are before places."""
+    panels = _shape(sch, write)[4]
+    *around, high, wide = outer[:-1] if panels > 1 else outer
+    if panels > 1:
+        sch.reorder(outer[-1], high, wide)
+        around.append(outer[-1])
+    return around, [*around, high, wide]
+
+
+def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
+    """Weights that the function transforms: a panel of them, just before all its products."""
+    *_, depth, panel = _shape(sch, block)
+    sch.compute_at(block, around)
+    if depth * panel % _WAY == 0:
+        sch.storage_align(block, 0, 0, _WAY, _LINE)
+    *_, channels, filters = sch.get_loops(block)
+    blocks, vector = sch.split(filters, [None, sch.get(block).reads[0].buffer.shape[-1]])
+    sch.reorder(blocks, channels, vector)
+    sch.vectorize(vector)
+
+
+def _rows(sch: Schedule, block: BlockRV, machine: Machine) -> int:
+    """Tiles whose products are in registers: as even parts of all as the registers allow."""
+    *_, tiles, panel = _shape(sch, block)
+    most = max(most_rows(machine, -(-panel // machine.lanes())), 1)
+    return -(-tiles // -(-tiles // most))
+
+
+def _transform_data(
+    sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine
+) -> None:
+    """Rows of pixels transformed twice: from line to line, then along the lines."""
+    rows = _shape(sch, stages[PIXELS])[2]
+    if band is not None:
+        sch.compute_at(stages[DATA], band)
+    _, _, line, channels, tile, vector = _loops(sch, stages[DATA], 0 if band is None else 1)
+    assert tile is not None
+    row, tile = sch.split(tile, [rows, None])
+    order = [loop for loop in (row, channels, line, tile, vector) if loop is not None]
+    sch.reorder(*order)
+    sch.vectorize(order[-1])
+    outer = order[: -3]
+    if band is None:
+        outer = [_parallel(sch, outer, machine)]
+    sch.compute_at(stages[LINES], outer[-1])
+    for loop in outer if band is not None else ():
+        sch.annotate(loop, HINT, 0)
+    pixel, vector = sch.get_loops(stages[LINES])[-2:]
+    sch.vectorize(vector)
+    _compute_inside(sch, stages[PIXELS], pixel)

@@ -1,0 +1,143 @@
+"""What a backend is, and which one compiles for a target.
+
+A backend is a folder (``weft.backends.cpu``) with one object of the form of ``Backend``: it answers
+for one kind of target which passes run, which schedules kernels get, and makes their code. The
+driver asks it; nothing else knows which backends there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from weft.dlight.apply import ScheduleRule
+from weft.ir.module import IRModule
+from weft.ir.transform import Pass
+from weft.runtime.call.spec import FunctionSpec
+from weft.support import slots
+from weft.support.errors import CodegenError
+from weft.support.registration import refuse_second
+from weft.target.host import LLVMOptions
+from weft.target.kinds import KINDS, TargetKind
+from weft.target.machine import Machine
+from weft.target.target import Target
+
+
+class NativeCode(Protocol):
+    """Compiled functions: their object code, how each is called, and their texts."""
+
+    @property
+    def object_code(self) -> bytes:
+        """A relocatable object file."""
+
+    @property
+    def specs(self) -> tuple[FunctionSpec, ...]:
+        """How each function is called."""
+
+    @property
+    def options(self) -> LLVMOptions:
+        """The system and the processor that the code is for."""
+
+    def get_source(self, fmt: str = "ll") -> str:
+        """The code as text: LLVM IR (``ll``, ``opt``) or assembly (``asm``)."""
+
+
+class Backend(Protocol):
+    """What the compiler asks of a processor: an object for each kind of target.
+
+    Passes come as tuples, so that a pass can be put between two of them by name
+    (``weft.driver.pipeline.insert``).
+    """
+
+    @property
+    def kind(self) -> TargetKind:
+        """The kind of target that this backend compiles for, with the options that it takes."""
+
+    def features(self, target: Target) -> Machine:
+        """What passes and schedules ask of the processor: cores, vectors, caches."""
+
+    def options(self, target: Target) -> LLVMOptions:
+        """The system and the processor that ``emit`` makes code for."""
+
+    def graph(self, target: Target) -> tuple[Pass, ...]:
+        """The pipeline ``weft``: from a graph to scheduled kernels and calls of them."""
+
+    def lower(self, target: Target) -> tuple[Pass, ...]:
+        """From a PrimFunc with blocks to the form that ``emit`` takes."""
+
+    def schedules(self, target: Target) -> tuple[ScheduleRule, ...]:
+        """The rules of default schedules; of those that fit a function the first one counts."""
+
+    def emit(self, mod: IRModule, target: Target, *, checks: bool) -> NativeCode:
+        """Compile every lowered PrimFunc of ``mod``; ``checks``: test indices at run time."""
+
+
+@dataclass(frozen=True)
+class KeptCode:
+    """Code from a cache: its texts are made again by ``emit`` for whoever asks for them."""
+
+    object_code: bytes
+    specs: tuple[FunctionSpec, ...]
+    options: LLVMOptions
+    emit: Callable[[], NativeCode]
+
+    @functools.cached_property
+    def _emitted(self) -> NativeCode:
+        return self.emit()
+
+    def get_source(self, fmt: str = "ll") -> str:
+        """The code as text, as it was when it was compiled."""
+        return self._emitted.get_source(fmt)
+
+
+_PLACES: Final = {"llvm": "weft.backends.cpu.backend:BACKEND"}
+"""Kind of target -> the object of weft's own backend, ``module:object``."""
+_BACKENDS: Final[dict[str, Backend]] = {}
+"""The backends in use."""
+
+
+def register_backend(backend: Backend, *, override: bool = False) -> Backend:
+    """Let ``backend`` compile for its kind of target; ``Target`` knows the kind from then on.
+
+    Raises:
+        IRValueError: another backend compiles for this kind, and ``override`` is not given.
+    """
+    name = backend.kind.name
+    is_taken = name in _PLACES or _BACKENDS.get(name, backend) is not backend
+    refuse_second("the backend of the target kind", name, is_taken, override)
+    KINDS[name] = backend.kind
+    _BACKENDS[name] = backend
+    return backend
+
+
+def has_backend(kind: TargetKind) -> bool:
+    """Whether code can be generated for targets of a kind."""
+    return kind.name in _BACKENDS or kind.name in _PLACES
+
+
+def backend_of(target: Target) -> Backend:
+    """The backend that compiles for a target.
+
+    >>> backend_of(Target("llvm -num-cores=3")).features(Target("llvm -num-cores=3")).cores
+    3
+
+    Raises:
+        CodegenError: there is none for its kind.
+    """
+    name = target.kind.name
+    found = _BACKENDS.get(name)
+    if found is None and name in _PLACES:
+        module, _, attribute = _PLACES[name].partition(":")
+        found = _BACKENDS[name] = getattr(importlib.import_module(module), attribute)
+    if found is None:
+        kinds = ", ".join(repr(kind) for kind in sorted({*_PLACES, *_BACKENDS}))
+        raise CodegenError(
+            f"code generation for the target kind {name!r} is not available; expected {kinds}"
+        )
+    return found
+
+
+slots.backend_of.fill(backend_of)

@@ -1,0 +1,9 @@
+"""The default schedules for CPUs under TVM's name; they lie in ``weft.backends.cpu.schedules``."""
+
+from weft.support.facade import module_getattr
+
+_NAMES = {
+    "Default": "weft.backends.cpu.schedules.rule",
+    "Winograd": "weft.backends.cpu.schedules.winograd",
+}
+__getattr__, __dir__ = module_getattr(__name__, _NAMES)

@@ -1,0 +1,116 @@
+"""Windows of pixels in blocks of channels: results at every size, and no memory for padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.dlight.test_default import assert_results_are_kept, floats, results_of
+
+import weft
+from weft import te, tir, topi
+from weft.backends.cpu.schedules import default, pixels
+from weft.dlight.nest import Nest, blocks_of, loops_of
+from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
+from weft.target.machine import machine_of
+from weft.tir.expr import Var
+from weft.tir.stmt import Allocate
+from weft.topi.nn.convolution_blocked import conv_blocked
+
+
+def depthwise(blocks, height, width, channels, size, stride, padding):
+    x = te.placeholder((1, blocks, height, width, channels), name="x")
+    w = te.placeholder((blocks, 1, size, size, channels), name="w")
+    layouts = (f"NCHW{channels}c", f"OIHW{channels}o", f"NCHW{channels}c")
+    found = conv_blocked(x, w, stride, padding, 1, blocks * channels, layouts)
+    return [x, w, topi.nn.relu(found)]
+
+
+def pool(blocks, height, width, channels, stride, padding, kind, ceil):
+    x = te.placeholder((2, blocks, height, width, channels), name="x")
+    return [x, topi.nn.pool2d(x, (3, 3), stride, (1, 1), padding, kind, ceil, "NCHWc")]
+
+
+CASES = {
+    "depthwise": lambda: depthwise(2, 7, 9, 4, 3, 1, 1),
+    "depthwise of rows of several tiles": lambda: depthwise(1, 5, 31, 4, 3, 1, 1),
+    "depthwise with steps": lambda: depthwise(2, 9, 8, 4, 3, 2, 1),
+    "depthwise, large windows": lambda: depthwise(2, 6, 5, 4, 5, 1, 2),
+    "depthwise, two vectors of channels": lambda: depthwise(2, 6, 7, 8, 3, 1, 1),
+    "depthwise, a vector and a half": lambda: depthwise(1, 6, 7, 6, 3, 1, 1),
+    "depthwise without padding": lambda: depthwise(1, 6, 7, 4, 3, 1, 0),
+    "depthwise of one pixel": lambda: depthwise(2, 1, 1, 4, 3, 1, 1),
+    "depthwise of one row": lambda: depthwise(2, 1, 6, 4, 3, 1, 1),
+    "largest": lambda: pool(2, 9, 11, 4, (2, 2), (1, 1, 1, 1), "max", False),
+    "largest, nothing around": lambda: pool(2, 9, 11, 4, (2, 2), (0, 0, 0, 0), "max", True),
+    "largest, windows that leave": lambda: pool(2, 10, 12, 4, (2, 2), (0, 0, 0, 0), "max", True),
+    "mean": lambda: pool(1, 8, 8, 4, (1, 1), (1, 1, 1, 1), "avg", False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_kept(name):
+    assert_results_are_kept(CASES[name]())
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+@pytest.mark.parametrize(("size", "stride"), [(112, 2), (31, 1), (14, 1), (13, 2), (7, 1)])
+def test_an_image_is_not_padded(cpu, size, stride):
+    """Nothing is in memory but the image: the windows of a tile stay in registers."""
+    machine = machine_of(weft.target.Target(f"llvm -mcpu={cpu}"))
+    func = te.create_prim_func(depthwise(2, size, size, machine.lanes(), 3, stride, 1))
+    made = default.schedule(tir.Schedule(func, debug_mask="none"), machine, ()).mod
+    allocated = collect(lower_tir()(made)["main"], Allocate)
+    bits = [np.prod([int(extent) for extent in one.extents]) * 32 for one in allocated]
+    assert max(bits) <= machine.vector_registers * machine.vector_bits
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_step_along_rows_is_outermost(stride):
+    """Inside, LLVM would unroll that step and spill accumulators for pixels that others share."""
+    func = te.create_prim_func(depthwise(2, 14, 28, 16, 3, stride, 1))
+    machine = machine_of(weft.target.Target("llvm -mcpu=skylake-avx512"))
+    sch = default.schedule(tir.Schedule(func, debug_mask="none"), machine, ())
+    [block] = [one for one in blocks_of(sch) if sch.get(one).name_hint.endswith("_update")]
+    nest = Nest(sch, block)
+    order = [sch.get(loop) for loop in sch.get_loops(block)]
+    down, along = [
+        order.index(sch.get(loop)) for axis, loop in loops_of(sch, nest).items()
+        if axis in nest.reduced and nest.extent(axis) == 3
+    ]  # fmt: skip
+    assert along < down
+
+
+def test_windows_without_columns_are_left_to_others():
+    """An ordinary convolution reads numbers that all channels of the result multiply."""
+    x, w = te.placeholder((1, 2, 6, 7, 4), name="x"), te.placeholder((3, 2, 3, 3, 4, 8), name="w")
+    layouts = ("NCHW4c", "OIHW4i8o", "NCHW8c")
+    func = te.create_prim_func([x, w, conv_blocked(x, w, 1, 1, 1, 1, layouts)])
+    sch = tir.Schedule(func)
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
+
+
+def test_symbolic_images_are_left_to_others():
+    n = Var("n", "int64")
+    x = te.placeholder((1, 2, n, 7, 4), name="x")
+    made = topi.nn.pool2d(x, (2, 2), (1, 1), (1, 1), (0, 0, 0, 0), "max", False, "NCHWc")
+    func = te.create_prim_func([x, made])
+    sch = tir.Schedule(func)
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))
+    _, expected, interpreted, native = results_of(func, [floats(1, 2, 5, 7, 4)], (1, 2, 4, 6, 4))
+    np.testing.assert_array_equal(interpreted, expected)
+    np.testing.assert_array_equal(native, expected)
+
+
+def test_a_condition_without_axes_is_read_beside_windows():
+    """It has no last index that could be the channel."""
+    flag, shape = te.placeholder((), "bool", name="flag"), (2, 2, 1, 2, 2)
+    x, y = te.placeholder((2, 1, 1, 2, 2), name="x"), te.placeholder((2, 2, 1, 2, 1), name="y")
+    where = te.compute(
+        shape,
+        lambda a, b, c, d, e: tir.if_then_else(flag(), x[a, 0, c, d, e], y[a, b, c, d, 0]),
+        name="where",
+    )
+    sch = tir.Schedule(te.create_prim_func([flag, x, y, topi.max(where, 4)]))
+    sch.compute_inline(sch.get_block("where"))
+    assert not any(pixels.fits(Nest(sch, block)) for block in blocks_of(sch))

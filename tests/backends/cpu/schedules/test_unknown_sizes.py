@@ -1,0 +1,51 @@
+"""Tiles of sizes that only a call knows are as small, and end in as whole vectors, as others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te, tir, topi
+from weft.backends.cpu.schedules import default
+from weft.driver.pipeline import lower_tir
+from weft.ir.functor import collect
+from weft.target.machine import machine_of
+from weft.tir.interp import run
+
+SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["rows by rows", "rows by columns"])
+def products(request):
+    """``A @ B`` of n rows by m columns: as written, lowered, and native."""
+    n, m, is_transposed = tir.Var("n", "int64"), tir.Var("m", "int64"), request.param
+    a = te.placeholder((n, 6), name="A")
+    b = te.placeholder((m, 6) if is_transposed else (6, m), name="B")
+    func = te.create_prim_func([a, b, topi.matmul(a, b, transp_b=is_transposed)])
+    made = default.schedule(tir.Schedule(func), machine_of(SMALL), ()).mod["main"]
+    lowered = lower_tir()(weft.IRModule({"main": made}))["main"]
+    return func, lowered, weft.build(made, SMALL)["main"], is_transposed
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (0, 7), (7, 0), (8, 12), (17, 13), (5, 40)])
+def test_products(products, n, m):
+    func, lowered, native, is_transposed = products
+    shapes = (n, 6), (m, 6) if is_transposed else (6, m)
+    arrays = [RNG.standard_normal(shape).astype("float32") for shape in shapes]
+    out = [np.full((n, m), 7, "float32") for _ in range(3)]
+    run(func, *arrays, out[0])
+    run(lowered, *arrays, out[1])
+    given = [weft.nd.array(array) for array in (*arrays, out[2])]
+    native(*given)
+    np.testing.assert_allclose(out[1], out[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(given[-1].numpy(), out[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_last_columns_are_summed_in_whole_vectors(products):
+    lowered = products[1]
+    sums = [store for store in collect(lowered.body, tir.BufferStore)
+            if store.buffer.scope() == "local"]  # fmt: skip
+    assert sums
+    assert 1 not in {store.value.dtype.lanes for store in sums}
