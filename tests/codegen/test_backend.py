@@ -30,7 +30,7 @@ class Graph:
 
 
 class Recording(CPUBackend):
-    """A backend that compiles as the CPU's does, for a kind of its own, and notes what was asked."""
+    """Compiles as the backend of CPUs does, for a kind of its own, and notes what was asked."""
 
     def __init__(self):
         self.kind = TargetKind("recording", ("cpu",))

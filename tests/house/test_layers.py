@@ -44,7 +44,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.relax.frontend.onnx.backend": (9, "driver"),  # builds and runs what it imports
     "weft.relax.testing": (8, "relax testing"),
     "weft.dlight": (6, "dlight"),
-    "weft.tensor_intrin": (8, "tensor_intrin"),
+    "weft.tensor_intrin": (9, "tensor_intrin"),
     "weft.driver": (9, "driver"),
     "weft.cli": (10, "cli"),
     "weft.compat": (10, "compat"),
@@ -56,7 +56,7 @@ LEVEL: dict[str, tuple[int, str]] = {
 # Outside of the levels: one table of names each (weft/support/facade.py), nothing else executed.
 FACADES = {
     "weft", "weft.ir", "weft.tir", "weft.relax", "weft.script", "weft.arith", "weft.dlight",
-    "weft.dlight.cpu",
+    "weft.dlight.cpu", "weft.tensor_intrin.x86",
     "weft.relax.frontend", "weft.relax.frontend.torch",
 }  # fmt: skip
 # Rooms that are users of weft themselves, and so speak to it through its facades.

@@ -26,7 +26,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """What decides how code is made; the same for every subcommand that compiles."""
     parser.add_argument(
         "--target", default="llvm", metavar="TARGET",
-        help="such as 'llvm -mcpu=x86-64-v3' (default: this machine's CPU)",
+        help="such as 'llvm -mcpu=native -num-cores=4' (default: this machine's CPU)",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
     parser.add_argument("--verify", action="store_true", help="check every pass as it runs")

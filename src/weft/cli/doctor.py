@@ -13,20 +13,16 @@ from pathlib import Path
 from typing import Final
 
 import weft
+from weft.backends.cpu.isa import architecture_of
 from weft.codegen.cache import cache_folder
 from weft.runtime.threads.parallel import num_threads
 from weft.target.codegen import llvm_version_major
-from weft.target.host import host_cpu, host_features
+from weft.target.host import host_cpu, host_features, llvm_options
 
 PACKAGES: Final = (
     "numpy", "llvmlite", "ml_dtypes", "safetensors", "rich", "torch", "torchvision", "onnx",
     "onnxruntime", "openvino", "transformers", "timm",
 )  # fmt: skip
-FEATURES: Final = (
-    "sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vnni", "avx512bf16", "avxvnni",
-    "amx-int8", "neon", "dotprod", "i8mm", "sve",
-)  # fmt: skip
-"""Features of CPUs that kernels use."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +48,8 @@ def found() -> Iterator[tuple[str, str]]:
     yield "LLVM", str(llvm_version_major())
     yield "CPU", host_cpu()
     features = host_features()
-    known = " ".join([name for name in FEATURES if features.get(name)])
+    used = architecture_of(llvm_options().triple).kernel_features
+    known = " ".join([name for name in used if features.get(name)])
     yield "features", known or "none that weft's kernels use"
     yield "cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
     yield "threads", f"{num_threads()} for parallel loops"

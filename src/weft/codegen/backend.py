@@ -128,16 +128,16 @@ def backend_of(target: Target) -> Backend:
         CodegenError: there is none for its kind.
     """
     name = target.kind.name
-    found = _BACKENDS.get(name)
-    if found is None and name in _PLACES:
+    backend = _BACKENDS.get(name)
+    if backend is None and name in _PLACES:
         module, _, attribute = _PLACES[name].partition(":")
-        found = _BACKENDS[name] = getattr(importlib.import_module(module), attribute)
-    if found is None:
+        backend = _BACKENDS[name] = getattr(importlib.import_module(module), attribute)
+    if backend is None:
         kinds = ", ".join(repr(kind) for kind in sorted({*_PLACES, *_BACKENDS}))
         raise CodegenError(
             f"code generation for the target kind {name!r} is not available; expected {kinds}"
         )
-    return found
+    return backend
 
 
 slots.backend_of.fill(backend_of)

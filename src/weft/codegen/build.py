@@ -39,12 +39,12 @@ def compile_cached(
     def emitted() -> NativeCode:
         return backend.emit(mod if lower is None else lower(mod), resolved, checks=checks)
 
-    found = cache.load(key)
-    if found is not None:
-        description, code = found
+    entry = cache.load(key)
+    if entry is not None:
+        description, code = entry
         specs = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
         return KeptCode(code, specs, machine, emitted)
     POOL.warm()  # a worker starts while this process lowers
-    made = emitted()
-    cache.store(key, {"specs": [spec.to_json() for spec in made.specs]}, made.object_code)
-    return made
+    compiled = emitted()
+    cache.store(key, {"specs": [spec.to_json() for spec in compiled.specs]}, compiled.object_code)
+    return compiled

@@ -87,7 +87,7 @@ def build(
 
     Args:
         mod: an IRModule of PrimFuncs, or one PrimFunc.
-        target: a Target, a string such as ``"llvm -mcpu=znver3"``, a dict, or None.
+        target: a Target, a string such as ``"llvm -mcpu=native"``, a dict, or None.
         name: the name of a single function (default: its ``global_symbol``, or ``main``).
         pipeline: a pass to run instead of the default lowering (None or ``"default"``).
         checks: whether indices and divisors that are not proved safe are tested at run time.

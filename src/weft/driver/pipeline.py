@@ -33,21 +33,21 @@ from weft.relax.transform.memory.static_plan_block_memory import StaticPlanBlock
 from weft.relax.transform.stages import KERNELS, NORMS
 from weft.support.errors import PassError
 from weft.support.registration import refuse_second
-from weft.target.target import Target, target_meant
+from weft.target.target import Target, TargetLike, target_meant
 
 
-def lower_tir(target: Any = None) -> Sequential:
+def lower_tir(target: TargetLike | None = None) -> Sequential:
     """The passes by which a target's backend lowers PrimFuncs, as one (None: that in scope)."""
     meant = target_meant(target)
     return Sequential(backend_of(meant).lower(meant), name="tir.lower")
 
 
-def is_default_tir(pipeline: Any) -> bool:
+def is_default_tir(pipeline: object) -> bool:
     """Whether this names the lowering that ``build`` uses by itself."""
     return pipeline is None or (isinstance(pipeline, str) and pipeline == "default")
 
 
-def tir_pipeline_of(pipeline: Any, target: Target) -> Callable[[IRModule], IRModule]:
+def tir_pipeline_of(pipeline: object, target: Target) -> Callable[[IRModule], IRModule]:
     """The lowering from a pass, or the target's own from None or ``"default"``."""
     if is_default_tir(pipeline):
         return lower_tir(target)
@@ -134,13 +134,13 @@ def get_pipeline(name: str = "zero", **options: Any) -> Any:
     return constructor(**options)
 
 
-def get_default_pipeline(target: Any = None) -> Any:
+def get_default_pipeline(target: TargetLike | None = None) -> Pass:
     """The pipeline ``default_build``, which is the same for every target that weft compiles for.
 
     Raises CodegenError for a target that no backend compiles for.
     """
     backend_of(target_meant(target))
-    return get_pipeline("default_build")
+    return Sequential(RELAX_BUILD, name="relax.default_build")
 
 
 def register_pipeline(name: str, *, override: bool = False) -> Callable[[Any], Any]:
@@ -164,13 +164,13 @@ def is_ours(name: str) -> bool:
     return constructor is not None and constructor.__module__ == __name__
 
 
-def relax_pipeline_of(pipeline: Any) -> Callable[[IRModule], IRModule]:
+def relax_pipeline_of(pipeline: object) -> Callable[[IRModule], IRModule]:
     """A pass from a name, a pass or None (no passes)."""
     if pipeline is None:
         return lambda mod: mod
+    if not isinstance(pipeline, str) and not callable(pipeline):
+        raise PassError(f"the Relax pipeline: expected a pass, a name or None, got {pipeline!r}")
     chosen: Callable[[IRModule], IRModule] = (
         get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     )
-    if not callable(chosen):
-        raise PassError(f"the Relax pipeline: expected a pass, a name or None, got {pipeline!r}")
     return chosen

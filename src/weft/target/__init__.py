@@ -1,4 +1,4 @@
-"""Targets: what code is generated for, written ``"llvm -mcpu=znver3 -num-cores=2"``."""
+"""Targets: what code is generated for, written ``"llvm -mcpu=native -num-cores=2"``."""
 
 from weft.target import codegen as codegen
 from weft.target.host import LLVMOptions, host_cpu, host_features, llvm_options, vector_bits

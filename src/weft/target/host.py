@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft.backends.cpu.isa import architecture_of, system_of
 from weft.backends.cpu.isa.architecture import Architecture
 from weft.backends.cpu.isa.features import first_offered, instruction_sets
 from weft.support.errors import CodegenError, IRValueError
-from weft.target.target import Target, as_target
+from weft.target.target import Target, TargetLike, as_target
 
 
 class LLVMOptions(NamedTuple):
@@ -86,13 +86,20 @@ def _check_cpu(cpu: str, architecture: Architecture) -> None:
 def _checked_feature(feature: str, architecture: Architecture) -> str:
     if not re.fullmatch(r"[+-][a-z0-9][a-z0-9._-]*", feature):
         raise IRValueError(
-            f"target option mattr: expected features such as +avx2 or -avx512f, got {feature!r}"
+            f"target option mattr: expected features such as {_examples(architecture)}, got "
+            f"{feature!r}"
         )
     if feature[0] == "-" and feature[1:] in architecture.always:
         raise IRValueError(
             f"target option mattr: code for {_written(architecture)} needs {feature[1:]}"
         )
     return feature
+
+
+def _examples(architecture: Architecture) -> str:
+    """Two features as the option writes them."""
+    first, *_, last = architecture.kernel_features or ("feature", "feature")
+    return f"+{first} or -{last}"
 
 
 def _written(architecture: Architecture) -> str:
@@ -117,12 +124,12 @@ def _widest_vector(architecture: Architecture, cpu: str, features: str) -> int:
     return first_offered(present, architecture.vectors, 0)
 
 
-def llvm_options(target: Any = None) -> LLVMOptions:
+def llvm_options(target: TargetLike | None = None) -> LLVMOptions:
     """What LLVM is told for ``target`` (None: this machine). Host features are detected."""
     return _options(as_target("llvm" if target is None else target))
 
 
-def vector_bits(target: Any = None) -> int:
+def vector_bits(target: TargetLike | None = None) -> int:
     """The width in bits of the vector registers that schedules for ``target`` should fill."""
     options = llvm_options(target)
     return options.vector_width or _widest_vector(

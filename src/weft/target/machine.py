@@ -6,10 +6,9 @@ The backend of a target says what it has (``weft.codegen.backend.Backend.feature
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from weft.support import slots
-from weft.target.target import as_target
+from weft.target.target import TargetLike, as_target
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,8 @@ class Machine:
     l3: int
     dot_products: tuple[str, ...] = ()
     """Instructions that multiply small integers and add some products, the best first."""
+    multiplies_bytes: bool = False
+    """Whether one of them takes products of unsigned and signed bytes, four at a time."""
     masked_bits: int | None = None
     """Bits of the smallest elements of which a load leaves lanes out; None where it cannot."""
 
@@ -51,7 +52,7 @@ class Machine:
         return max((self.vector_registers - vectors - 1) // vectors, 0)
 
 
-def machine_of(target: Any = None) -> Machine:
+def machine_of(target: TargetLike | None = None) -> Machine:
     """The machine that code for ``target`` (None: this machine's CPU) is made for.
 
     >>> machine_of("llvm -num-cores=4").cores

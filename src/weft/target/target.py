@@ -1,7 +1,7 @@
 """Target: the machine that code is generated for.
 
 A target is a kind (``llvm``), keys (``cpu``), attributes (``mcpu``, ``num-cores`` ...) and perhaps
-a host. It is written as text, ``"llvm -mcpu=znver3 -num-cores=2"``, as JSON, as a dict, or as a
+a host. It is written as text, ``"llvm -mcpu=native -num-cores=2"``, as JSON, as a dict, or as a
 tag (``"nvidia/geforce-rtx-3070"``); names are TVM 0.20's. ``with target:`` makes it
 ``Target.current()`` for the thread.
 """
@@ -12,7 +12,7 @@ import difflib
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from weft.ir.json_text import register_codec
 from weft.support.errors import IRTypeError, IRValueError
@@ -23,17 +23,21 @@ _OPEN: Final[Scopes[Target]] = Scopes("targets")
 _RESERVED: Final = ("kind", "keys", "tag", "host")
 
 
+TargetLike: TypeAlias = "Target | str | Mapping[str, object]"
+"""A target as users write it."""
+
+
 class Target:
     """An immutable description of a machine; equal when all its parts are.
 
-    >>> target = Target("llvm -mcpu=znver3 -num-cores=2")
+    >>> target = Target("llvm -mcpu=native -num-cores=2")
     >>> target.kind.name, target.attrs["num-cores"], target.mcpu
-    ('llvm', 2, 'znver3')
+    ('llvm', 2, 'native')
     """
 
     __slots__ = ("_hash", "attrs", "host", "keys", "kind", "tag")
 
-    def __init__(self, target: Any, host: Any = None) -> None:
+    def __init__(self, target: TargetLike, host: TargetLike | None = None) -> None:
         config = _config_of(target)
         self.kind: TargetKind = _kind_of(config)
         given_host = host if host is not None else config.get("host")
@@ -60,7 +64,7 @@ class Target:
 
     @property
     def mattr(self) -> list[str]:
-        """Processor features, such as ``+avx2``."""
+        """Processor features to turn on (``+``) and off (``-``), by LLVM's names."""
         return list(self.attrs.get("mattr", ()))
 
     @property
@@ -146,7 +150,7 @@ class Target:
     def __reduce__(self) -> tuple[Any, ...]:
         return Target, (self.export(),)
 
-    def with_host(self, host: Any) -> Target:
+    def with_host(self, host: TargetLike) -> Target:
         """The same target with another host."""
         return Target(self.export(), host)
 
@@ -192,7 +196,7 @@ class Target:
         return Target(kind)
 
     @staticmethod
-    def canon_target(target: Any) -> Target | None:
+    def canon_target(target: TargetLike | None) -> Target | None:
         """A Target from any form; None stays None."""
         return None if target is None else as_target(target)
 
@@ -207,19 +211,19 @@ class Target:
         return made, made.host
 
 
-def as_target(value: Any) -> Target:
+def as_target(value: TargetLike) -> Target:
     """A Target from a Target, text, JSON or a dict."""
     return value if isinstance(value, Target) else Target(value)
 
 
-def target_meant(value: Any = None) -> Target:
+def target_meant(value: TargetLike | None = None) -> Target:
     """The target that a user means: None is the one in scope, or else this machine's CPU."""
     if value is None:
         return Target.current(allow_none=True) or Target("llvm")
     return as_target(value)
 
 
-def _config_of(target: Any) -> dict[str, Any]:
+def _config_of(target: TargetLike) -> dict[str, Any]:
     if isinstance(target, Target):
         return target.export()
     if isinstance(target, Mapping):

@@ -4,6 +4,6 @@
 names are TVM 0.20's (``tvm.tir.tensor_intrin``).
 """
 
+from weft.backends.cpu.tensor_intrin import x86 as x86
 from weft.tensor_intrin import cuda as cuda
 from weft.tensor_intrin import dot_product_common as dot_product_common
-from weft.tensor_intrin import x86 as x86

@@ -25,7 +25,7 @@ def target_text(target: Any) -> str:
 
 
 def kind_of(target: Any) -> str:
-    """The kind of a target: ``llvm`` of ``llvm -mcpu=znver3``."""
+    """The kind of a target: ``llvm`` of ``llvm -mcpu=native``."""
     if isinstance(target, str) and not target.lstrip().startswith("{"):
         return target.split()[0]
     return str(Target(target).kind.name)

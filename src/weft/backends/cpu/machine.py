@@ -46,17 +46,18 @@ def machine_of(target: Target) -> Machine:
     """
     options = llvm_options(target)
     is_host = options.cpu == host_cpu()
-    found = {**_CACHES, **(_host_caches() if is_host else {})}
-    caches = [int(target.attrs.get(name, found[name])) for name in _CACHES]
+    known = {**_CACHES, **(_host_caches() if is_host else {})}
+    caches = [int(target.attrs.get(name, known[name])) for name in _CACHES]
     architecture, bits = architecture_of(options.triple), vector_bits(target)
     present = set(required_features(options))
     dots = architecture.dot_products.get(bits, ())
+    offered = tuple([name for name, needed in dots if offers(present, needed)])
     return Machine(
         # Of the machine, not of this process: what is built does not depend on who may use what.
         target.num_cores or os.cpu_count() or 1, bits,
         next(count for least, count in architecture.registers if bits >= least),
         int(target.attrs.get("fma-ports", 2)), caches[0], caches[1], caches[2],
-        tuple([name for name, needed in dots if offers(present, needed)]),
+        offered, not architecture.byte_dots.isdisjoint(offered),
         first_offered(present, architecture.masked, None),
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.backends.cpu.isa.semantics import INTRINSICS
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.runtime.ndarray import NDArray
@@ -37,7 +38,6 @@ from weft.tir.expr import (
 )
 from weft.tir.interp import arithmetic, internal_calls
 from weft.tir.interp.arithmetic import is_vector
-from weft.tir.interp.machine_intrinsic import INTRINSICS
 from weft.tir.interp.repeated_values import repeated_values
 
 Thunk = Callable[["Any"], Any]

@@ -3,9 +3,9 @@
 Joining the lanes of one row takes a shuffle and an operation for each halving, most of whose lanes
 are of no use. Two rows at a time, the lower halves of both make one vector and the upper halves
 another, and one operation joins them: of ``n`` rows of ``n`` lanes, ``n - 1`` operations and twice
-as many shuffles leave one vector, which has the result of each row in its lane. That is how SSE3's
-``haddps`` sums four rows, and the tree of a transpose (Stone, "Parallel processing with the perfect
-shuffle", 1971) whose every step joins what it has interleaved.
+as many shuffles leave one vector, which has the result of each row in its lane. It is the tree of a
+transpose (Stone, "Parallel processing with the perfect shuffle", 1971) whose every step joins what
+it has interleaved.
 """
 
 from __future__ import annotations

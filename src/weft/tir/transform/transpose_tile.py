@@ -17,7 +17,7 @@ After: vectors are read along ``i``, four lanes (16 bytes) of each row, and inte
 
 Interleaving all vectors with those half their number away, log2(4) times, transposes each group of
 lanes: it turns the bits of (row, lane) around (Stone, "Parallel processing with the perfect
-shuffle", 1971). Within 16 bytes that is one instruction on x86 (unpack) and NEON (zip), and
+shuffle", 1971). Within 16 bytes that is one instruction of most processors (unpack, zip), and
 putting groups of 16 bytes together costs a load. Whole lines of cache are read at once where the
 annotation says so, with shuffles across all of a vector. Sizes that are no powers of two are taken
 apart. A nest of another form stays as it is.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.dlight.test_default import assert_results_are_kept, scheduled
 
 import weft
+from tests.backends.cpu.schedules.test_default import assert_results_are_kept, scheduled
 from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import borders
 from weft.dlight.nest import Nest

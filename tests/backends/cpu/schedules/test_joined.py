@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.dlight.test_default import assert_results_are_kept, native_source, scheduled
 
 import weft
+from tests.backends.cpu.schedules.test_default import (
+    assert_results_are_kept,
+    native_source,
+    scheduled,
+)
 from weft import dlight, te, topi
 from weft.ir.functor import collect
 from weft.tir.stmt import Block

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dlight.test_default import (
+
+import weft
+from tests.backends.cpu.schedules.test_default import (
     SMALL,
     blocked,
     convolution,
@@ -15,8 +17,6 @@ from tests.dlight.test_default import (
     results_of,
     scheduled,
 )
-
-import weft
 from weft import te, topi
 from weft.backends.cpu.schedules import parts
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dlight.test_default import assert_results_are_kept, floats
 
 import weft
+from tests.backends.cpu.schedules.test_default import assert_results_are_kept, floats
 from weft import te, tir, topi
 from weft.backends.cpu.schedules import default, windows
 from weft.dlight.nest import Nest, blocks_of

@@ -55,6 +55,7 @@ AARCH64: Final = Architecture(
     vectors=((128, ""),),
     registers=((0, 32),),
     has_maximum=True,
+    kernel_features=("neon", "dotprod", "i8mm", "sve"),
     prefix="llvm.aarch64.",
     intrinsic_needs=(
         (r"neon\.[su]dot", "dotprod"), (r"neon\.(usdot|[us]mmla|usmmla)", "i8mm"),

@@ -57,6 +57,8 @@ class Architecture:
     """Feature -> those that LLVM turns on with it; where one of them is turned off, so is it."""
     instruction_features: str = ""
     """A pattern of the beginnings of features that are instructions, not tuning."""
+    kernel_features: tuple[str, ...] = ()
+    """Features that kernels make use of, as ``weft doctor`` tells them."""
     always: frozenset[str] = frozenset()
     """Features that calls need: LLVM ends the process where they are off."""
     portable: str = ""
@@ -94,6 +96,8 @@ class Architecture:
     dot_products: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Bits of a vector -> instructions that multiply small integers and add some products, and what
     each needs, the best first."""
+    byte_dots: frozenset[str] = frozenset()
+    """Those that take unsigned and signed bytes, four products at a time."""
 
     # Intrinsics of LLVM.
 

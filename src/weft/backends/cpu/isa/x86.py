@@ -166,6 +166,11 @@ X86_64: Final = Architecture(
         ),
         512: (("vpdpbusd", "avx512vnni"), ("vpdpwssd", "avx512vnni"), ("vpmaddwd", "avx512bw")),
     },
+    byte_dots=frozenset(["vpdpbusd"]),
+    kernel_features=(
+        "sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vnni", "avx512bf16", "avxvnni",
+        "amx-int8",
+    ),
     prefix="llvm.x86.",
     intrinsic_needs=_INTRINSIC_NEEDS,
     intrinsics=_INTRINSICS,

@@ -157,10 +157,10 @@ def _is_short(call: Call, parts: Any) -> bool:
 
 def _moved(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
-    products = machine_of(target).dot_products
-    if func.attrs.get("Primitive") or not products:
+    machine = machine_of(target)
+    if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    made = _Mover("vpdpbusd" in products).visit_expr(func)
+    made = _Mover(machine.multiplies_bytes).visit_expr(func)
     return func if made is func else remove_all_unused(made)
 
 

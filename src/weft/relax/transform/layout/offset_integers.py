@@ -8,7 +8,7 @@ that what is outside counts as zero. All is exact modulo 2**32, as sums in int32
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 2018, section 2.3).
 
-``vpdpbusd`` multiplies four bytes in the time in which int16 allows two.
+One instruction multiplies four bytes in the time in which int16 allows two.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _conv2d(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts 
 
 def _offset(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
-    if func.attrs.get("Primitive") or "vpdpbusd" not in machine_of(target).dot_products:
+    if func.attrs.get("Primitive") or not machine_of(target).multiplies_bytes:
         return func
     made = _Offsetter().visit_expr(func)
     return func if made is func else remove_all_unused(made)

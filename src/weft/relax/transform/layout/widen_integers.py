@@ -49,10 +49,10 @@ class _Widener(PyExprMutator):
 
 def _widened(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
-    products = machine_of(target).dot_products
-    if func.attrs.get("Primitive") or not products:
+    machine = machine_of(target)
+    if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    made = _Widener("vpdpbusd" in products).visit_expr(func)
+    made = _Widener(machine.multiplies_bytes).visit_expr(func)
     return func if made is func else made
 
 

@@ -42,7 +42,7 @@ def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> F
     algorithm takes fewer, and where there is nothing to compute.
 
     >>> from weft.target.machine import machine_of
-    >>> machine = machine_of("llvm -mcpu=x86-64-v3 -num-cores=1")
+    >>> machine = machine_of("llvm -num-cores=1 -vector-width=256")
     >>> large = Form(2, 1, (1, 1, 1, 1), (1, 4, 56, 56, 16), 64, 16, 16)
     >>> best_form(large, machine).tile
     4

@@ -1,7 +1,7 @@
-"""Vector instructions of processors for the interpreter, by the name of their LLVM intrinsic.
+"""What vector instructions of processors compute, by the name of their LLVM intrinsic.
 
-Each takes the lanes of its arguments as numpy arrays and gives lanes; sums are exact before they
-wrap. The reference is Intel's Intrinsics Guide.
+The interpreter of TensorIR asks here. Each takes the lanes of its arguments as numpy arrays and
+gives lanes; sums are exact before they wrap. The reference is Intel's Intrinsics Guide.
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""Only backends name processors and instruction sets; what else does is counted, and goes down."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+NAMES = re.compile(
+    r"x86|i386|\bsse\d?|\bavx|\bfma3|\bamx|vnni|\bneon\b|\bsve\d?\b|aarch64|arm64|\briscv|"
+    r"haswell|skylake|znver|cortex|neoverse|\bapple-m\d|\bxeon\b|\bepyc\b|"
+    r"vpdpbusd|vpdpwssd|vpmaddwd|\bfmla\b",
+    re.IGNORECASE,
+)
+BACKENDS = "weft.backends"
+TVM = "a name of TVM's"
+EXAMPLE = "a target that tests compile for"
+# Module -> (how often it names one, why). A number that has become smaller is to be lowered here.
+ALLOWED: dict[str, tuple[int, str]] = {
+    "weft.cli.engines": (1, "says why a peer's own choice of type is turned off"),
+    "weft.codegen.llvm.convert": (5, "one conversion by an instruction of its own: to be a row"),
+    "weft.codegen.llvm.lane_loads": (2, "why gathers are loads of lanes: a comment"),
+    "weft.codegen.llvm.part_vectors": (1, "how LLVM takes vectors apart: a comment"),
+    "weft.compat.modules": (4, TVM),
+    "weft.runtime.artifact.weft_file": (1, "where files load without LLVM: the loader's"),
+    "weft.runtime.export.library": (1, "an example of a compiler for another system"),
+    "weft.runtime.native.llvm": (1, "where LLVM is not needed: the loader's"),
+    "weft.runtime.native.loader": (4, "its relocations: to be of a table"),
+    "weft.target.kinds": (4, "the tags of TVM's targets"),
+    "weft.tensor_intrin": (3, TVM),
+    "weft.tensor_intrin.x86": (5, TVM),
+    "weft.testing": (8, TVM),
+    "weft.testing.features": (34, TVM),
+    "weft.testing.memory_safety": (1, EXAMPLE),
+    "weft.tir.schedule.primitive.cache_stage": (1, "the name of a scope, TVM's"),
+}
+
+
+def found(sources) -> Counter:
+    """Module -> how often it names a processor or an instruction set."""
+    counts: Counter = Counter()
+    for source in sources:
+        if source.module != BACKENDS and not source.module.startswith(f"{BACKENDS}."):
+            counts[source.module] = len(NAMES.findall(source.text))
+    return +counts
+
+
+def test_only_backends_name_processors(weft_sources):
+    counts = found(weft_sources)
+    more = [
+        f"{module}: {count}, allowed {ALLOWED.get(module, (0, ''))[0]}"
+        for module, count in sorted(counts.items())
+        if count > ALLOWED.get(module, (0, ""))[0]
+    ]
+    assert not more, "ask the target's backend (weft/backends), or its tables:\n" + "\n".join(more)
+
+
+def test_the_allowed_numbers_are_those_that_are_there(weft_sources):
+    counts = found(weft_sources)
+    fewer = [
+        f"{module}: {counts[module]}, allowed {most}"
+        for module, (most, _) in ALLOWED.items()
+        if counts[module] < most
+    ]
+    assert not fewer, "lower the number, or take the row away:\n" + "\n".join(fewer)
+
+
+def test_a_name_is_seen():
+    assert len(NAMES.findall("llvm.x86.avx512.vpdpbusd on Skylake, else NEON or aarch64")) == 6
+    assert not NAMES.findall("resolve, saves, neonate, half a vector")
